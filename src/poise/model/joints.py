@@ -1,0 +1,81 @@
+"""The joint table: every kind of joint as plain data.
+
+A joint is a short sequence of *primitives*, each moving the child a little further from its rest pose:
+
+    slide  translate along an axis                     1 coordinate, 1 velocity
+    turn   rotate about an axis through the anchor     1 coordinate, 1 velocity
+    screw  turn, and advance `pitch` metres a radian   1 coordinate, 1 velocity
+    ball   rotate about the anchor                     quaternion (w, x, y, z), angular velocity in the child's axes
+
+Kernels know these four and nothing else; a new kind of joint is one more line in `JOINTS`.
+The axis of a primitive is a column of the joint frame: 0 is the joint's `axis`, 1 its `axis2`, 2 their cross product.
+A free joint slides along the *parent's* axes and starts from the parent's origin, so that its coordinates are the pose
+itself, as in MuJoCo; every other joint starts from the body's rest pose.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class Primitive(IntEnum):
+    """The motions that kernels know."""
+
+    SLIDE = 0
+    TURN = 1
+    SCREW = 2
+    BALL = 3
+
+
+#: coordinates and velocities of a primitive
+WIDTHS: dict[Primitive, tuple[int, int]] = {
+    Primitive.SLIDE: (1, 1),
+    Primitive.TURN: (1, 1),
+    Primitive.SCREW: (1, 1),
+    Primitive.BALL: (4, 3),
+}
+
+
+@dataclass(frozen=True)
+class JointKind:
+    """One line of the joint table."""
+
+    name: str
+    primitives: tuple[tuple[Primitive, int], ...]
+    """(motion, column of the joint frame) in the order in which they act, parent first."""
+    v_names: tuple[str, ...]
+    """A suffix for each velocity; empty for joints of one degree of freedom."""
+
+    @property
+    def nq(self) -> int:
+        """Number of coordinates."""
+        return sum(WIDTHS[p][0] for p, _ in self.primitives)
+
+    @property
+    def nv(self) -> int:
+        """Number of velocities, the degrees of freedom."""
+        return sum(WIDTHS[p][1] for p, _ in self.primitives)
+
+    @property
+    def has_quaternion(self) -> bool:
+        """Whether nq ≠ nv."""
+        return any(p is Primitive.BALL for p, _ in self.primitives)
+
+
+_SLIDE, _TURN, _SCREW, _BALL = Primitive.SLIDE, Primitive.TURN, Primitive.SCREW, Primitive.BALL
+
+JOINTS: dict[str, JointKind] = {
+    kind.name: kind
+    for kind in (
+        JointKind("fixed", (), ()),
+        JointKind("hinge", ((_TURN, 0),), ("",)),
+        JointKind("slider", ((_SLIDE, 0),), ("",)),
+        JointKind("cylindrical", ((_SLIDE, 0), (_TURN, 0)), ("slide", "turn")),
+        JointKind("screw", ((_SCREW, 0),), ("",)),
+        JointKind("universal", ((_TURN, 0), (_TURN, 1)), ("turn1", "turn2")),
+        JointKind("ball", ((_BALL, 0),), ("wx", "wy", "wz")),
+        JointKind("planar", ((_SLIDE, 1), (_SLIDE, 2), (_TURN, 0)), ("x", "y", "turn")),
+        JointKind("free", ((_SLIDE, 0), (_SLIDE, 1), (_SLIDE, 2), (_BALL, 0)), ("vx", "vy", "vz", "wx", "wy", "wz")),
+    )
+}

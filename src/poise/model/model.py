@@ -1,0 +1,147 @@
+"""The compiled model: immutable flat arrays, parent before child. Made by `compile.py`, read by everything else.
+
+*Bodies* are what the user named. *Links* are what moves: a body with joints together with the bodies welded to it.
+A link has a run of primitives (see `joints.py`), a primitive a run of degrees of freedom. Order is depth-first as the
+scene lists its bodies, which is MuJoCo's order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """Arrays of a compiled scene. Every array is read-only."""
+
+    name: str
+    gravity: Floats
+    """(3,) m/s²."""
+    dt: float
+    """Suggested time step; s."""
+
+    body_names: tuple[str, ...]
+    body_parent: Indices
+    """(n_bodies,) body, −1 is the world."""
+    body_link: Indices
+    """(n_bodies,) link that carries the body, −1 for one that never moves."""
+    body_position: Floats
+    """(n_bodies, 3) of the body's frame in its link's frame (in the world's when `body_link` is −1); m."""
+    body_quat_wxyz: Floats
+    """(n_bodies, 4) likewise."""
+    body_mass: Floats
+    """(n_bodies,) kg."""
+    body_com: Floats
+    """(n_bodies, 3) in the body's frame; m."""
+    body_inertia: Floats
+    """(n_bodies, 6) xx, yy, zz, xy, xz, yz about the centre of mass in the body's axes; kg·m²."""
+
+    link_body: Indices
+    """(n_links,) the body whose frame is the link's frame."""
+    link_parent: Indices
+    """(n_links,) link, −1 is the world."""
+    link_root: Indices
+    """(n_links,) first link of the tree that the link belongs to."""
+    link_position: Floats
+    """(n_links, 3) rest position in the parent link's frame (0 for a free joint); m."""
+    link_quat_wxyz: Floats
+    """(n_links, 4) rest orientation in the parent link's frame (identity for a free joint)."""
+    link_mass: Floats
+    """(n_links,) of all bodies welded together; kg."""
+    link_com: Floats
+    """(n_links, 3) in the link's frame; m."""
+    link_inertia: Floats
+    """(n_links, 6) xx, yy, zz, xy, xz, yz about the centre of mass in the link's axes; kg·m²."""
+    link_primitive_start: Indices
+    """(n_links + 1,)"""
+    link_dof_start: Indices
+    """(n_links + 1,)"""
+
+    primitive_kind: Indices
+    """(n_primitives,) a `Primitive`."""
+    primitive_axis: Floats
+    """(n_primitives, 3) unit vector in the link's frame; unused by balls."""
+    primitive_anchor: Floats
+    """(n_primitives, 3) centre of rotation in the link's frame; m."""
+    primitive_pitch: Floats
+    """(n_primitives,) m/rad."""
+    primitive_q_start: Indices
+    """(n_primitives,) first coordinate."""
+    primitive_v_start: Indices
+    """(n_primitives,) first velocity."""
+
+    joint_names: tuple[str, ...]
+    joint_kinds: tuple[str, ...]
+    joint_body: Indices
+    """(n_joints,)"""
+    joint_q_start: Indices
+    """(n_joints + 1,)"""
+    joint_v_start: Indices
+    """(n_joints + 1,)"""
+    joint_cone: Floats
+    """(n_joints, 2) largest swing of a ball joint's axis about the joint's second and third axes, inf if free; rad."""
+    joint_twist: Floats
+    """(n_joints, 2) range of a ball joint's twist, ±inf if free; rad."""
+    joint_frame: Floats
+    """(n_joints, 9) columns axis, axis2, axis × axis2 in the body's frame, row-major."""
+    joint_friction: Floats
+    """(n_joints,) dry friction; N or N·m."""
+
+    q_rest: Floats
+    """(nq,) coordinates at the rest pose."""
+    q_spring: Floats
+    """(nq,) coordinates at which springs are relaxed."""
+    q_names: tuple[str, ...]
+
+    dof_names: tuple[str, ...]
+    dof_joint: Indices
+    """(nv,)"""
+    dof_link: Indices
+    """(nv,)"""
+    dof_parent: Indices
+    """(nv,) the degree of freedom next to this one on the way to the world, −1 at the root."""
+    dof_armature: Floats
+    """(nv,) kg or kg·m²."""
+    dof_damping: Floats
+    """(nv,) N·s/m or N·m·s/rad."""
+    dof_stiffness: Floats
+    """(nv,) N/m or N·m/rad."""
+    dof_limits: Floats
+    """(nv, 2) of the coordinate, ±inf where there is none; NaN-free; rad or m. Balls use cone and twist instead."""
+    dof_prescribed: Indices
+    """(nv,) 1 where the acceleration is given (kinematic bodies) and the force is what follows."""
+
+    @property
+    def n_bodies(self) -> int:
+        """Number of bodies, the world not counted."""
+        return len(self.body_names)
+
+    @property
+    def n_links(self) -> int:
+        """Number of rigid parts that can move."""
+        return len(self.link_parent)
+
+    @property
+    def n_joints(self) -> int:
+        """Number of joints that move."""
+        return len(self.joint_names)
+
+    @property
+    def nq(self) -> int:
+        """Number of coordinates."""
+        return len(self.q_rest)
+
+    @property
+    def nv(self) -> int:
+        """Number of degrees of freedom."""
+        return len(self.dof_link)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Every array of the model by its name."""
+        return {f.name: value for f in fields(self) if isinstance(value := getattr(self, f.name), np.ndarray)}

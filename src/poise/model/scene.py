@@ -1,0 +1,146 @@
+"""The scene: what there is, in names and units, before anything is compiled. Knows nothing of solvers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from poise.model.shapes import IDENTITY, ORIGIN, Quaternion, Shape, Vector
+
+Motion = Literal["dynamic", "fixed", "kinematic"]
+Bounds = tuple[float, float]
+
+
+@dataclass
+class Inertia:
+    """Mass properties of a body, in the body's frame."""
+
+    mass: float
+    """kg."""
+    com: Vector = ORIGIN
+    """Centre of mass; m."""
+    moments: Vector = ORIGIN
+    """Moments of inertia about the centre of mass along the axes of `quat_wxyz`; kg·m²."""
+    quat_wxyz: Quaternion = IDENTITY
+    """Axes in which `moments` and `products` are written."""
+    products: Vector = ORIGIN
+    """Off-diagonal elements (Ixy, Ixz, Iyz) of the inertia *matrix*, 0 in principal axes; kg·m²."""
+
+
+@dataclass
+class Joint:
+    """How a body moves relative to its parent. Axes and anchor are in the body's frame at rest."""
+
+    kind: str = "hinge"
+    """A name in `poise.model.joints.JOINTS`."""
+    name: str | None = None
+    """Defaults to the body's name."""
+    anchor: Vector = ORIGIN
+    """Centre of rotation; m."""
+    axis: Vector | None = None
+    """Hinge, slide or screw axis, first axis of a universal, normal of a planar joint; z when missing."""
+    axis2: Vector | None = None
+    """Second axis of a universal joint, x of a planar one; made perpendicular to `axis` when missing."""
+    pitch: float = 0.0
+    """Screw: advance per radian; m/rad."""
+    limits: Bounds | tuple[Bounds | None, ...] | None = None
+    """(lower, upper) of a joint with one degree of freedom, or one pair (or None) for each; rad or m."""
+    cone: tuple[float, float] | float | None = None
+    """Ball: greatest swing of the joint's `axis` (one angle, or one about each of the other two axes); rad."""
+    twist: Bounds | None = None
+    """Ball: range of the twist about the joint's `axis`; rad."""
+    rest: float | tuple[float, ...] | None = None
+    """Coordinates at the rest pose (scalars only: a ball rests at identity, a free joint at the body's pose)."""
+    stiffness: float = 0.0
+    """Of a spring on every degree of freedom of the joint; N/m or N·m/rad."""
+    spring: float | tuple[float, ...] | None = None
+    """Coordinates at which the spring is relaxed; the rest pose when missing."""
+    damping: float | tuple[float, ...] = 0.0
+    """N·s/m or N·m·s/rad, one number or one for each degree of freedom."""
+    armature: float | tuple[float, ...] = 0.0
+    """Inertia of the drive, reflected to the joint; kg or kg·m²."""
+    friction: float = 0.0
+    """Dry friction, the largest force that it can hold; N or N·m."""
+    line: int | None = None
+
+
+@dataclass
+class Body:
+    """A rigid body: where it is at rest, what joins it to its parent, what it is made of."""
+
+    name: str
+    parent: str | None = None
+    """Name of another body; None is the world."""
+    position: Vector = ORIGIN
+    """Rest position of the body's frame in the parent's frame; m."""
+    quat_wxyz: Quaternion = IDENTITY
+    """Rest orientation in the parent's frame."""
+    joints: list[Joint] = field(default_factory=list)
+    """In the order in which they act, parent first; none welds the body to its parent."""
+    shapes: list[Shape] = field(default_factory=list)
+    inertia: Inertia | None = None
+    """Wins over the masses of the shapes."""
+    motion: Motion = "dynamic"
+    """dynamic: moved by forces; fixed: its joints do not move; kinematic: its joints follow `path`, with infinite mass."""
+    path: Any = None
+    """Kinematic bodies: a `poise.motion.Path`, giving pose, twist and acceleration in the parent's frame over time.
+    A kinematic body has one free joint (added when it has none)."""
+    line: int | None = None
+
+
+@dataclass
+class Keyframe:
+    """A named state of the whole scene."""
+
+    name: str
+    time: float = 0.0
+    q: tuple[float, ...] | None = None
+    v: tuple[float, ...] | None = None
+    control: tuple[float, ...] | None = None
+
+
+@dataclass
+class Actuator:
+    """A drive that a file asks for; kept as read until motors take it up."""
+
+    name: str
+    kind: str
+    target: str
+    """Name of the joint or body that it acts on."""
+    gear: tuple[float, ...] = (1.0,)
+    control_range: Bounds | None = None
+    force_range: Bounds | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Equality:
+    """A loop or coupling that a file asks for; kept as read until constraints take it up."""
+
+    name: str
+    kind: str
+    first: str
+    second: str | None = None
+    active: bool = True
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Scene:
+    """Everything that there is, in the order in which it was added."""
+
+    gravity: Vector = (0.0, 0.0, -9.81)
+    """m/s²."""
+    bodies: list[Body] = field(default_factory=list)
+    keyframes: list[Keyframe] = field(default_factory=list)
+    actuators: list[Actuator] = field(default_factory=list)
+    equalities: list[Equality] = field(default_factory=list)
+    excluded_pairs: list[tuple[str, str]] = field(default_factory=list)
+    """Names of bodies that pass through each other."""
+    dt: float = 1.0 / 240.0
+    """Time step that the file asks for; s."""
+    name: str = "scene"
+    source: str | None = None
+    """File that the scene was read from."""
+    unsupported: list[str] = field(default_factory=list)
+    """What an importer found and could not keep, one sentence each."""

@@ -1,0 +1,174 @@
+"""Shapes as plain data: what a body looks like and collides with, and where its mass may come from.
+
+Sizes are full lengths in metres. Axes of symmetry run along local z.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+Vector = tuple[float, float, float]
+Quaternion = tuple[float, float, float, float]
+
+IDENTITY: Quaternion = (1.0, 0.0, 0.0, 0.0)
+ORIGIN: Vector = (0.0, 0.0, 0.0)
+
+
+@dataclass
+class Material:
+    """Surface properties of a shape."""
+
+    friction: float = 0.8
+    """Coulomb coefficient, sliding; 1."""
+    restitution: float = 0.0
+    """Fraction of the approach speed that bounces back; 1."""
+    torsional_friction: float = 0.0
+    """Moment about the normal per normal force; m."""
+    rolling_friction: float = 0.0
+    """Moment in the tangent plane per normal force; m."""
+
+
+@dataclass(kw_only=True)
+class Shape:
+    """What all shapes share. `mass` wins over `density`; a density of 0 makes a shape that weighs nothing."""
+
+    name: str | None = None
+    position: Vector = ORIGIN
+    """Centre of the shape in the body's frame; m."""
+    quat_wxyz: Quaternion = IDENTITY
+    """Orientation of the shape in the body's frame."""
+    density: float = 1000.0
+    """kg/m³."""
+    mass: float | None = None
+    """kg."""
+    material: Material = field(default_factory=Material)
+    color: tuple[float, float, float, float] = (0.7, 0.7, 0.7, 1.0)
+    """Red, green, blue, opacity, each 0 to 1."""
+    group: int = 1
+    """Bits of the groups that the shape belongs to."""
+    mask: int = 1
+    """Bits of the groups that the shape collides with; 0 for a shape that is only looked at."""
+    margin: float = 0.0
+    """Distance at which contacts begin to be reported; m."""
+    line: int | None = None
+    """Line in the file that the shape was read from."""
+
+
+@dataclass
+class Sphere(Shape):
+    """A ball."""
+
+    radius: float
+
+
+@dataclass
+class Capsule(Shape):
+    """A cylinder along z with half spheres at its ends; `length` is that of the cylinder alone."""
+
+    radius: float
+    length: float
+
+
+@dataclass
+class Box(Shape):
+    """A box with full edge lengths `size`."""
+
+    size: Vector
+
+
+@dataclass
+class Cylinder(Shape):
+    """A cylinder along z."""
+
+    radius: float
+    length: float
+
+
+@dataclass
+class Ellipsoid(Shape):
+    """An ellipsoid with full axis lengths `size`."""
+
+    size: Vector
+
+
+@dataclass
+class Plane(Shape):
+    """The half space z ≤ 0 of the shape's frame: no mass, only on bodies that do not move."""
+
+    extent: tuple[float, float] | None = None
+    """Full lengths to draw; None for an endless floor. Collision always sees an endless one; m."""
+
+
+@dataclass
+class ConvexMesh(Shape):
+    """The convex hull of `vertices`; `faces` (triangles, counter-clockwise from outside) are found when missing."""
+
+    vertices: Any
+    """(n, 3) array of points in the shape's frame; m."""
+    faces: Any = None
+    """(m, 3) array of vertex indices."""
+
+
+def sphere(radius: float, **options: Any) -> Sphere:
+    """A sphere of the given radius.
+
+    >>> sphere(0.1, mass=2.0).radius
+    0.1
+    """
+    return Sphere(radius=radius, **options)
+
+
+def capsule(radius: float, length: float, **options: Any) -> Capsule:
+    """A capsule along z; `length` is that of its cylinder, between the centres of the two caps.
+
+    >>> capsule(0.05, 0.4).length
+    0.4
+    """
+    return Capsule(radius=radius, length=length, **options)
+
+
+def box(x: float, y: float, z: float, **options: Any) -> Box:
+    """A box with full edge lengths x, y, z.
+
+    >>> box(0.3, 0.2, 0.15, mass=1.5).size
+    (0.3, 0.2, 0.15)
+    """
+    return Box(size=(x, y, z), **options)
+
+
+def cylinder(radius: float, length: float, **options: Any) -> Cylinder:
+    """A cylinder along z.
+
+    >>> cylinder(0.05, 0.4).radius
+    0.05
+    """
+    return Cylinder(radius=radius, length=length, **options)
+
+
+def ellipsoid(x: float, y: float, z: float, **options: Any) -> Ellipsoid:
+    """An ellipsoid with full axis lengths x, y, z.
+
+    >>> ellipsoid(0.2, 0.2, 0.3).size
+    (0.2, 0.2, 0.3)
+    """
+    return Ellipsoid(size=(x, y, z), **options)
+
+
+def plane(**options: Any) -> Plane:
+    """The half space below z = 0 of its frame.
+
+    >>> plane().extent is None
+    True
+    """
+    return Plane(**options)
+
+
+def convex(vertices: Sequence[Vector], **options: Any) -> ConvexMesh:
+    """The convex hull of some points.
+
+    >>> len(convex([(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)]).vertices)
+    4
+    """
+    return ConvexMesh(vertices=vertices, **options)
