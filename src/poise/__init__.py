@@ -1,0 +1,95 @@
+"""Poise: physics of articulated characters.
+
+Everything that users need is here by name. Names are looked up when they are first used, so that `import poise` is
+quick and loads neither the compiler nor any optional package.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from poise._version import __version__
+
+if TYPE_CHECKING:
+    from poise import characters, dynamics, io, model, motion
+    from poise.io.load import load
+    from poise.model.model import Model
+    from poise.model.scene import Body, Inertia, Joint, Keyframe, Scene
+    from poise.model.shapes import Material, box, capsule, convex, cylinder, ellipsoid, plane, sphere
+    from poise.model.state import State
+    from poise.model.validate import SceneError
+
+__all__ = [
+    "Body",
+    "Inertia",
+    "Joint",
+    "Keyframe",
+    "Material",
+    "Model",
+    "Scene",
+    "SceneError",
+    "State",
+    "__version__",
+    "box",
+    "capsule",
+    "characters",
+    "convex",
+    "cylinder",
+    "dynamics",
+    "ellipsoid",
+    "io",
+    "load",
+    "model",
+    "motion",
+    "plane",
+    "sphere",
+]
+
+_PACKAGES = ("characters", "dynamics", "io", "model", "motion")
+
+#: where each public name lives
+_HOMES = {
+    "Body": "poise.model.scene",
+    "Inertia": "poise.model.scene",
+    "Joint": "poise.model.scene",
+    "Keyframe": "poise.model.scene",
+    "Material": "poise.model.shapes",
+    "Model": "poise.model.model",
+    "Scene": "poise.model.scene",
+    "SceneError": "poise.model.validate",
+    "State": "poise.model.state",
+    "box": "poise.model.shapes",
+    "capsule": "poise.model.shapes",
+    "convex": "poise.model.shapes",
+    "cylinder": "poise.model.shapes",
+    "ellipsoid": "poise.model.shapes",
+    "load": "poise.io.load",
+    "plane": "poise.model.shapes",
+    "sphere": "poise.model.shapes",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Find a public name where it lives, once."""
+    if name in _PACKAGES:
+        return import_module(f"poise.{name}")
+    if name in _HOMES:
+        value = getattr(import_module(_HOMES[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(_unknown(name))
+
+
+def __dir__() -> list[str]:
+    """The public names, whether they have been used or not."""
+    return sorted(set(globals()) | set(__all__))
+
+
+def _unknown(name: str) -> str:
+    """What to say of a name that is not there."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, __all__, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    return f"module 'poise' has no attribute {name!r}{hint}"
