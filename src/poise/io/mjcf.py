@@ -1,0 +1,116 @@
+"""MJCF, MuJoCo's model format, read through MuJoCo's own parser and compiler.
+
+MuJoCo resolves defaults, includes, frames, replicates, masses and inertias; what it compiled becomes a Scene. Bodies,
+coordinates and velocities keep MuJoCo's order. Two things differ, and both are said where they occur:
+
+- shapes of the world body move to a fixed body of their own, as Poise's world is not a body;
+- mocap bodies become kinematic bodies, which have coordinates here, so they come last: q is MuJoCo's `qpos` followed by
+  the pose of every mocap body.
+
+What Poise cannot keep is listed in `Scene.unsupported`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from poise.io.mjcf_bodies import read_bodies
+from poise.io.mjcf_drives import read_actuators, read_equalities, read_excluded_pairs, read_keyframes
+from poise.io.mjcf_gaps import list_unsupported
+from poise.io.mjcf_source import MjcfSource
+from poise.model.errors import SceneError
+from poise.model.scene import Scene
+
+_LINE = re.compile(r"line(?:\s+number)?\s*[=:]?\s*(\d+)", re.IGNORECASE)
+
+
+def load_mjcf(source: str | PathLike[str], *, assets: Mapping[str, bytes] | None = None) -> Scene:
+    """Read an MJCF file, or a string of MJCF, as a scene.
+
+    `assets` are contents of the files that the model names (meshes, includes), by file name, for models that are not
+    on disk. Raises SceneError, with file and line where MuJoCo tells them, and ImportError without MuJoCo.
+
+    >>> xml = "<mujoco><worldbody><body name='ball'><freejoint/><geom size='0.1'/></body></worldbody></mujoco>"
+    >>> [body.name for body in load_mjcf(xml).bodies]
+    ['ball']
+    """
+    mj = _import_mujoco()
+    file = None if _is_xml(source) else Path(source)
+    spec = _parse(mj, source, file, assets)
+    model = _compile(mj, spec, file)
+    return _to_scene(MjcfSource(mj, spec, model), file)
+
+
+def _is_xml(source: str | PathLike[str]) -> bool:
+    return isinstance(source, str) and source.lstrip("\ufeff \t\r\n").startswith("<")
+
+
+def _import_mujoco() -> ModuleType:
+    try:
+        import mujoco
+    except ImportError as error:
+        raise ImportError(
+            'MJCF files are read with the mujoco package; install it with: pip install "poise[mjcf]"'
+        ) from error
+    if not hasattr(mujoco, "MjSpec"):
+        raise ImportError(
+            f"mujoco {mujoco.__version__} is too old to read MJCF files for Poise, which needs MjSpec (3.2 or newer); "
+            'install it with: pip install -U "poise[mjcf]"'
+        )
+    module: ModuleType = mujoco
+    return module
+
+
+def _parse(mj: ModuleType, source: str | PathLike[str], file: Path | None, assets: Mapping[str, bytes] | None) -> Any:
+    if file is not None and not file.is_file():
+        found = "is a directory" if file.is_dir() else "does not exist"
+        raise SceneError(f"cannot read MJCF: {file} {found}", file=str(file))
+    try:
+        if file is None:
+            spec = mj.MjSpec.from_string(str(source).lstrip("\ufeff \t\r\n"), assets=dict(assets or {}))
+        else:
+            spec = mj.MjSpec.from_file(str(file), assets=dict(assets or {}))
+    except (ValueError, RuntimeError, mj.FatalError) as error:
+        raise _refusal(error, file) from error
+    return spec
+
+
+def _compile(mj: ModuleType, spec: Any, file: Path | None) -> Any:
+    try:
+        return spec.compile()
+    except (ValueError, RuntimeError, mj.FatalError) as error:
+        raise _refusal(error, file) from error
+
+
+def _refusal(error: Exception, file: Path | None) -> SceneError:
+    """MuJoCo's message as a SceneError, with the line that it names."""
+    text = " ".join(str(error).split())
+    text = re.sub(r"^(?:XML )?Error: (?:Error: )?", "", text)
+    match = _LINE.search(text)
+    return SceneError(
+        f"MuJoCo cannot read this model: {text}",
+        file=None if file is None else str(file),
+        line=(int(match.group(1)) or None) if match else None,
+    )
+
+
+def _to_scene(source: MjcfSource, file: Path | None) -> Scene:
+    model = source.model
+    scene = Scene(
+        gravity=source.gravity(),
+        dt=float(model.opt.timestep),
+        name=source.spec.modelname or (file.stem if file else "scene"),
+        source=None if file is None else str(file),
+    )
+    scene.bodies = read_bodies(source)
+    scene.keyframes = read_keyframes(source)
+    scene.actuators = read_actuators(source)
+    scene.equalities = read_equalities(source)
+    scene.excluded_pairs = read_excluded_pairs(source)
+    scene.unsupported = list_unsupported(source)
+    return scene

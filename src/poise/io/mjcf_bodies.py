@@ -1,0 +1,232 @@
+"""Bodies, joints and shapes of a compiled MuJoCo model."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from poise.io.mjcf_source import MjcfSource, floats, quaternion, vector
+from poise.model.scene import Body, Inertia, Joint
+from poise.model.shapes import (
+    Box,
+    Capsule,
+    ConvexMesh,
+    Cylinder,
+    Ellipsoid,
+    Material,
+    Plane,
+    Shape,
+    Sphere,
+)
+
+#: colour of a geom that the file does not colour: its material's shows instead
+_UNPAINTED = np.array([0.5, 0.5, 0.5, 1.0], dtype=np.float32)
+#: bits of a shape's groups that fit a signed 32-bit integer
+_MOST_GROUPS = 31
+
+
+def read_bodies(source: MjcfSource) -> list[Body]:
+    """All bodies, the world's shapes first, then MuJoCo's order with mocap bodies last."""
+    shapes = _read_shapes(source)
+    body_lines = source.lines(source.spec.bodies)
+    joint_lines = source.lines(source.spec.joints)
+    bodies = []
+    if shapes[0]:
+        world = Body(source.body_names[0], shapes=shapes[0], inertia=Inertia(0.0), motion="fixed")
+        bodies.append(world)
+    for i in source.body_order:
+        body = _read_body(source, i)
+        body.shapes = shapes[i]
+        body.line = body_lines.get(i)
+        body.joints = [_read_joint(source, j, joint_lines.get(j)) for j in source.joints_of(i)]
+        bodies.append(body)
+    return bodies
+
+
+def _read_body(source: MjcfSource, i: int) -> Body:
+    model = source.model
+    parent = int(model.body_parentid[i])
+    body = Body(
+        source.body_names[i],
+        parent=source.body_names[parent] if parent else None,
+        position=vector(model.body_pos[i]),
+        quat_wxyz=quaternion(model.body_quat[i]),
+        inertia=Inertia(
+            mass=float(model.body_mass[i]),
+            com=vector(model.body_ipos[i]),
+            moments=vector(model.body_inertia[i]),
+            quat_wxyz=quaternion(model.body_iquat[i]),
+        ),
+    )
+    if model.body_mocapid[i] >= 0:
+        body.motion = "kinematic"
+        body.path = _rest_path(body)
+    elif not source.moves(i):
+        body.motion = "fixed"
+    return body
+
+
+def _rest_path(body: Body) -> Any:
+    from poise.motion.path import KeyedPath
+
+    return KeyedPath([0.0], [body.position], [body.quat_wxyz])
+
+
+def _read_joint(source: MjcfSource, j: int, line: int | None) -> Joint:
+    model, types = source.model, source.mj.mjtJoint
+    kind = {
+        types.mjJNT_FREE: "free",
+        types.mjJNT_BALL: "ball",
+        types.mjJNT_SLIDE: "slider",
+        types.mjJNT_HINGE: "hinge",
+    }[types(model.jnt_type[j])]
+    width = {"free": 6, "ball": 3}.get(kind, 1)
+    start = int(model.jnt_dofadr[j])
+    dofs = slice(start, start + width)
+    joint = Joint(
+        kind,
+        name=source.joint_names[j],
+        stiffness=0.0 if source.disabled("SPRING", "PASSIVE") else float(model.jnt_stiffness[j]),
+        damping=0.0 if source.disabled("DAMPER", "PASSIVE") else _one_or_each(model.dof_damping[dofs]),
+        armature=_one_or_each(model.dof_armature[dofs]),
+        friction=0.0 if source.disabled("FRICTIONLOSS", "CONSTRAINT") else float(model.dof_frictionloss[start]),
+        line=line,
+    )
+    limited = bool(model.jnt_limited[j]) and not source.disabled("LIMIT", "CONSTRAINT")
+    lower, upper = floats(model.jnt_range[j])
+    if kind != "free":
+        joint.anchor = vector(model.jnt_pos[j])
+    if kind == "ball" and limited:
+        joint.cone, joint.twist = upper, (-upper, upper)
+    if width == 1:
+        address = int(model.jnt_qposadr[j])
+        rest, spring = float(model.qpos0[address]), float(model.qpos_spring[address])
+        joint.axis = vector(model.jnt_axis[j])
+        joint.limits = (lower, upper) if limited else None
+        joint.rest = rest if rest != 0.0 else None
+        joint.spring = spring if spring != rest else None
+    return joint
+
+
+def _one_or_each(values: Any) -> float | tuple[float, ...]:
+    """One number where all are equal."""
+    each = floats(values)
+    return each[0] if len(set(each)) == 1 else each
+
+
+def _read_shapes(source: MjcfSource) -> list[list[Shape]]:
+    """Shapes of every body, by MuJoCo's index."""
+    model = source.model
+    shapes: list[list[Shape]] = [[] for _ in range(model.nbody)]
+    groups = _collision_groups(source)
+    lines = source.lines(source.spec.geoms)
+    names = source.given_names("GEOM", model.ngeom)
+    hulls: dict[tuple[int, bool], dict[str, Any]] = {}
+    for g in range(model.ngeom):
+        group, mask = groups[g]
+        geometry = _geometry(source, g, mask != 0, hulls)
+        if geometry is not None:
+            shape = geometry(
+                name=names[g] or None,
+                position=vector(model.geom_pos[g]),
+                quat_wxyz=quaternion(model.geom_quat[g]),
+                density=0.0,
+                material=_material(source, g),
+                color=_color(source, g),
+                group=group,
+                mask=mask,
+                margin=float(model.geom_margin[g]),
+                line=lines.get(g),
+            )
+            shapes[int(model.geom_bodyid[g])].append(shape)
+    return shapes
+
+
+def _geometry(source: MjcfSource, g: int, collides: bool, hulls: dict[tuple[int, bool], dict[str, Any]]) -> Any:
+    """A maker of the geom's shape with its sizes filled in (full lengths; MuJoCo's are half), None for a gap."""
+    model, types = source.model, source.mj.mjtGeom
+    kind = types(model.geom_type[g])
+    x, y, z = floats(model.geom_size[g])
+    if kind == types.mjGEOM_MESH:
+        key = (int(model.geom_dataid[g]), collides)
+        if key not in hulls:
+            hulls[key] = _hull(model, *key)
+        return partial(ConvexMesh, **hulls[key])
+    makers = {
+        types.mjGEOM_PLANE: partial(Plane, extent=(2 * x, 2 * y) if x > 0 and y > 0 else None),
+        types.mjGEOM_SPHERE: partial(Sphere, radius=x),
+        types.mjGEOM_CAPSULE: partial(Capsule, radius=x, length=2 * y),
+        types.mjGEOM_ELLIPSOID: partial(Ellipsoid, size=(2 * x, 2 * y, 2 * z)),
+        types.mjGEOM_CYLINDER: partial(Cylinder, radius=x, length=2 * y),
+        types.mjGEOM_BOX: partial(Box, size=(2 * x, 2 * y, 2 * z)),
+    }
+    return makers.get(kind)
+
+
+def _hull(model: Any, mesh: int, collides: bool) -> dict[str, Any]:
+    """Vertices and faces of a mesh: of its convex hull where it collides and MuJoCo found one, else all of them.
+
+    A hull in `mesh_graph` is: counts of vertices n and faces m, n edge addresses, n vertex indices, n + 3m edges,
+    3m vertex indices of the faces.
+    """
+    start, count = int(model.mesh_vertadr[mesh]), int(model.mesh_vertnum[mesh])
+    vertices = np.array(model.mesh_vert[start : start + count], dtype=np.float64)
+    graph = int(model.mesh_graphadr[mesh])
+    if collides and graph >= 0:
+        n, m = (int(number) for number in model.mesh_graph[graph : graph + 2])
+        corners = np.array(model.mesh_graph[graph + 2 + n : graph + 2 + 2 * n])
+        end = graph + 2 + 3 * n + 6 * m
+        faces = np.array(model.mesh_graph[end - 3 * m : end]).reshape(m, 3)
+        order = np.argsort(corners)
+        return {"vertices": vertices[corners], "faces": order[np.searchsorted(corners, faces, sorter=order)]}
+    start, count = int(model.mesh_faceadr[mesh]), int(model.mesh_facenum[mesh])
+    return {"vertices": vertices, "faces": None if collides else np.array(model.mesh_face[start : start + count])}
+
+
+def _material(source: MjcfSource, g: int) -> Material:
+    """Sliding friction always; the other two only where the file asks for contacts that have them."""
+    sliding, torsional, rolling = floats(source.model.geom_friction[g])
+    dimensions = int(source.model.geom_condim[g])
+    return Material(
+        friction=sliding,
+        torsional_friction=torsional if dimensions >= 4 else 0.0,
+        rolling_friction=rolling if dimensions >= 6 else 0.0,
+    )
+
+
+def _color(source: MjcfSource, g: int) -> tuple[float, float, float, float]:
+    """A geom's own colour, or its material's where it has none of its own."""
+    model = source.model
+    material = int(model.geom_matid[g])
+    own = np.array(model.geom_rgba[g])
+    chosen = model.mat_rgba[material] if material >= 0 and np.array_equal(own, _UNPAINTED) else own
+    red, green, blue, opacity = (round(value, 6) for value in floats(chosen))
+    return (red, green, blue, opacity)
+
+
+def _collision_groups(source: MjcfSource) -> list[tuple[int, int]]:
+    """(group, mask) of every geom, so that two of them meet where MuJoCo lets them.
+
+    MuJoCo lets geoms meet when the contype of *either* is in the conaffinity of the other. Every combination of the
+    two that occurs becomes one group, and its mask the groups that it meets; MuJoCo's default (1, 1) is group 1,
+    Poise's default.
+    """
+    model = source.model
+    filters = [
+        (int(contype), int(affinity))
+        for contype, affinity in zip(model.geom_contype, model.geom_conaffinity, strict=True)
+    ]
+    if source.disabled("CONTACT", "CONSTRAINT"):
+        return [(0, 0)] * len(filters)
+    kinds = sorted({(1, 1), *filters}, key=lambda kind: (kind != (1, 1), kind))
+    kinds = [kind for kind in kinds if any(_meet(kind, other) for other in {(1, 1), *filters})]
+    if len(kinds) > _MOST_GROUPS:
+        return filters
+    masks = {kind: sum(1 << bit for bit, other in enumerate(kinds) if _meet(kind, other)) for kind in kinds}
+    return [(1 << kinds.index(kind), masks[kind]) if kind in masks else (0, 0) for kind in filters]
+
+
+def _meet(first: tuple[int, int], second: tuple[int, int]) -> bool:
+    return bool(first[0] & second[1] or second[0] & first[1])
