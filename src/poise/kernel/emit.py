@@ -1,0 +1,175 @@
+"""The emitter: writes the LLVM instructions of traced scalars. Knows numbers and lanes, nothing of Numba."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from poise.kernel.trace import FLAGS, ScalarType
+
+_ELEMENTS = {
+    "f64": ir.DoubleType(),
+    "f32": ir.FloatType(),
+    "i64": ir.IntType(64),
+    "i32": ir.IntType(32),
+    "b1": ir.IntType(1),
+}
+_I32 = ir.IntType(32)
+_FLOAT_OPS = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
+_INT_OPS = {"add": "add", "sub": "sub", "mul": "mul", "and": "and_", "or": "or_", "xor": "xor", "shl": "shl", "shr": "ashr"}
+
+
+def llvm_type(t: ScalarType) -> ir.Type:
+    """LLVM's type of a scalar: a number, or a vector of them."""
+    element = _ELEMENTS[t.elem]
+    return element if t.width == 1 else ir.VectorType(element, t.width)
+
+
+class Emitter:
+    """Writes to one LLVM builder."""
+
+    def __init__(self, builder: ir.IRBuilder) -> None:
+        self.b = builder
+
+    def constant(self, value: Any, t: ScalarType) -> ir.Value:
+        """A number in every lane."""
+        number = float(value) if t.is_float else int(value)
+        if t.elem == "f32":  # LLVM wants a constant that a float holds exactly
+            import numpy as np
+
+            number = float(np.float32(number))
+        element = ir.Constant(_ELEMENTS[t.elem], number)
+        return element if t.width == 1 else ir.Constant(llvm_type(t), [element] * t.width)
+
+    def cast(self, value: ir.Value, t: ScalarType, to: ScalarType) -> ir.Value:
+        """Convert the element, then spread it."""
+        if t.elem != to.elem:
+            value = self._convert(value, t, ScalarType(to.elem, t.width))
+        return value if t.width == to.width else self.spread(value, to)
+
+    def _convert(self, value: ir.Value, t: ScalarType, to: ScalarType) -> ir.Value:
+        target = llvm_type(to)
+        if t.is_float and to.is_float:
+            return self.b.fptrunc(value, target) if t.bits > to.bits else self.b.fpext(value, target)
+        if to.is_float:
+            return self.b.uitofp(value, target) if t.is_mask else self.b.sitofp(value, target)
+        if t.is_float:
+            raise TypeError(f"{t} to {to}: use to_int")
+        if t.is_mask:
+            return self.b.zext(value, target)
+        return self.b.trunc(value, target) if t.bits > to.bits else self.b.sext(value, target)
+
+    def spread(self, value: ir.Value, to: ScalarType) -> ir.Value:
+        """One number in every lane."""
+        undefined = ir.Constant(llvm_type(to), ir.Undefined)
+        one = self.b.insert_element(undefined, value, ir.Constant(_I32, 0))
+        return self.b.shuffle_vector(one, undefined, ir.Constant(ir.VectorType(_I32, to.width), [0] * to.width))
+
+    def truncate(self, value: ir.Value, to: ScalarType) -> ir.Value:
+        """Real to integer, towards zero."""
+        return self.b.fptosi(value, llvm_type(to))
+
+    def binary(self, name: str, a: ir.Value, b: ir.Value, t: ScalarType) -> ir.Value:
+        """Arithmetic and bits."""
+        if t.is_float:
+            if name not in _FLOAT_OPS:
+                raise TypeError(f"'{name}' of real numbers")
+            return getattr(self.b, _FLOAT_OPS[name])(a, b, flags=FLAGS)
+        return getattr(self.b, _INT_OPS[name])(a, b)
+
+    def compare(self, sign: str, a: ir.Value, b: ir.Value, t: ScalarType) -> ir.Value:
+        """A mask. Nothing compares with NaN, save that it differs."""
+        if t.is_float:
+            return self.b.fcmp_unordered(sign, a, b) if sign == "!=" else self.b.fcmp_ordered(sign, a, b)
+        return self.b.icmp_signed(sign, a, b)
+
+    def unary(self, name: str, a: ir.Value, t: ScalarType) -> ir.Value:
+        """neg, not, or an LLVM intrinsic."""
+        if name == "neg":
+            return self.b.fneg(a) if t.is_float else self.b.neg(a)
+        if name == "not":
+            return self.b.not_(a)
+        if not t.is_float:
+            raise TypeError(f"{name} of {t}")
+        lanes = "" if t.width == 1 else f"v{t.width}"
+        function = self._function(f"llvm.{name}.{lanes}{t.elem}", ir.FunctionType(a.type, [a.type]))
+        return self.b.call(function, [a])
+
+    def _function(self, name: str, signature: ir.FunctionType) -> ir.Function:
+        known = self.b.module.globals.get(name)
+        return known if known is not None else ir.Function(self.b.module, signature, name)
+
+    def select(self, mask: ir.Value, a: ir.Value, b: ir.Value) -> ir.Value:
+        """Lane by lane."""
+        return self.b.select(mask, a, b)
+
+    def reduce(self, name: str, mask: ir.Value, t: ScalarType) -> ir.Value:
+        """Any (or) or every (and) lane of a mask."""
+        if t.width == 1:
+            return mask
+        bits = self.b.bitcast(mask, ir.IntType(t.width))
+        nothing, everything = ir.Constant(bits.type, 0), ir.Constant(bits.type, -1)
+        return self.b.icmp_signed("!=", bits, nothing) if name == "or" else self.b.icmp_signed("==", bits, everything)
+
+    def get_lane(self, value: ir.Value, t: ScalarType, lane: ir.Value) -> ir.Value:
+        """One number; of a plain one, itself."""
+        return value if t.width == 1 else self.b.extract_element(value, lane)
+
+    def set_lane(self, value: ir.Value, t: ScalarType, lane: ir.Value, number: ir.Value) -> ir.Value:
+        """The lanes with one of them changed."""
+        return number if t.width == 1 else self.b.insert_element(value, number, lane)
+
+    # ---- memory: a buffer holds `leaves` scalars an element, one after another, each with all its lanes side by side
+
+    def address(self, pointer: ir.Value, index: ir.Value) -> ir.Value:
+        """Pointer to a scalar."""
+        return self.b.gep(pointer, [index])
+
+    def load(self, pointer: ir.Value, t: ScalarType, constant: bool) -> ir.Value:
+        """A scalar from memory; `constant` promises that nobody writes there while the kernel runs."""
+        value = self.b.load(pointer, align=t.bits // 8 * t.width)
+        if constant:
+            value.set_metadata("invariant.load", self.b.module.add_metadata([]))
+        return value
+
+    def store(self, value: ir.Value, pointer: ir.Value, t: ScalarType) -> None:
+        """A scalar to memory."""
+        self.b.store(value, pointer, align=t.bits // 8 * t.width)
+
+    def store_masked(self, value: ir.Value, pointer: ir.Value, t: ScalarType, mask: ir.Value) -> None:
+        """Only the lanes whose mask is set are written."""
+        if t.width == 1:
+            with self.b.if_then(mask):
+                self.store(value, pointer, t)
+            return
+        name = f"llvm.masked.store.v{t.width}{t.elem}.p0"
+        signature = ir.FunctionType(ir.VoidType(), [value.type, pointer.type, _I32, mask.type])
+        align = ir.Constant(_I32, t.bits // 8 * t.width)
+        self.b.call(self._function(name, signature), [value, pointer, align, mask])
+
+    def lane_pointers(self, pointer: ir.Value, t: ScalarType, indices: ir.Value, lanes_in_memory: bool) -> ir.Value:
+        """Where each lane reads or writes when lane k asks for element indices[k]."""
+        many = ir.VectorType(ir.IntType(64), t.width)
+        if lanes_in_memory:
+            width = ir.Constant(many, [t.width] * t.width)
+            indices = self.b.add(self.b.mul(indices, width), ir.Constant(many, list(range(t.width))))
+        base = self.b.ptrtoint(pointer, ir.IntType(64))
+        size = ir.Constant(many, [t.bits // 8] * t.width)
+        addresses = self.b.add(self.spread(base, ScalarType("i64", t.width)), self.b.mul(indices, size))
+        return self.b.inttoptr(addresses, ir.VectorType(_ELEMENTS[t.elem].as_pointer(), t.width))
+
+    def gather(self, pointers: ir.Value, t: ScalarType, mask: ir.Value) -> ir.Value:
+        """One number a lane, each from its own address; nought where the mask is not set."""
+        kind = llvm_type(t)
+        name = f"llvm.masked.gather.v{t.width}{t.elem}.v{t.width}p0"
+        signature = ir.FunctionType(kind, [pointers.type, _I32, mask.type, kind])
+        align = ir.Constant(_I32, t.bits // 8)
+        return self.b.call(self._function(name, signature), [pointers, align, mask, self.constant(0, t)])
+
+    def scatter(self, value: ir.Value, pointers: ir.Value, t: ScalarType, mask: ir.Value) -> None:
+        """One number a lane, each to its own address, where the mask is set."""
+        name = f"llvm.masked.scatter.v{t.width}{t.elem}.v{t.width}p0"
+        signature = ir.FunctionType(ir.VoidType(), [value.type, pointers.type, _I32, mask.type])
+        align = ir.Constant(_I32, t.bits // 8)
+        self.b.call(self._function(name, signature), [value, pointers, align, mask])

@@ -1,0 +1,337 @@
+"""Memory: typed buffers, views of many buffers behind one handle, and the widths that a kernel can run at.
+
+A `View` lists the fields that a kernel reads and writes. `View.block` allocates (or adopts) the arrays of one view for
+one width; its `handle` is a table of addresses and counts, the one argument that reaches compiled code.
+
+    array of a scalar field       (n,) plain      (n, lanes)
+    array of a value of k parts   (n, k) plain    (n, k, lanes)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from poise.kernel.trace import ScalarType, Traced, formula
+from poise.kernel.values import Value
+
+_DTYPES = {"f64": np.float64, "f32": np.float32, "i64": np.int64, "i32": np.int32}
+ALIGNMENT = 64
+
+
+@dataclass(frozen=True)
+class Width:
+    """What a kernel computes with: element and lanes of a real scalar."""
+
+    elem: str
+    lanes: int = 1
+
+    @property
+    def real(self) -> ScalarType:
+        """The scalar of state values."""
+        return ScalarType(self.elem, self.lanes)
+
+    @property
+    def plain(self) -> ScalarType:
+        """The number of model values, the same for all lanes."""
+        return ScalarType(self.elem)
+
+    @property
+    def integer(self) -> ScalarType:
+        """An integer for each lane, of the size of the real scalar."""
+        return ScalarType("i" + self.elem[1:], self.lanes)
+
+    @property
+    def dtype(self) -> Any:
+        """NumPy's type of one number."""
+        return _DTYPES[self.elem]
+
+    def __str__(self) -> str:
+        return str(self.real)
+
+
+F64 = Width("f64")
+F64X4 = Width("f64", 4)
+F64X8 = Width("f64", 8)
+F32X8 = Width("f32", 8)
+F32X16 = Width("f32", 16)
+
+
+class Field:
+    """Kind of a field of a view. Value types themselves are kinds too."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+Real = Field("Real")
+"""A real number in the width's own scalar, or plain in a view of constants."""
+Int = Field("Int")
+"""An integer for each lane."""
+Index = Field("Index")
+"""A plain 32-bit integer: topology."""
+Count = Field("Count")
+"""One plain integer, held in the handle itself."""
+
+
+@dataclass(frozen=True)
+class BufferType:
+    """Type of a buffer: what an element is made of, and whether it never changes while a kernel runs."""
+
+    scalar: ScalarType
+    value: type[Value] | None = None
+    constant: bool = False
+
+    @property
+    def leaves(self) -> int:
+        """Scalars an element."""
+        return self.value.size if self.value else 1
+
+
+class Buffer:
+    """A buffer inside a formula: a pointer that is known when the kernel runs."""
+
+    __slots__ = ("emit", "pointer", "type")
+
+    def __init__(self, type: BufferType, pointer: Any = None, emit: Any = None) -> None:
+        self.type, self.pointer, self.emit = type, pointer, emit
+
+    def _place(self, i: Any, leaf: int) -> Any:
+        i = i if isinstance(i, Traced) else Traced(ScalarType("i64"), None, self.emit).like(i)
+        return i.cast(ScalarType("i64")) * self.type.leaves + leaf
+
+    def _build(self, leaf: Any) -> Any:
+        parts = [leaf(k) for k in range(self.type.leaves)]
+        return self.type.value.of(*parts) if self.type.value else parts[0]
+
+    def _scalars(self, value: Any) -> list[Any]:
+        t = self.type
+        if t.value and type(value) is not t.value:
+            raise TypeError(f"a buffer of {t.value.__name__} cannot hold {value!r}")
+        if t.constant:
+            raise TypeError("a kernel cannot write to a constant")
+        like = Traced(t.scalar, None, self.emit)
+        parts = value.leaves() if t.value else [value]
+        return [x.cast(t.scalar) if isinstance(x, Traced) else like.like(x) for x in parts]
+
+    def load(self, i: Any) -> Any:
+        """Element i."""
+        t, e = self.type, self.emit
+
+        def leaf(k: int) -> Traced:
+            where = self._place(i, k)
+            return Traced(t.scalar, e and e.load(e.address(self.pointer, where.value), t.scalar, t.constant), e)
+
+        return self._build(leaf)
+
+    def store(self, i: Any, value: Any, mask: Any = None) -> None:
+        """Element i, in the lanes of the mask."""
+        scalars = self._scalars(value)
+        if self.emit is None:
+            return
+        for k, x in enumerate(scalars):
+            pointer = self.emit.address(self.pointer, self._place(i, k).value)
+            if mask is None:
+                self.emit.store(x.value, pointer, self.type.scalar)
+            else:
+                self.emit.store_masked(x.value, pointer, self.type.scalar, mask.value)
+
+    def gather(self, indices: Traced, mask: Any = None) -> Any:
+        """Element indices[k] of lane k (of a plain buffer: element indices[k])."""
+        lanes = indices.type.width
+        if lanes == 1:
+            return self.load(indices)
+        scalar = ScalarType(self.type.scalar.elem, lanes)
+        return self._build(lambda k: self._gather_leaf(indices, mask, k, scalar))
+
+    def _gather_leaf(self, indices: Traced, mask: Any, k: int, scalar: ScalarType) -> Traced:
+        e = self.emit
+        if e is None:
+            return Traced(scalar)
+        mask = mask or Traced(scalar.of("b1"), None, e).like(1)
+        return Traced(scalar, e.gather(self._pointers(indices, k, scalar), scalar, mask.value), e)
+
+    def _pointers(self, indices: Traced, k: int, scalar: ScalarType) -> Any:
+        places = indices.cast(scalar.of("i64")) * self.type.leaves + k
+        return self.emit.lane_pointers(self.pointer, scalar, places.value, self.type.scalar.width > 1)
+
+    def scatter(self, indices: Traced, value: Any, mask: Any = None) -> None:
+        """Lane k to its element indices[k], in the lanes of the mask."""
+        if indices.type.width == 1:
+            self.store(indices, value, mask)
+            return
+        if self.type.scalar.width == 1:
+            raise TypeError("lanes would race for the elements of a plain buffer")
+        scalars = self._scalars(value)
+        if (e := self.emit) is None:
+            return
+        mask = mask or Traced(self.type.scalar.of("b1"), None, e).like(1)
+        for k, x in enumerate(scalars):
+            e.scatter(x.value, self._pointers(indices, k, x.type), x.type, mask.value)
+
+
+class PlainBuffer:
+    """A buffer as kernels see it when they run as plain Python on float64."""
+
+    def __init__(self, array: np.ndarray, value: type[Value] | None) -> None:
+        self.array, self.value = array, value
+
+    def load(self, i: int) -> Any:
+        """Element i."""
+        return self.value.of(*self.array[i]) if self.value else self.array[i]
+
+    def store(self, i: int, value: Any, mask: Any = True) -> None:
+        """Element i, if the mask is set."""
+        if mask is not False:
+            self.array[i] = tuple(value.leaves()) if self.value else value
+
+    gather, scatter = load, store
+
+
+@formula
+def load(buffer: Any, i: Any) -> Any:
+    """Element i of a buffer."""
+    return buffer.load(i)
+
+
+@formula
+def store(buffer: Any, i: Any, value: Any) -> None:
+    """Write element i of a buffer."""
+    buffer.store(i, value)
+
+
+@formula
+def store_where(buffer: Any, i: Any, value: Any, mask: Any) -> None:
+    """Write element i of a buffer in the lanes of the mask."""
+    buffer.store(i, value, mask)
+
+
+@formula
+def gather(buffer: Any, indices: Any) -> Any:
+    """Read element indices[k] in lane k."""
+    return buffer.gather(indices)
+
+
+@formula
+def gather_where(buffer: Any, indices: Any, mask: Any) -> Any:
+    """Read element indices[k] in lane k where the mask is set; nought elsewhere, and no memory is touched there."""
+    return buffer.gather(indices, mask)
+
+
+@formula
+def scatter(buffer: Any, indices: Any, value: Any) -> None:
+    """Write element indices[k] in lane k."""
+    buffer.scatter(indices, value)
+
+
+@formula
+def scatter_where(buffer: Any, indices: Any, value: Any, mask: Any) -> None:
+    """Write element indices[k] in lane k where the mask is set."""
+    buffer.scatter(indices, value, mask)
+
+
+def aligned(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    """Zeros that start at a multiple of 64 bytes."""
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    raw = np.zeros(size + ALIGNMENT, np.uint8)
+    start = -raw.ctypes.data % ALIGNMENT
+    return raw[start : start + size].view(dtype).reshape(shape)
+
+
+def lane_array(n: int, width: Width, parts: int = 1) -> np.ndarray:
+    """Zeroed array for n elements of `parts` scalars at a width, laid out and aligned as kernels want it."""
+    shape = (n,) if parts == 1 else (n, parts)
+    return aligned(shape if width.lanes == 1 else (*shape, width.lanes), width.dtype)
+
+
+class View:
+    """A named list of fields. `constant` views hold plain numbers that no kernel changes."""
+
+    def __init__(self, name: str, constant: bool = False, **fields: Any) -> None:
+        self.name, self.constant, self.fields = name, constant, fields
+        self.places = {field: k for k, field in enumerate(fields)}
+
+    def buffer_type(self, field: str, width: Width) -> BufferType:
+        """Type of a field's buffer at a width."""
+        kind = self.fields[field]
+        if kind is Index:
+            return BufferType(ScalarType("i32"), None, self.constant)
+        if kind is Int:
+            return BufferType(width.integer)
+        scalar = width.plain if self.constant else width.real
+        return BufferType(scalar, None if kind is Real else kind, self.constant)
+
+    def block(self, width: Width, **given: Any) -> Block:
+        """Arrays for one width: each field from its length (an int), from an array to copy, or for a count its number."""
+        return Block(self, width, given)
+
+
+class Block:
+    """The arrays of a view at a width, each under its field's name, and the handle that kernels take."""
+
+    handle: np.ndarray
+
+    def __init__(self, view: View, width: Width, given: dict[str, Any]) -> None:
+        if view.fields.keys() != given.keys():
+            raise TypeError(f"view {view.name}: fields {sorted(view.fields.keys() ^ given.keys())} are missing or unknown")
+        self.view, self.width = view, width
+        self.handle = np.zeros(max(len(view.fields), 1), np.int64)
+        self.arrays: dict[str, np.ndarray] = {}
+        for field, what in given.items():
+            if view.fields[field] is Count:
+                self.handle[view.places[field]] = int(what)
+            else:
+                self._adopt(field, what)
+
+    def _adopt(self, field: str, what: Any) -> None:
+        t = self.view.buffer_type(field, self.width)
+        shape: tuple[int, ...] = () if t.leaves == 1 else (t.leaves,)
+        shape += () if t.scalar.width == 1 else (t.scalar.width,)
+        dtype = _DTYPES[t.scalar.elem]
+        if isinstance(what, int):
+            array = aligned((what, *shape), dtype)
+        elif isinstance(what, Shared):
+            array = what.array
+            if array.dtype != dtype or array.shape[1:] != shape or array.ctypes.data % (t.scalar.bits // 8 * t.scalar.width):
+                raise TypeError(f"{self.view.name}.{field}: {array.dtype}{array.shape} is not {dtype}(n, {shape}), aligned")
+        else:
+            array = aligned((len(what), *shape), dtype)
+            array[...] = np.reshape(what, array.shape) if np.size(what) == array.size else np.asarray(what)[..., None]
+        self.arrays[field] = array
+        self.handle[self.view.places[field]] = array.ctypes.data
+
+    def __getattr__(self, field: str) -> np.ndarray:
+        try:
+            return self.__dict__["arrays"][field]
+        except KeyError:
+            raise AttributeError(field) from None
+
+    def plain(self) -> Any:
+        """The view as kernels see it when they run as plain Python."""
+        return PlainView(self)
+
+
+@dataclass(frozen=True)
+class Shared:
+    """An array that a block uses as it is, without a copy."""
+
+    array: np.ndarray
+
+
+class PlainView:
+    """A view for kernels that run as plain Python."""
+
+    def __init__(self, block: Block) -> None:
+        for field, kind in block.view.fields.items():
+            if kind is Count:
+                setattr(self, field, int(block.handle[block.view.places[field]]))
+            else:
+                t = block.view.buffer_type(field, block.width)
+                setattr(self, field, PlainBuffer(block.arrays[field], t.value))
+
+
