@@ -1,0 +1,32 @@
+"""`poise demo`: run one of the stories that come with Poise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from poise.cli.report import clear_errors, fail, nearest
+
+
+def demo(
+    name: Annotated[str | None, typer.Argument(help="Which demo; the first of the list when missing.")] = None,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for what the demo writes.")] = Path("poise-demo"),
+    list_: Annotated[bool, typer.Option("--list", "-l", help="Print the demos and what they show.")] = False,
+) -> None:
+    """Run a demo."""
+    from poise.cli.demos import DEMOS
+
+    if list_:
+        for entry in DEMOS.values():
+            typer.echo(f"{entry.name}: {entry.summary}")
+        return
+    if not DEMOS:
+        fail("this version comes without demos")
+    chosen = name if name is not None else next(iter(DEMOS))
+    if chosen not in DEMOS:
+        fail(f"no demo is called {chosen!r}{nearest(chosen, DEMOS)} (there are: {', '.join(DEMOS)})")
+    with clear_errors():
+        out.mkdir(parents=True, exist_ok=True)
+        raise typer.Exit(DEMOS[chosen].load()(out))

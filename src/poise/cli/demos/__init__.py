@@ -1,0 +1,31 @@
+"""The demos: a registry of names, so that listing them imports none of them.
+
+A demo is a module of this package with a function `run(out: Path) -> int`. It prints its story, writes its files into
+the folder `out`, which exists, and returns an exit status. To add one, write the module and add one line to `DEMOS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Demo:
+    """One line of the registry."""
+
+    name: str
+    """What users call it, and its module in this package."""
+    summary: str
+    """What it shows, in one sentence."""
+
+    def load(self) -> Callable[[Path], int]:
+        """Import the demo and give its `run`."""
+        run: Callable[[Path], int] = import_module(f"poise.cli.demos.{self.name}").run
+        return run
+
+
+#: in the order in which they are listed; the first is the one that `poise demo` runs
+DEMOS: dict[str, Demo] = {entry.name: entry for entry in ()}
