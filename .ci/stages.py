@@ -1,0 +1,54 @@
+"""The stages of ./test, each with its time. Run by the Python of `.venv` from the root of the checkout."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+Command = list[str]
+
+LINT: dict[str, Command] = {
+    "ruff check": ["ruff", "check", "."],
+    "ruff format": ["ruff", "format", "--check", "."],
+    "mypy": ["mypy"],
+    "import layers": ["importlinter.cli"],
+}
+
+
+def main(arguments: list[str]) -> int:
+    """Run what the arguments ask for; all stages run even when one fails."""
+    if arguments == ["lint"]:
+        return lint()
+    if arguments[:1] == ["slow"]:
+        return tests(["-m", "slow", *arguments[1:]])
+    if arguments:
+        return tests(arguments)
+    return max(lint(), tests([]))
+
+
+def lint() -> int:
+    """Style, types and layers: silent unless something is wrong."""
+    return max(stage(name, command, quiet=True) for name, command in LINT.items())
+
+
+def tests(arguments: list[str]) -> int:
+    """Pytest, its output shown as it comes."""
+    return stage("pytest", ["pytest", *arguments], quiet=False)
+
+
+def stage(name: str, command: Command, *, quiet: bool) -> int:
+    """Run a module of this Python; 0 when it is content, else 1."""
+    start = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-m", *command], capture_output=quiet, text=True, errors="replace", check=False
+    )
+    seconds = time.perf_counter() - start
+    if quiet and done.returncode != 0:
+        print(done.stdout + done.stderr, end="")
+    print(f"{'ok    ' if done.returncode == 0 else 'FAILED'}  {name:<13}  {seconds:6.1f} s", flush=True)
+    return int(done.returncode != 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
