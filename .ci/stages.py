@@ -9,10 +9,10 @@ import time
 Command = list[str]
 
 LINT: dict[str, Command] = {
-    "ruff check": ["ruff", "check", "."],
-    "ruff format": ["ruff", "format", "--check", "."],
-    "mypy": ["mypy"],
-    "import layers": ["importlinter.cli"],
+    "ruff check": ["-m", "ruff", "check", "."],
+    "ruff format": ["-m", "ruff", "format", "--check", "."],
+    "mypy": ["-m", "mypy"],
+    "import layers": ["-c", "from importlinter.cli import lint_imports_command as main; main()"],
 }
 
 
@@ -34,15 +34,13 @@ def lint() -> int:
 
 def tests(arguments: list[str]) -> int:
     """Pytest, its output shown as it comes."""
-    return stage("pytest", ["pytest", *arguments], quiet=False)
+    return stage("pytest", ["-m", "pytest", *arguments], quiet=False)
 
 
 def stage(name: str, command: Command, *, quiet: bool) -> int:
-    """Run a module of this Python; 0 when it is content, else 1."""
+    """Run this Python with some arguments; 0 when it is content, else 1."""
     start = time.perf_counter()
-    done = subprocess.run(
-        [sys.executable, "-m", *command], capture_output=quiet, text=True, errors="replace", check=False
-    )
+    done = subprocess.run([sys.executable, *command], capture_output=quiet, text=True, errors="replace", check=False)
     seconds = time.perf_counter() - start
     if quiet and done.returncode != 0:
         print(done.stdout + done.stderr, end="")
