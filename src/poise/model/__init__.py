@@ -1,0 +1,41 @@
+"""Scenes and what they compile to: description, checks, mass properties, model and state."""
+
+from poise.model.compile import compile_scene
+from poise.model.errors import Problem, SceneError
+from poise.model.joints import JOINTS, JointKind, Primitive
+from poise.model.massprops import MassProperties, body_mass_properties, shape_mass_properties
+from poise.model.model import Model
+from poise.model.scene import Actuator, Body, Character, Equality, Inertia, Joint, Keyframe, Scene
+from poise.model.shapes import Box, Capsule, ConvexMesh, Cylinder, Ellipsoid, Material, Plane, Shape, Sphere
+from poise.model.validate import validate
+
+__all__ = [
+    "JOINTS",
+    "Actuator",
+    "Body",
+    "Box",
+    "Capsule",
+    "Character",
+    "ConvexMesh",
+    "Cylinder",
+    "Ellipsoid",
+    "Equality",
+    "Inertia",
+    "Joint",
+    "JointKind",
+    "Keyframe",
+    "MassProperties",
+    "Material",
+    "Model",
+    "Plane",
+    "Primitive",
+    "Problem",
+    "Scene",
+    "SceneError",
+    "Shape",
+    "Sphere",
+    "body_mass_properties",
+    "compile_scene",
+    "shape_mass_properties",
+    "validate",
+]

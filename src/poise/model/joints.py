@@ -58,6 +58,16 @@ class JointKind:
         return sum(WIDTHS[p][1] for p, _ in self.primitives)
 
     @property
+    def q_names(self) -> tuple[str, ...]:
+        """A suffix for each coordinate; those of the velocities, except that a quaternion has four."""
+        if not self.has_quaternion:
+            return self.v_names
+        names: list[str] = []
+        for primitive, column in self.primitives:
+            names += ("qw", "qx", "qy", "qz") if primitive is Primitive.BALL else ("xyz"[column],)
+        return tuple(names)
+
+    @property
     def has_quaternion(self) -> bool:
         """Whether nq ≠ nv."""
         return any(p is Primitive.BALL for p, _ in self.primitives)

@@ -7,10 +7,15 @@ scene lists its bodies, which is MuJoCo's order.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import dataclass, fields
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+
+from poise.model.errors import resolve_name
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int32]
@@ -49,9 +54,10 @@ class Model:
     link_root: Indices
     """(n_links,) first link of the tree that the link belongs to."""
     link_position: Floats
-    """(n_links, 3) rest position in the parent link's frame (0 for a free joint); m."""
+    """(n_links, 3) position at coordinates 0 in the parent link's frame, which is the rest position unless a joint has
+    a `rest`; for a free joint that of the parent body's frame (0 unless the parent is welded to another body); m."""
     link_quat_wxyz: Floats
-    """(n_links, 4) rest orientation in the parent link's frame (identity for a free joint)."""
+    """(n_links, 4) orientation, likewise."""
     link_mass: Floats
     """(n_links,) of all bodies welded together; kg."""
     link_com: Floats
@@ -66,9 +72,9 @@ class Model:
     primitive_kind: Indices
     """(n_primitives,) a `Primitive`."""
     primitive_axis: Floats
-    """(n_primitives, 3) unit vector in the link's frame; unused by balls."""
+    """(n_primitives, 3) unit vector in the link's frame at coordinates 0; unused by balls."""
     primitive_anchor: Floats
-    """(n_primitives, 3) centre of rotation in the link's frame; m."""
+    """(n_primitives, 3) centre of rotation in the link's frame at coordinates 0; m."""
     primitive_pitch: Floats
     """(n_primitives,) m/rad."""
     primitive_q_start: Indices
@@ -145,3 +151,51 @@ class Model:
     def arrays(self) -> dict[str, np.ndarray]:
         """Every array of the model by its name."""
         return {f.name: value for f in fields(self) if isinstance(value := getattr(self, f.name), np.ndarray)}
+
+    @cached_property
+    def _places(self) -> dict[str, dict[str, int]]:
+        """Index of each full name."""
+        tables = {"body": self.body_names, "joint": self.joint_names, "degree of freedom": self.dof_names}
+        return {what: {name: k for k, name in enumerate(names)} for what, names in tables.items()}
+
+    def _index(self, what: str, name: str) -> int:
+        places = self._places[what]
+        found = places.get(name) if isinstance(name, str) else None
+        return found if found is not None else places[resolve_name(what, name, list(places))]
+
+    def body_index(self, name: str) -> int:
+        """Index of a body by its name, or by the last part of it where that is unique."""
+        return self._index("body", name)
+
+    def joint_index(self, name: str) -> int:
+        """Index of a joint by its name, or by the last part of it where that is unique."""
+        return self._index("joint", name)
+
+    def dof_index(self, name: str) -> int:
+        """Index of a degree of freedom (`"knee"`, `"hip.wx"`) by its name, or by the last part of it."""
+        return self._index("degree of freedom", name)
+
+    def q_slice(self, joint: str) -> slice:
+        """Where the coordinates of a joint are in q."""
+        k = self.joint_index(joint)
+        return slice(int(self.joint_q_start[k]), int(self.joint_q_start[k + 1]))
+
+    def v_slice(self, joint: str) -> slice:
+        """Where the velocities of a joint are in v."""
+        k = self.joint_index(joint)
+        return slice(int(self.joint_v_start[k]), int(self.joint_v_start[k + 1]))
+
+    def digest(self) -> str:
+        """Hash of every array and name: equal for equal models, on any machine."""
+        hasher = hashlib.sha256()
+        for item in fields(self):
+            value = getattr(self, item.name)
+            hasher.update(item.name.encode())
+            if isinstance(value, np.ndarray):
+                hasher.update(f"{value.dtype.str[1:]}{value.shape}".encode())
+                # −0 is 0, and the bytes are little-endian everywhere
+                plain = value + 0.0 if value.dtype.kind == "f" else value
+                hasher.update(np.ascontiguousarray(plain, dtype=plain.dtype.newbyteorder("<")).tobytes())
+            else:
+                hasher.update(json.dumps(value).encode())
+        return hasher.hexdigest()

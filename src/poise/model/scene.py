@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from poise.model.joints import JOINTS
 from poise.model.shapes import IDENTITY, ORIGIN, Quaternion, Shape, Vector
+
+if TYPE_CHECKING:
+    from poise.model.model import Model
 
 Motion = Literal["dynamic", "fixed", "kinematic"]
 Bounds = tuple[float, float]
@@ -81,11 +85,34 @@ class Body:
     inertia: Inertia | None = None
     """Wins over the masses of the shapes."""
     motion: Motion = "dynamic"
-    """dynamic: moved by forces; fixed: its joints do not move; kinematic: its joints follow `path`, with infinite mass."""
+    """dynamic: moved by forces; fixed: its joints do not move; kinematic: it follows `path`, with infinite mass."""
     path: Any = None
     """Kinematic bodies: a `poise.motion.Path`, giving pose, twist and acceleration in the parent's frame over time.
     A kinematic body has one free joint (added when it has none)."""
     line: int | None = None
+
+    def moving_joints(self) -> list[tuple[str, Joint]]:
+        """Names and joints that give the body its freedom: none when it is fixed, one free joint when kinematic."""
+        if self.motion == "fixed":
+            return []
+        if self.motion == "kinematic" and not self.joints:
+            return [(self.name, Joint("free"))]
+        named = zip(self.joint_names(), self.joints, strict=True)
+        return [(name, joint) for name, joint in named if joint.kind in JOINTS and JOINTS[joint.kind].nv]
+
+    def joint_names(self) -> list[str]:
+        """Names of the joints: as given, else the body's own, numbered from 1 when it has several joints."""
+        several = len(self.joints) > 1
+        default = [f"{self.name}_{k + 1}" if several else self.name for k in range(len(self.joints))]
+        return [name if joint.name is None else joint.name for name, joint in zip(default, self.joints, strict=True)]
+
+
+@dataclass
+class Character:
+    """A tree of bodies that is added to a scene as one: its first body is the root."""
+
+    name: str
+    bodies: list[Body]
 
 
 @dataclass
@@ -144,3 +171,9 @@ class Scene:
     """File that the scene was read from."""
     unsupported: list[str] = field(default_factory=list)
     """What an importer found and could not keep, one sentence each."""
+
+    def compile(self) -> Model:
+        """Check the scene and lay it out as arrays. Raises `SceneError` with everything that is wrong."""
+        from poise.model.compile import compile_scene
+
+        return compile_scene(self)

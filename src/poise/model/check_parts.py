@@ -1,0 +1,217 @@
+"""What can be wrong with a single joint, shape or inertia."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from poise.model.checks import Checker, as_sequence, shown
+from poise.model.errors import SceneError, did_you_mean
+from poise.model.hull import checked_faces, checked_vertices
+from poise.model.joints import JOINTS, JointKind
+from poise.model.massprops import inertia_matrix
+from poise.model.scene import Inertia, Joint
+from poise.model.shapes import Box, Capsule, ConvexMesh, Cylinder, Ellipsoid, Material, Plane, Shape, Sphere
+
+#: files print moments with three or four digits, so that a flat body may miss the triangle inequality by that much
+_ROUNDED = 1e-3
+#: sine of the least angle between the two axes of a joint
+_PARALLEL = 1e-6
+
+
+def check_joint(check: Checker, joint: Joint, *, after_ball: bool) -> None:
+    """Collect the problems of a joint; `after_ball` says that a ball acts before it on the same body."""
+    if not isinstance(joint.kind, str) or joint.kind not in JOINTS:
+        check.fail("kind", f"{joint.kind!r} is not a kind of joint{did_you_mean(joint.kind, JOINTS)}")
+        return
+    kind = JOINTS[joint.kind]
+    check.numbers("anchor", joint.anchor, 3)
+    _check_axes(check, joint)
+    pitch = check.number("pitch", joint.pitch)
+    if pitch and kind.name != "screw":
+        check.fail("pitch", f"only a screw has a pitch, this is a {kind.name}")
+    _check_limits(check, joint, kind)
+    _check_cone(check, joint, kind)
+    _check_coordinates(check, joint, kind, after_ball=after_ball)
+    check.number("stiffness", joint.stiffness, negative=False)
+    check.number("friction", joint.friction, negative=False)
+    for field, value in (("damping", joint.damping), ("armature", joint.armature)):
+        if as_sequence(value) is None:
+            check.number(field, value, negative=False)
+        else:
+            check.numbers(field, value, kind.nv, negative=False)
+
+
+def _check_axes(check: Checker, joint: Joint) -> None:
+    axis = None if joint.axis is None else check.direction("axis", joint.axis)
+    axis2 = None if joint.axis2 is None else check.direction("axis2", joint.axis2)
+    first = (0.0, 0.0, 1.0) if joint.axis is None else axis
+    if first is None or axis2 is None:
+        return
+    a = np.array(first) / np.linalg.norm(first)
+    b = np.array(axis2) / np.linalg.norm(axis2)
+    if np.linalg.norm(np.cross(a, b)) < _PARALLEL:
+        check.fail("axis2", f"must not be parallel to axis, found {shown(joint.axis2)} beside {shown(tuple(first))}")
+
+
+def _check_limits(check: Checker, joint: Joint, kind: JointKind) -> None:
+    if joint.limits is None:
+        return
+    if kind.name == "ball":
+        check.fail(
+            "limits", "a ball joint has no limits of its coordinates; use cone for its swing, twist for its twist"
+        )
+        return
+    if kind.has_quaternion:
+        check.fail("limits", f"a {kind.name} joint has no limits")
+        return
+    items = as_sequence(joint.limits)
+    if items is None:
+        check.fail("limits", f"must be (lower, upper), found {shown(joint.limits)}")
+        return
+    nested = any(item is None or as_sequence(item) is not None for item in items)
+    if kind.nv == 1 and not nested:
+        check.bounds("limits", items)
+        return
+    if not nested or len(items) != kind.nv:
+        names = ", ".join(kind.v_names) if kind.nv > 1 else "its coordinate"
+        check.fail(
+            "limits",
+            f"a {kind.name} joint needs {kind.nv} pairs (lower, upper) or None, for {names}, "
+            f"found {shown(joint.limits)}",
+        )
+        return
+    for k, pair in enumerate(items):
+        if pair is not None:
+            check.bounds(f"limits[{k}]", pair)
+
+
+def _check_cone(check: Checker, joint: Joint, kind: JointKind) -> None:
+    for field, value in (("cone", joint.cone), ("twist", joint.twist)):
+        if value is not None and kind.name != "ball":
+            check.fail(field, f"only a ball joint has a {field}, this is a {kind.name}; use limits")
+    if kind.name != "ball":
+        return
+    if joint.cone is not None:
+        given = as_sequence(joint.cone)
+        angles = [("cone", joint.cone)] if given is None else [(f"cone[{k}]", a) for k, a in enumerate(given)]
+        if given is not None and len(given) != 2:
+            check.fail("cone", f"must be one angle or two, found {len(given)}: {shown(joint.cone)}")
+            return
+        for field, angle in angles:
+            value = check.number(field, angle, positive=True, infinite=True)
+            if value is not None and math.pi < value < math.inf:
+                check.fail(field, f"must be at most π (radians), found {value:g}{_degrees_hint(value)}")
+    if joint.twist is not None:
+        check.bounds("twist", joint.twist)
+
+
+def _degrees_hint(value: float) -> str:
+    return f", did you mean {math.radians(value):.4g} ({value:g} degrees)?" if value <= 360.0 else ""
+
+
+def _check_coordinates(check: Checker, joint: Joint, kind: JointKind, *, after_ball: bool) -> None:
+    for field, value in (("rest", joint.rest), ("spring", joint.spring)):
+        if value is None:
+            continue
+        items = as_sequence(value)
+        if field == "rest" and kind.has_quaternion:
+            meaning = "rests at the identity" if kind.name == "ball" else "rests at the pose of its body"
+            check.fail("rest", f"a {kind.name} joint {meaning}, leave rest out")
+        elif items is not None:
+            found = check.numbers(field, items, kind.nq)
+            if found and field == "spring" and kind.has_quaternion and not any(found[-4:]):
+                check.fail("spring", "must end in a rotation (w, x, y, z), found (0, 0, 0, 0)")
+        elif kind.has_quaternion:
+            check.fail(field, f"a {kind.name} joint needs {kind.nq} coordinates, found {shown(value)}")
+        else:
+            check.number(field, value)
+    if after_ball and joint.rest is not None and np.any(np.asarray(joint.rest) != 0):
+        check.fail("rest", "must be 0 for a joint that acts after a ball on the same body; put it on a body of its own")
+
+
+_SIZES: dict[type[Shape], tuple[str, ...]] = {
+    Sphere: ("radius",),
+    Capsule: ("radius", "length"),
+    Cylinder: ("radius", "length"),
+    Box: ("size",),
+    Ellipsoid: ("size",),
+    Plane: (),
+    ConvexMesh: (),
+}
+
+
+def check_shape(check: Checker, shape: Shape) -> None:
+    """Collect the problems of a shape."""
+    kind = next((known for known in type(shape).__mro__ if known in _SIZES), None)
+    if kind is None:
+        names = ", ".join(known.__name__ for known in _SIZES)
+        check.fail("", f"{type(shape).__name__} is not a shape that has a form; use one of {names}")
+        return
+    for field in _SIZES[kind]:
+        value = getattr(shape, field)
+        if field == "size":
+            check.numbers(field, value, 3, positive=True)
+        else:
+            check.number(field, value, positive=True)
+    if isinstance(shape, Plane) and shape.extent is not None:
+        check.numbers("extent", shape.extent, 2, positive=True)
+    if isinstance(shape, ConvexMesh):
+        _check_mesh(check, shape)
+    check.numbers("position", shape.position, 3)
+    check.quaternion("quat_wxyz", shape.quat_wxyz)
+    check.number("density", shape.density, negative=False)
+    if shape.mass is not None:
+        mass = check.number("mass", shape.mass, negative=False)
+        if mass and isinstance(shape, Plane):
+            check.fail("mass", f"a plane has no mass, found {mass:g}")
+    check.number("margin", shape.margin, negative=False)
+    check.numbers("color", shape.color, 4, negative=False)
+    for field in ("group", "mask"):
+        bits = getattr(shape, field)
+        if not isinstance(bits, (int, np.integer)) or isinstance(bits, bool):
+            check.fail(field, f"must be a whole number whose bits are groups, found {bits!r}")
+    _check_material(check, shape.material)
+
+
+def _check_material(check: Checker, material: Material) -> None:
+    if not isinstance(material, Material):
+        check.fail("material", f"must be a Material, found {shown(material)}")
+        return
+    for field in ("friction", "restitution", "torsional_friction", "rolling_friction"):
+        check.number(f"material.{field}", getattr(material, field), negative=False)
+    bounce = material.restitution
+    if isinstance(bounce, (int, float)) and 1.0 < bounce < math.inf:
+        check.fail("material.restitution", f"must be between 0 and 1, found {bounce:g}")
+
+
+def _check_mesh(check: Checker, shape: ConvexMesh) -> None:
+    try:
+        vertices = checked_vertices(shape.vertices)
+        if shape.faces is not None:
+            checked_faces(shape.faces, vertices)
+    except SceneError as error:
+        for problem in error.problems:
+            check.fail(problem.field or "vertices", problem.message)
+
+
+def check_inertia(check: Checker, inertia: Inertia) -> None:
+    """Collect the problems of given mass properties."""
+    mass = check.number("mass", inertia.mass, negative=False)
+    check.numbers("com", inertia.com, 3)
+    check.quaternion("quat_wxyz", inertia.quat_wxyz)
+    moments = check.numbers("moments", inertia.moments, 3, negative=False)
+    products = check.numbers("products", inertia.products, 3)
+    if mass is None or moments is None or products is None:
+        return
+    small, middle, large = np.linalg.eigvalsh(inertia_matrix(inertia))
+    listed = f"({small:.6g}, {middle:.6g}, {large:.6g})"
+    if small < -1e-9 * large or large < 0.0:
+        check.fail("products", f"too large for the moments: principal moments must be 0 or more, found {listed}")
+    elif small + middle < (1.0 - _ROUNDED) * large:
+        check.fail(
+            "moments", f"no body has such moments: the largest must not exceed the sum of the others, found {listed}"
+        )
+    elif mass == 0.0 and large > 0.0:
+        check.fail("mass", f"a body with moments of inertia must have a mass, found 0 beside moments {listed}")

@@ -1,0 +1,120 @@
+"""What is said when a scene, a file or a name is wrong."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong, and where."""
+
+    message: str
+    file: str | None = None
+    line: int | None = None
+    field: str | None = None
+
+    def __str__(self) -> str:
+        place = self.file or ""
+        if self.line is not None:
+            place = f"{place}:{self.line}" if place else f"line {self.line}"
+        return ": ".join(part for part in (place, self.field, self.message) if part)
+
+
+class SceneError(ValueError):
+    """A scene, file or name that Poise cannot take; `problems` lists everything that was found at once.
+
+    >>> str(SceneError("must be positive, found -1", file="arm.yaml", line=7, field="radius"))
+    'arm.yaml:7: radius: must be positive, found -1'
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        file: str | None = None,
+        line: int | None = None,
+        field: str | None = None,
+        problems: Sequence[Problem] | None = None,
+    ) -> None:
+        self.problems = list(problems) if problems else [Problem(message, file, line, field)]
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+    @classmethod
+    def of(cls, problems: Sequence[Problem]) -> SceneError:
+        """One error that carries several problems."""
+        return cls("", problems=problems)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (SceneError.of, (self.problems,))
+
+    @property
+    def file(self) -> str | None:
+        """File of the first problem."""
+        return self.problems[0].file
+
+    @property
+    def line(self) -> int | None:
+        """Line of the first problem."""
+        return self.problems[0].line
+
+    @property
+    def field(self) -> str | None:
+        """Field of the first problem."""
+        return self.problems[0].field
+
+
+def did_you_mean(name: object, candidates: Iterable[str]) -> str:
+    """A half sentence that offers the nearest candidate, or lists them when they are few; empty if there is neither.
+
+    >>> did_you_mean("hinje", ["hinge", "slider"])
+    ', did you mean "hinge"?'
+    """
+    names = list(dict.fromkeys(candidates))
+    text = str(name)
+    folded = {candidate.casefold(): candidate for candidate in reversed(names)}
+    near = difflib.get_close_matches(text.casefold(), list(folded), n=1, cutoff=0.6)
+    if near:
+        return f', did you mean "{folded[near[0]]}"?'
+    if 0 < len(names) <= 12:
+        return "; there is " + ", ".join(f'"{candidate}"' for candidate in names)
+    return ""
+
+
+def last_part(name: str) -> str:
+    """What follows the last slash.
+
+    >>> last_part("hero/hand_r")
+    'hand_r'
+    """
+    return name.rpartition("/")[2]
+
+
+def matches(name: str, names: Sequence[str]) -> list[str]:
+    """Names that `name` may stand for: itself, else those that end in it after a slash."""
+    return [name] if name in names else [full for full in names if full.endswith("/" + name)]
+
+
+def resolve_name(what: str, name: object, names: Sequence[str], *, file: str | None = None) -> str:
+    """The full name that `name` stands for: itself, or the only one that ends in `/name`.
+
+    >>> resolve_name("body", "hand_r", ["hero/hand_l", "hero/hand_r"])
+    'hero/hand_r'
+    """
+    if not isinstance(name, str):
+        raise SceneError(f"the name of a {what} must be text, found {name!r}", file=file)
+    found = matches(name, names)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        listed = ", ".join(f'"{full}"' for full in found)
+        raise SceneError(f'{what} "{name}" is ambiguous, it may be {listed}', file=file)
+    # a misspelt short name is nearer to the last part of a full one than to the full one
+    by_part: dict[str, str] = {}
+    for full in names:
+        by_part.setdefault(last_part(full), full)
+    near = difflib.get_close_matches(name, list(by_part), n=1, cutoff=0.6)
+    hint = f', did you mean "{by_part[near[0]]}"?' if near else did_you_mean(name, names)
+    raise SceneError(f'there is no {what} "{name}"{hint}', file=file)

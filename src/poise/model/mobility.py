@@ -1,0 +1,124 @@
+"""Whether every degree of freedom has something to move.
+
+A massless link is fine where what it carries has inertia along each of its degrees of freedom. The check eliminates the
+degrees of freedom from the leaves to the root, as forward dynamics does, at the rest pose, and looks at the pivots.
+Spatial vectors are (ω, v) in a link's axes about its origin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poise.model.errors import Problem, SceneError
+from poise.model.joints import Primitive
+from poise.model.massprops import MassProperties, shift_inertia
+from poise.model.scene import Body, Scene
+from poise.motion.rotations import cross, quat_to_matrix, skew
+
+Floats = NDArray[np.float64]
+
+#: a pivot below this part of what it was before the last elimination is rounding (ε times some hundreds)
+_CANCELLED = 1e-13
+#: a moment of inertia below this part of its link's is rounding
+_VANISHING = 1e-24
+
+
+@dataclass
+class LinkMotion:
+    """A link as `compile` gathers it."""
+
+    body: int
+    parent: int
+    root: int
+    position: Floats
+    """Rest position in the parent link's frame; m."""
+    quat: Floats
+    """Rest orientation in the parent link's frame."""
+    mass: MassProperties = field(default_factory=MassProperties.nothing)
+    base_position: Floats = field(default_factory=lambda: np.zeros(3))
+    """Free joints: the parent's frame in its link's frame."""
+    base_quat: Floats = field(default_factory=lambda: np.array((1.0, 0.0, 0.0, 0.0)))
+    free_pose: tuple[Floats, Floats] | None = None
+    """Free joints: pose in the parent's frame."""
+    motions: list[Floats] = field(default_factory=list)
+    """Twist (6,) of each degree of freedom at the rest pose."""
+
+    def add_motion(self, primitive: Primitive, axis: Floats, anchor: Floats, pitch: float) -> None:
+        """Append the twists of a primitive whose axis and anchor are given at the rest pose."""
+        if primitive is Primitive.SLIDE:
+            self.motions.append(np.concatenate((np.zeros(3), axis)))
+            return
+        for turn in np.eye(3) if primitive is Primitive.BALL else (axis,):
+            self.motions.append(np.concatenate((turn, cross(anchor, turn) + pitch * turn)))
+
+
+def check_mobility(
+    scene: Scene,
+    bodies: Sequence[Body],
+    links: Sequence[LinkMotion],
+    dof_names: Sequence[str],
+    dof_armature: Sequence[float],
+    dof_prescribed: Sequence[int],
+) -> None:
+    """Raise `SceneError` if a degree of freedom moves nothing that has inertia."""
+    articulated = [_spatial_inertia(link.mass) for link in links]
+    # the same with the last elimination taken back: what rounding has to be compared with
+    stiffer = [inertia.copy() for inertia in articulated]
+    problems: list[Problem] = []
+    dof = len(dof_names)
+    for k in reversed(range(len(links))):
+        link, inertia, before = links[k], articulated[k], stiffer[k]
+        for motion in reversed(link.motions):
+            dof -= 1
+            if dof_prescribed[dof]:
+                continue
+            push = inertia @ motion
+            pivot = float(motion @ push) + dof_armature[dof]
+            if pivot <= _rounding(inertia, before, motion, dof_armature[dof]):
+                problems.append(_problem(scene, bodies[link.body], dof_names[dof]))
+                continue
+            before, inertia = inertia, inertia - np.outer(push, push) / pivot
+        if link.parent >= 0:
+            transform = _to_parent(link)
+            articulated[link.parent] += transform.T @ inertia @ transform
+            stiffer[link.parent] += transform.T @ before @ transform
+    if problems:
+        raise SceneError.of(problems[::-1])
+
+
+def _rounding(inertia: Floats, before: Floats, motion: Floats, armature: float) -> float:
+    """Largest pivot that may be nothing but rounding."""
+    turning = float(np.trace(inertia[:3, :3])) if motion[:3].any() else 0.0
+    cancelled = float(motion @ before @ motion) + armature
+    return max(_VANISHING * turning, _CANCELLED * cancelled, float(np.finfo(np.float64).tiny))
+
+
+def _spatial_inertia(matter: MassProperties) -> Floats:
+    """6 × 6 inertia about the origin of the frame in which the matter is given."""
+    spatial = np.zeros((6, 6))
+    offset = matter.mass * skew(matter.com)
+    spatial[:3, :3] = shift_inertia(matter.inertia, matter.mass, matter.com)
+    spatial[:3, 3:], spatial[3:, :3] = offset, offset.T
+    spatial[3:, 3:] = matter.mass * np.eye(3)
+    return spatial
+
+
+def _to_parent(link: LinkMotion) -> Floats:
+    """Matrix that takes a twist of the parent link (its axes, its origin) to the link's axes and origin; 6 × 6."""
+    turn = quat_to_matrix(link.quat).T
+    transform = np.zeros((6, 6))
+    transform[:3, :3] = transform[3:, 3:] = turn
+    transform[3:, :3] = -turn @ skew(link.position)
+    return transform
+
+
+def _problem(scene: Scene, body: Body, dof: str) -> Problem:
+    message = (
+        "nothing that has inertia moves along this degree of freedom at the rest pose; give the body or what it "
+        "carries a mass (and size), or the joint an armature"
+    )
+    return Problem(message, scene.source, body.line, f'body "{body.name}": joint coordinate "{dof}"')

@@ -1,0 +1,233 @@
+"""Everything that can be wrong with a scene, found at once and said so that it can be put right."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import get_args
+
+from poise.model.check_parts import check_inertia, check_joint, check_shape
+from poise.model.checks import Checker, as_sequence, shown
+from poise.model.errors import Problem, SceneError, did_you_mean
+from poise.model.joints import JOINTS
+from poise.model.scene import Body, Inertia, Joint, Keyframe, Motion, Scene
+from poise.model.shapes import Plane, Shape
+
+__all__ = ["Problem", "SceneError", "did_you_mean", "find_problems", "validate"]
+
+MOTIONS: tuple[str, ...] = get_args(Motion)
+
+
+def validate(scene: Scene) -> None:
+    """Raise `SceneError` with every problem of the scene, or return if there is none.
+
+    >>> validate(Scene(bodies=[Body("a", parent="b")]))
+    Traceback (most recent call last):
+        ...
+    poise.model.errors.SceneError: body "a": parent: there is no body "b"; there is "a"
+    """
+    problems = find_problems(scene)
+    if problems:
+        raise SceneError.of(problems)
+
+
+def find_problems(scene: Scene) -> list[Problem]:
+    """Every problem of a scene, in the order in which it lists its parts."""
+    check = Checker(scene.source)
+    check.numbers("gravity", scene.gravity, 3)
+    check.number("dt", scene.dt, positive=True)
+    if not isinstance(scene.bodies, (list, tuple)):
+        check.fail("bodies", f"must be a list of bodies, found {shown(scene.bodies)}")
+        return check.problems
+    bodies = [body for k, body in enumerate(scene.bodies) if _is_body(check, k, body)]
+    for body in bodies:
+        _check_body(check.at(f'body "{body.name}"', body.line), body)
+    _check_names(check, bodies)
+    if _check_tree(check, bodies):
+        _check_planes(check, bodies)
+    _check_keyframes(check, scene, bodies)
+    _check_references(check, scene, bodies)
+    return check.problems
+
+
+def _is_body(check: Checker, index: int, body: object) -> bool:
+    if not isinstance(body, Body):
+        check.fail(f"bodies[{index}]", f"must be a Body, found {shown(body)}")
+        return False
+    return check.at(f"bodies[{index}]", body.line).text("name", body.name)
+
+
+def _check_body(check: Checker, body: Body) -> None:
+    check.numbers("position", body.position, 3)
+    check.quaternion("quat_wxyz", body.quat_wxyz)
+    if body.motion not in MOTIONS:
+        check.fail("motion", f"{body.motion!r} is not a kind of motion{did_you_mean(body.motion, MOTIONS)}")
+    if _is_list_of(check, "joints", body.joints, Joint):
+        _check_joints(check, body)
+    if _is_list_of(check, "shapes", body.shapes, Shape):
+        for k, shape in enumerate(body.shapes):
+            label = f'shape "{shape.name}"' if shape.name else f"shapes[{k}] ({type(shape).__name__.lower()})"
+            check_shape(check.at(label, shape.line), shape)
+    if isinstance(body.inertia, Inertia):
+        check_inertia(check.at("inertia"), body.inertia)
+    elif body.inertia is not None:
+        check.fail("inertia", f"must be an Inertia or None, found {shown(body.inertia)}")
+
+
+def _is_list_of(check: Checker, field: str, value: object, kind: type) -> bool:
+    if not isinstance(value, (list, tuple)):
+        check.fail(field, f"must be a list of {kind.__name__}, found {shown(value)}")
+        return False
+    wrong = [(k, item) for k, item in enumerate(value) if not isinstance(item, kind)]
+    for k, item in wrong:
+        check.fail(f"{field}[{k}]", f"must be a {kind.__name__}, found {shown(item)}")
+    return not wrong
+
+
+def _check_joints(check: Checker, body: Body) -> None:
+    after_ball = False
+    for name, joint in zip(body.joint_names(), body.joints, strict=True):
+        part = check.at(f'joint "{name}"', joint.line)
+        if joint.name is not None:
+            part.text("name", joint.name)
+        check_joint(part, joint, after_ball=after_ball)
+        after_ball = after_ball or joint.kind == "ball"
+    kinds = [joint.kind for joint in body.joints]
+    if "free" in kinds and len(kinds) > 1:
+        check.fail("joints", f"a free joint must be the only joint of its body, found {', '.join(map(str, kinds))}")
+    if body.motion == "kinematic":
+        _check_kinematic(check, body, kinds)
+    elif body.path is not None:
+        check.fail("path", f'only a kinematic body follows a path, this one is {body.motion}; set motion="kinematic"')
+
+
+def _check_kinematic(check: Checker, body: Body, kinds: list[str]) -> None:
+    if kinds not in ([], ["free"]):
+        found = ", ".join(map(str, kinds))
+        check.fail("joints", f"a kinematic body has one free joint or none (it is added then), found {found}")
+    if body.path is None:
+        check.fail("path", "a kinematic body needs a path to follow, such as poise.motion.KeyedPath, found none")
+    elif not callable(body.path):
+        check.fail("path", f"must be a path, a function of time, found {shown(body.path)}")
+    else:
+        _check_path_start(check, body)
+
+
+def _check_path_start(check: Checker, body: Body) -> None:
+    try:
+        start = body.path(0.0)
+        position, quat = start.position, start.quat_wxyz
+    except Exception as problem:  # a path is the user's own code
+        check.fail("path", f"must give a PathPoint at time 0, found {type(problem).__name__}: {problem}")
+        return
+    check.numbers("path(0).position", position, 3)
+    check.quaternion("path(0).quat_wxyz", quat)
+
+
+def _check_names(check: Checker, bodies: list[Body]) -> None:
+    for name, count in Counter(body.name for body in bodies).items():
+        if count > 1:
+            lines = [str(body.line) for body in bodies if body.name == name and body.line is not None]
+            where = f" (lines {', '.join(lines)})" if lines else ""
+            check.fail(f'body "{name}"', f"the name must be unique, found {count} bodies with it{where}")
+    joints = [(name, body) for body in bodies if isinstance(body.joints, (list, tuple)) for name in _names(body)]
+    for name, count in Counter(name for name, _ in joints).items():
+        if count > 1:
+            owners = ", ".join(f'"{body.name}"' for joint, body in joints if joint == name)
+            check.fail(f'joint "{name}"', f"the name must be unique, found {count} joints with it, on {owners}")
+
+
+def _names(body: Body) -> list[str]:
+    if any(not isinstance(joint, Joint) for joint in body.joints):
+        return []
+    return [name for name in body.joint_names() if isinstance(name, str)]
+
+
+def _check_tree(check: Checker, bodies: list[Body]) -> bool:
+    """Parents exist and no body is its own ancestor."""
+    parents = {body.name: body.parent for body in bodies}
+    sound = True
+    for body in bodies:
+        if body.parent is None or (isinstance(body.parent, str) and body.parent in parents):
+            continue
+        sound = False
+        hint = did_you_mean(body.parent, parents)
+        if isinstance(body.parent, str) and body.parent.casefold() == "world":
+            hint = "; the world is None"
+        what = f'there is no body "{body.parent}"' if isinstance(body.parent, str) else f"found {body.parent!r}"
+        check.at(f'body "{body.name}"', body.line).fail("parent", what + hint)
+    if not sound:
+        return False
+    done: set[str] = set()
+    for body in bodies:
+        path: list[str] = []
+        on_path: set[str] = set()
+        name: str | None = body.name
+        while name is not None and name not in done and name not in on_path:
+            path.append(name)
+            on_path.add(name)
+            name = parents[name]
+        if name is not None and name in on_path:
+            sound = False
+            loop = [*path[path.index(name) :], name]
+            text = " → ".join(f'"{step}"' for step in loop)
+            check.at(f'body "{name}"', body.line).fail("parent", f"bodies must form a tree, found the loop {text}")
+        done.update(path)
+    return sound
+
+
+def _check_planes(check: Checker, bodies: list[Body]) -> None:
+    """Planes belong on what never moves."""
+    parents = {body.name: body.parent for body in bodies}
+    moves: dict[str, bool] = {
+        body.name: bool(body.moving_joints()) if _joints_are_sound(body) else True for body in bodies
+    }
+    for body in bodies:
+        if not any(isinstance(shape, Plane) for shape in body.shapes or ()):
+            continue
+        carrier: str | None = body.name
+        while carrier is not None and not moves[carrier]:
+            carrier = parents[carrier]
+        if carrier is not None:
+            reason = "it has joints" if carrier == body.name else f'it is carried by "{carrier}", which has joints'
+            check.at(f'body "{body.name}"', body.line).fail(
+                "shapes", f'a plane must be on a body that does not move, but {reason}; set motion="fixed" or use a box'
+            )
+
+
+def _joints_are_sound(body: Body) -> bool:
+    return isinstance(body.joints, (list, tuple)) and all(isinstance(joint, Joint) for joint in body.joints)
+
+
+def _check_keyframes(check: Checker, scene: Scene, bodies: list[Body]) -> None:
+    # lengths can only be compared once the joints are known to be sound
+    if any(not _joints_are_sound(body) or any(joint.kind not in JOINTS for joint in body.joints) for body in bodies):
+        return
+    kinds = [JOINTS[joint.kind] for body in bodies for _, joint in body.moving_joints()]
+    nq, nv = sum(kind.nq for kind in kinds), sum(kind.nv for kind in kinds)
+    for k, frame in enumerate(scene.keyframes):
+        if not isinstance(frame, Keyframe):
+            check.fail(f"keyframes[{k}]", f"must be a Keyframe, found {shown(frame)}")
+            continue
+        part = check.at(f'keyframe "{frame.name}"')
+        part.number("time", frame.time)
+        for field, value, count in (("q", frame.q, nq), ("v", frame.v, nv), ("control", frame.control, None)):
+            if value is not None:
+                part.numbers(field, value, count)
+
+
+def _check_references(check: Checker, scene: Scene, bodies: list[Body]) -> None:
+    names = [body.name for body in bodies]
+    for k, pair in enumerate(scene.excluded_pairs):
+        items = as_sequence(pair)
+        if items is None or len(items) != 2:
+            check.fail(f"excluded_pairs[{k}]", f"must be the names of two bodies, found {shown(pair)}")
+            continue
+        for name in items:
+            if name not in names:
+                check.fail(f"excluded_pairs[{k}]", f'there is no body "{name}"{did_you_mean(name, names)}')
+    for actuator in scene.actuators:
+        part = check.at(f'actuator "{actuator.name}"')
+        part.numbers("gear", actuator.gear, None)
+        for field, bounds in (("control_range", actuator.control_range), ("force_range", actuator.force_range)):
+            if bounds is not None:
+                part.bounds(field, bounds)
