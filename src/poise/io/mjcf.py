@@ -13,6 +13,7 @@ What Poise cannot keep is listed in `Scene.unsupported`.
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
@@ -41,9 +42,13 @@ def load_mjcf(source: str | PathLike[str], *, assets: Mapping[str, bytes] | None
     """
     mj = _import_mujoco()
     file = None if _is_xml(source) else Path(source)
-    spec = _parse(mj, source, file, assets)
-    model = _compile(mj, spec, file)
-    return _to_scene(MjcfSource(mj, spec, model), file)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        spec = _parse(mj, source, file, assets)
+        model = _compile(mj, spec, file)
+    scene = _to_scene(MjcfSource(mj, spec, model), file)
+    scene.unsupported += [f"MuJoCo warns: {' '.join(str(warning.message).split())}." for warning in caught]
+    return scene
 
 
 def _is_xml(source: str | PathLike[str]) -> bool:
@@ -70,14 +75,26 @@ def _parse(mj: ModuleType, source: str | PathLike[str], file: Path | None, asset
     if file is not None and not file.is_file():
         found = "is a directory" if file.is_dir() else "does not exist"
         raise SceneError(f"cannot read MJCF: {file} {found}", file=str(file))
+    # MuJoCo takes included XML and other files apart; a name that a model does not use does no harm
+    contents = dict(assets or {})
     try:
         if file is None:
-            spec = mj.MjSpec.from_string(str(source).lstrip("\ufeff \t\r\n"), assets=dict(assets or {}))
+            text = str(source).lstrip("\ufeff \t\r\n")
+            spec = mj.MjSpec.from_string(text, include=contents, assets=contents)
         else:
-            spec = mj.MjSpec.from_file(str(file), assets=dict(assets or {}))
+            spec = mj.MjSpec.from_file(str(file), include=contents, assets=contents)
     except (ValueError, RuntimeError, mj.FatalError) as error:
         raise _refusal(error, file) from error
+    _refuse_urdf(source, file)
     return spec
+
+
+def _refuse_urdf(source: str | PathLike[str], file: Path | None) -> None:
+    """MuJoCo reads URDF too, but turns it into something else; Poise has a reader of its own."""
+    text = str(source) if file is None else file.read_text(encoding="utf-8", errors="replace")
+    root = re.search(r"<([A-Za-z_][\w.-]*)", re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL))
+    if root and root.group(1) == "robot":
+        raise SceneError("this is URDF, not MJCF: read it with poise.load", file=None if file is None else str(file))
 
 
 def _compile(mj: ModuleType, spec: Any, file: Path | None) -> Any:

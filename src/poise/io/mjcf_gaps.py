@@ -82,7 +82,7 @@ def _shape_gaps(source: MjcfSource) -> list[str]:
     model, types = source.model, source.mj.mjtGeom
     names = source.names("GEOM", model.ngeom)
     kinds = np.asarray(model.geom_type)
-    fluid = np.asarray(model.geom_fluid)[:, 0] if model.ngeom else []
+    fluid = np.array([row[0] != 0 for row in np.asarray(model.geom_fluid)], dtype=bool)
     return [
         *_sentence(kinds == int(types.mjGEOM_HFIELD), names, "height field geom", "left out: not supported"),
         *_sentence(kinds == int(types.mjGEOM_SDF), names, "signed distance (SDF) geom", "left out: not supported"),

@@ -1,0 +1,411 @@
+"""What the MJCF importer keeps, changes and lists."""
+
+from __future__ import annotations
+
+import builtins
+
+import numpy as np
+import pytest
+
+from poise.io.mjcf import load_mjcf
+from poise.model.errors import SceneError
+from poise.model.shapes import Box, Capsule, ConvexMesh, Cylinder, Ellipsoid, Plane, Sphere
+from scene_kinematics import rest_q, widths
+
+
+def model(body: str = "", **sections: str) -> str:
+    """A model with a world body and other sections, such as actuator="<motor .../>"."""
+    extra = "".join(f"<{name}>{content}</{name}>" for name, content in sections.items() if name != "head")
+    return f"<mujoco>{sections.get('head', '')}<worldbody>{body}</worldbody>{extra}</mujoco>"
+
+
+def limb(content: str = "<geom size='0.1'/>", joint: str = "<joint name='j'/>") -> str:
+    return f"<body name='limb' pos='0 0 1'>{joint}{content}</body>"
+
+
+def limb_of(scene):
+    return next(body for body in scene.bodies if body.name == "limb")
+
+
+def shape(content: str):
+    (only,) = limb_of(load_mjcf(model(limb(content)))).shapes
+    return only
+
+
+class TestShapes:
+    def test_sizes_are_full_lengths(self) -> None:
+        assert shape("<geom type='sphere' size='0.1'/>").radius == pytest.approx(0.1)
+        box = shape("<geom type='box' size='0.1 0.2 0.3'/>")
+        assert isinstance(box, Box)
+        assert box.size == pytest.approx((0.2, 0.4, 0.6))
+        ellipsoid = shape("<geom type='ellipsoid' size='0.1 0.2 0.3'/>")
+        assert isinstance(ellipsoid, Ellipsoid)
+        assert ellipsoid.size == pytest.approx((0.2, 0.4, 0.6))
+        cylinder = shape("<geom type='cylinder' size='0.1 0.2'/>")
+        assert isinstance(cylinder, Cylinder)
+        assert (cylinder.radius, cylinder.length) == pytest.approx((0.1, 0.4))
+
+    def test_capsule_from_end_to_end(self) -> None:
+        capsule = shape("<geom type='capsule' fromto='0 0 0 0.6 0 0' size='0.05'/>")
+        assert isinstance(capsule, Capsule)
+        assert (capsule.radius, capsule.length) == pytest.approx((0.05, 0.6))
+        assert capsule.position == pytest.approx((0.3, 0, 0))
+
+    def test_plane_of_the_world(self) -> None:
+        (body,) = load_mjcf(model("<geom name='floor' type='plane' size='0 0 1'/>")).bodies
+        assert (body.name, body.motion, body.joints, body.inertia.mass) == ("world_geoms", "fixed", [], 0.0)
+        assert isinstance(body.shapes[0], Plane)
+        assert body.shapes[0].extent is None
+        (body,) = load_mjcf(model("<geom type='plane' size='2 3 1'/>")).bodies
+        assert body.shapes[0].extent == (4.0, 6.0)
+
+    def test_name_of_world_body_gives_way(self) -> None:
+        xml = model("<geom size='1'/><body name='world_geoms'><geom size='1'/></body>")
+        assert [body.name for body in load_mjcf(xml).bodies] == ["world_geoms_", "world_geoms"]
+
+    def test_mesh_is_its_hull(self) -> None:
+        # a unit cube with one more vertex inside it
+        corners = " ".join(f"{x} {y} {z}" for x in (0, 1) for y in (0, 1) for z in (0, 1))
+        xml = model(
+            limb("<geom type='mesh' mesh='cube'/>"),
+            head=f"<asset><mesh name='cube' vertex='{corners} 0.5 0.4 0.3'/></asset>",
+        )
+        body = limb_of(load_mjcf(xml))
+        (mesh,) = body.shapes
+        assert isinstance(mesh, ConvexMesh)
+        assert mesh.vertices.shape == (8, 3)
+        assert np.ptp(mesh.vertices, axis=0) == pytest.approx((1, 1, 1))
+        triangles = mesh.vertices[mesh.faces]
+        normals = np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])
+        outward = np.einsum("ij,ij->i", normals, triangles.mean(axis=1) - mesh.vertices.mean(axis=0))
+        assert len(mesh.faces) == 12
+        assert (outward > 0).all()
+        assert body.inertia.mass == pytest.approx(1000.0)
+
+    def test_material_and_colour(self) -> None:
+        xml = model(
+            limb("<geom size='0.1' friction='0.3 0.02 0.001' condim='4' material='m' margin='0.01'/>"),
+            head="<asset><material name='m' rgba='0.1 0.2 0.3 0.5'/></asset>",
+        )
+        (ball,) = limb_of(load_mjcf(xml)).shapes
+        assert ball.material.friction == 0.3
+        assert ball.material.torsional_friction == 0.02
+        assert ball.material.rolling_friction == 0.0
+        assert ball.color == pytest.approx((0.1, 0.2, 0.3, 0.5))
+        assert ball.margin == 0.01
+        assert shape("<geom size='0.1' rgba='1 0 0 1'/>").color == (1.0, 0.0, 0.0, 1.0)
+
+    def test_mass_never_comes_from_shapes(self) -> None:
+        body = limb_of(load_mjcf(model(limb("<inertial pos='0 0 0' mass='3' diaginertia='1 1 1'/><geom size='1'/>"))))
+        assert body.inertia.mass == 3.0
+        assert body.shapes[0].density == 0.0
+        assert body.shapes[0].mass is None
+
+    def test_lines(self) -> None:
+        xml = "<mujoco>\n<worldbody>\n<body name='limb'>\n<joint/>\n<geom size='0.1'/>\n</body></worldbody></mujoco>"
+        body = limb_of(load_mjcf(xml))
+        assert (body.line, body.joints[0].line, body.shapes[0].line) == (3, 4, 5)
+
+
+class TestCollisionGroups:
+    """Shapes meet as in MuJoCo: the contype of either in the conaffinity of the other."""
+
+    @staticmethod
+    def meets(first, second) -> bool:
+        assert bool(first.group & second.mask) == bool(second.group & first.mask), "both ways, or neither"
+        return bool(first.group & second.mask)
+
+    def test_every_pair(self) -> None:
+        filters = [(1, 1), (1, 0), (0, 1), (0, 0), (2, 1), (6, 4), (8, 8), (0, 6)]
+        geoms = "".join(f"<geom size='0.1' contype='{a}' conaffinity='{b}'/>" for a, b in filters)
+        shapes = limb_of(load_mjcf(model(limb(geoms + "<geom size='1'/>")))).shapes
+        for (a, b), first in zip(filters, shapes, strict=False):
+            for (c, d), second in zip(filters, shapes, strict=False):
+                assert self.meets(first, second) == bool(a & d or c & b)
+
+    def test_default_is_default(self) -> None:
+        ball = shape("<geom size='0.1'/>")
+        assert (ball.group, ball.mask) == (1, 1)
+
+    def test_only_looked_at(self) -> None:
+        ball = shape("<geom size='0.1' contype='0' conaffinity='0'/>")
+        assert (ball.group, ball.mask) == (0, 0)
+
+    def test_contacts_switched_off(self) -> None:
+        scene = load_mjcf(model(limb(), head="<option><flag contact='disable'/></option>"))
+        assert (limb_of(scene).shapes[0].group, limb_of(scene).shapes[0].mask) == (0, 0)
+
+
+class TestJoints:
+    def test_several_in_order(self) -> None:
+        joints = (
+            "<joint name='a' axis='0 0 2'/><joint name='b' type='slide' axis='1 0 0'/><joint name='c' type='ball'/>"
+        )
+        body = limb_of(load_mjcf(model(limb(joint=joints))))
+        assert [(joint.name, joint.kind) for joint in body.joints] == [("a", "hinge"), ("b", "slider"), ("c", "ball")]
+        assert body.joints[0].axis == (0.0, 0.0, 1.0)
+
+    def test_everything_of_a_hinge(self) -> None:
+        joint = (
+            "<joint name='j' pos='0.1 0 0' range='-30 60' stiffness='2' springref='10' ref='5' damping='0.3'"
+            " armature='0.01' frictionloss='0.4'/>"
+        )
+        (hinge,) = limb_of(load_mjcf(model(limb(joint=joint)))).joints
+        assert hinge.anchor == (0.1, 0.0, 0.0)
+        assert hinge.limits == pytest.approx(np.radians((-30, 60)))
+        assert (hinge.stiffness, hinge.damping, hinge.armature, hinge.friction) == (2.0, 0.3, 0.01, 0.4)
+        assert hinge.rest == pytest.approx(np.radians(5))
+        assert hinge.spring == pytest.approx(np.radians(10))
+
+    def test_range_without_limit(self) -> None:
+        (hinge,) = limb_of(load_mjcf(model(limb(joint="<joint range='-1 1' limited='false'/>")))).joints
+        assert hinge.limits is None
+
+    def test_ball_limit_is_said(self) -> None:
+        scene = load_mjcf(model(limb(joint="<joint name='j' type='ball' range='0 50'/>")))
+        (ball,) = limb_of(scene).joints
+        assert ball.cone == pytest.approx(np.radians(50))
+        assert ball.twist == pytest.approx((-np.radians(50), np.radians(50)))
+        assert any("1 ball joint (j)" in text and "cone" in text for text in scene.unsupported)
+
+    def test_names_that_are_missing(self) -> None:
+        xml = model(
+            "<body name='torso'><freejoint/><geom size='1'/><body><joint/><joint/><geom size='1'/></body></body>"
+            "<body name='x'><joint/><geom size='1'/></body><body name='y'><joint name='x'/><geom size='1'/></body>"
+        )
+        scene = load_mjcf(xml)
+        assert [body.name for body in scene.bodies] == ["torso", "body_2", "x", "y"]
+        names = [joint.name for body in scene.bodies for joint in body.joints]
+        assert names == ["torso", "joint_1", "joint_2", "joint_3", "x"]
+
+    @pytest.mark.parametrize(
+        ("flag", "field", "value"),
+        [
+            ("spring", "stiffness", 0.0),
+            ("damper", "damping", 0.0),
+            ("limit", "limits", None),
+            ("frictionloss", "friction", 0),
+        ],
+    )
+    def test_switched_off(self, flag: str, field: str, value: object) -> None:
+        joint = "<joint range='-10 10' stiffness='1' damping='1' frictionloss='1'/>"
+        scene = load_mjcf(model(limb(joint=joint), head=f"<option><flag {flag}='disable'/></option>"))
+        assert getattr(limb_of(scene).joints[0], field) == value
+
+    def test_gravity_switched_off(self) -> None:
+        assert load_mjcf(model(head="<option><flag gravity='disable'/></option>")).gravity == (0, 0, 0)
+
+
+class TestMocap:
+    XML = model(
+        "<body name='hand' mocap='true' pos='1 2 3'><geom size='0.1'/></body>" + limb(joint="<freejoint/>"),
+        keyframe="<key name='k' qpos='0 0 5 1 0 0 0' mpos='7 8 9' mquat='0 1 0 0' time='2'/>",
+    )
+
+    def test_comes_last_and_keeps_its_place(self) -> None:
+        scene = load_mjcf(self.XML)
+        assert [(body.name, body.motion) for body in scene.bodies] == [("limb", "dynamic"), ("hand", "kinematic")]
+        assert widths(scene) == (14, 12)
+        assert rest_q(scene)[7:10] == pytest.approx((1, 2, 3))
+        point = scene.bodies[1].path(0.7)
+        assert tuple(point.position) == (1.0, 2.0, 3.0)
+        assert not np.any(point.velocity)
+
+    def test_keyframe_holds_its_pose(self) -> None:
+        (key,) = load_mjcf(self.XML).keyframes
+        assert (key.name, key.time) == ("k", 2.0)
+        assert key.q == (0, 0, 5, 1, 0, 0, 0, 7, 8, 9, 0, 1, 0, 0)
+        assert len(key.v) == 12
+
+    def test_what_it_carries_follows(self) -> None:
+        xml = model(
+            "<body name='hand' mocap='true'><body name='finger'><joint name='f'/><geom size='0.1'/></body></body>"
+            + limb(),
+            keyframe="<key qpos='1 2'/>",
+        )
+        scene = load_mjcf(xml)
+        assert [body.name for body in scene.bodies] == ["limb", "hand", "finger"]
+        assert scene.keyframes[0].q == (2, 0, 0, 0, 1, 0, 0, 0, 1)
+        assert any("finger" in text and "last" in text for text in scene.unsupported)
+
+
+class TestDrives:
+    def test_kinds(self) -> None:
+        actuators = (
+            "<motor name='m' joint='j' gear='20' ctrlrange='-1 1' forcerange='-5 5'/>"
+            "<position joint='j' kp='30' kv='2'/><velocity joint='j' kv='4'/>"
+            "<intvelocity joint='j' kp='3' actrange='-1 1'/>"
+            "<damper joint='j' kv='1' ctrlrange='0 1'/><muscle joint='j' lengthrange='0 1'/><adhesion body='limb' ctrlrange='0 1'/>"
+            "<general joint='j' gainprm='3' biastype='affine' biasprm='1 2 3'/>"
+        )
+        scene = load_mjcf(model(limb(), actuator=actuators))
+        kinds = [actuator.kind for actuator in scene.actuators]
+        assert kinds == ["motor", "position", "velocity", "intvelocity", "damper", "muscle", "adhesion", "general"]
+        motor, position, velocity, *_, adhesion, general = scene.actuators
+        assert (motor.target, motor.gear[0], motor.control_range, motor.force_range) == ("j", 20.0, (-1, 1), (-5, 5))
+        assert (position.options["kp"], position.options["kv"], position.control_range) == (30.0, 2.0, None)
+        assert velocity.options["kv"] == 4.0
+        assert (adhesion.target, position.name) == ("limb", "actuator_1")
+        assert general.options["bias_parameters"][:3] == (1.0, 2.0, 3.0)
+        assert any("1 muscle actuator (actuator_5)" in text for text in scene.unsupported)
+        assert any("1 adhesion actuator" in text for text in scene.unsupported)
+
+    def test_tendon_and_site(self) -> None:
+        scene = load_mjcf(
+            model(
+                limb("<geom size='1'/><site name='s' pos='0 0 0.1'/>"),
+                tendon="<fixed name='t'><joint joint='j' coef='2'/></fixed>",
+                actuator="<motor tendon='t'/><motor site='s' gear='0 0 1 0 0 0'/>",
+            )
+        )
+        by_tendon, by_site = scene.actuators
+        assert (by_tendon.target, by_tendon.options["joints"]) == ("t", {"j": 2.0})
+        assert (by_site.target, by_site.options["position"]) == ("limb", (0.0, 0.0, 0.1))
+        assert by_site.gear == (0, 0, 1, 0, 0, 0)
+
+    def test_equalities(self) -> None:
+        other = "<body name='other' pos='1 0 0'><joint name='k'/><geom size='0.1'/></body>"
+        equality = (
+            "<connect name='c' body1='limb' body2='other' anchor='0 0 0.5'/><weld body1='limb'/>"
+            "<joint joint1='j' joint2='k' polycoef='0 2 0 0 0' active='false'/>"
+        )
+        connect, weld, joint = load_mjcf(model(limb() + other, equality=equality)).equalities
+        assert (connect.name, connect.kind, connect.first, connect.second) == ("c", "connect", "limb", "other")
+        assert connect.options["first_anchor"] == (0.0, 0.0, 0.5)
+        assert connect.options["second_anchor"] == pytest.approx((-1.0, 0.0, 1.5))
+        assert (weld.name, weld.second, weld.active) == ("equality_1", None, True)
+        assert weld.options["torque_scale"] == 1.0
+        assert (joint.first, joint.second, joint.active) == ("j", "k", False)
+        assert joint.options["coefficients"] == (0, 2, 0, 0, 0)
+
+    def test_excluded_pairs(self) -> None:
+        other = "<body name='other' pos='1 0 0'><joint name='k'/><geom size='0.1'/></body>"
+        exclude = "<exclude body1='other' body2='limb'/><exclude body1='world' body2='limb'/>"
+        assert load_mjcf(model(limb() + other, contact=exclude)).excluded_pairs == [("limb", "other")]
+        pairs = load_mjcf(model("<geom size='1'/>" + limb() + other, contact=exclude)).excluded_pairs
+        assert set(pairs) == {("limb", "other"), ("world_geoms", "limb")}
+
+
+class TestGaps:
+    @pytest.mark.parametrize(
+        ("xml", "said"),
+        [
+            (model(head="<option integrator='RK4' solver='CG'/>"), "integrator rk4, solver cg"),
+            (model(head="<option density='1.2' viscosity='0.1' wind='1 0 0'/>"), "fluid (density 1.2"),
+            (model(head="<option><flag warmstart='disable' energy='enable'/></option>"), "(warmstart)"),
+            (model(head="<option><flag energy='enable'/></option>"), "(energy)"),
+            (model(limb("<geom size='1' condim='1'/>")), "condim 1"),
+            (model(limb("<geom size='1' solref='0.1 1'/>")), "solref"),
+            (model(limb("<geom size='1' gap='0.1' margin='0.2'/>")), "gap"),
+            (model(limb("<geom size='1' priority='2'/>")), "priority"),
+            (model(limb("<geom size='1' fluidshape='ellipsoid'/>")), "fluidshape"),
+            (model(limb(joint="<joint range='-1 1' solreflimit='0.1 1'/>")), "solreflimit"),
+            (model(limb(joint="<joint actuatorfrcrange='-1 1'/>")), "actuatorfrcrange"),
+            (model("<body name='limb' gravcomp='1'><joint/><geom size='1'/></body>"), "gravcomp"),
+            (model(limb("<geom size='1'/><site name='tip'/>")), "1 site (tip)"),
+            (model("<camera name='eye'/><light name='sun'/>"), "1 camera (eye)"),
+            (model("<light name='sun'/>"), "1 light (sun)"),
+            (model(limb(), sensor="<jointpos name='p' joint='j'/>"), "1 sensor (p)"),
+            (model(limb(), tendon="<fixed name='t'><joint joint='j' coef='1'/></fixed>"), "1 tendon (t)"),
+            (model(custom="<numeric name='n' data='1'/><text name='x' data='y'/>"), "1 custom text (x)"),
+            (model(visual="<map force='1'/>"), "visual"),
+            (
+                model(
+                    "<geom type='hfield' name='hill' hfield='h'/>",
+                    head="<asset><hfield name='h' nrow='2' ncol='2' size='1 1 1 1'/></asset>",
+                ),
+                "1 height field geom (hill)",
+            ),
+            (
+                model(
+                    "<geom name='a' size='1'/>" + limb("<geom name='b' size='1'/>"),
+                    contact="<pair geom1='a' geom2='b'/>",
+                ),
+                "1 contact pair (a and b)",
+            ),
+        ],
+        ids=lambda value: None if value.startswith("<") else value,
+    )
+    def test_is_listed(self, xml: str, said: str) -> None:
+        assert any(said in sentence for sentence in load_mjcf(xml).unsupported)
+
+    def test_nothing_to_list(self) -> None:
+        assert load_mjcf(model("<geom type='plane' size='0 0 1'/>" + limb())).unsupported == []
+
+    def test_many_names_are_counted(self) -> None:
+        sites = "".join(f"<site name='s{i}'/>" for i in range(20))
+        (sentence,) = load_mjcf(model(limb("<geom size='1'/>" + sites))).unsupported
+        assert "20 sites (s0, s1," in sentence
+        assert "and 8 more" in sentence
+
+
+class TestErrors:
+    def test_line_of_a_bad_attribute(self) -> None:
+        with pytest.raises(SceneError, match="size") as caught:
+            load_mjcf("<mujoco>\n<worldbody>\n<geom size='wide'/>\n</worldbody></mujoco>")
+        assert caught.value.line == 3
+
+    def test_line_of_broken_xml(self, tmp_path) -> None:
+        file = tmp_path / "broken.xml"
+        file.write_text("<mujoco>\n<worldbody>\n<body></worldbody></mujoco>")
+        with pytest.raises(SceneError) as caught:
+            load_mjcf(file)
+        assert caught.value.file == str(file)
+        assert caught.value.line == 3
+        assert f"{file}:3" in str(caught.value)
+
+    def test_line_of_a_moving_body_without_mass(self) -> None:
+        with pytest.raises(SceneError, match="mass") as caught:
+            load_mjcf("<mujoco><worldbody>\n\n<body name='ghost'><joint/></body></worldbody></mujoco>")
+        assert caught.value.line == 3
+
+    @pytest.mark.parametrize(
+        "xml",
+        [
+            "<mujoco><worldbody><body><joint name='a'/><joint name='a'/><geom size='1'/></body></worldbody></mujoco>",
+            "<mujoco><worldbody><geom type='mesh' mesh='gone'/></worldbody></mujoco>",
+            "<mujoco><worldbody><geom size='-1'/></worldbody></mujoco>",
+            "<mujoco><worldbody><geom size='nan'/></worldbody></mujoco>",
+            "<mujoco><asset><mesh file='gone.stl'/></asset></mujoco>",
+            "<mujoco><include file='gone.xml'/></mujoco>",
+            "<mujoco><wordbody/></mujoco>",
+            "<something/>",
+            "<",
+        ],
+    )
+    def test_refused(self, xml: str) -> None:
+        with pytest.raises(SceneError):
+            load_mjcf(xml)
+
+    def test_urdf_is_not_mjcf(self) -> None:
+        with pytest.raises(SceneError, match="URDF"):
+            load_mjcf("<robot name='r'><link name='base'/></robot>")
+
+    def test_no_such_file(self, tmp_path) -> None:
+        with pytest.raises(SceneError, match="does not exist"):
+            load_mjcf(tmp_path / "gone.xml")
+        with pytest.raises(SceneError, match="directory"):
+            load_mjcf(tmp_path)
+
+    def test_without_mujoco(self, monkeypatch) -> None:
+        real = builtins.__import__
+
+        def without(name, *args, **options):
+            if name == "mujoco":
+                raise ImportError(name)
+            return real(name, *args, **options)
+
+        monkeypatch.setattr(builtins, "__import__", without)
+        with pytest.raises(ImportError, match=r'pip install "poise\[mjcf\]"'):
+            load_mjcf(model())
+
+    def test_warnings_of_mujoco_are_kept(self) -> None:
+        scene = load_mjcf(model(limb(), head="<compiler settotalmass='3'/>"))
+        assert limb_of(scene).inertia.mass == pytest.approx(3.0)
+        assert all("MuJoCo warns" in sentence for sentence in scene.unsupported)
+
+    def test_files_from_memory(self) -> None:
+        xml = "<mujoco><include file='part.xml'/></mujoco>"
+        part = b"<mujocoinclude><worldbody><geom name='g' size='1'/></worldbody></mujocoinclude>"
+        (body,) = load_mjcf(xml, assets={"part.xml": part}).bodies
+        assert isinstance(body.shapes[0], Sphere)
