@@ -1,7 +1,7 @@
 """The demos: a registry of names, so that listing them imports none of them.
 
 A demo is a module of this package with a function `run(out: Path) -> int`. It prints its story, writes its files into
-the folder `out`, which exists, and returns an exit status. To add one, write the module and add one line to `DEMOS`.
+the folder `out`, which exists, and returns an exit status. To add one, write the module and add one line to `_ALL`.
 """
 
 from __future__ import annotations
@@ -28,4 +28,6 @@ class Demo:
 
 
 #: in the order in which they are listed; the first is the one that `poise demo` runs
-DEMOS: dict[str, Demo] = {entry.name: entry for entry in ()}
+_ALL: tuple[Demo, ...] = ()
+
+DEMOS: dict[str, Demo] = {entry.name: entry for entry in _ALL}
