@@ -1,0 +1,112 @@
+"""Featherstone's articulated body method (KOK §3) in world axes about O.
+
+Because nothing is transformed between links, a joint of several degrees of freedom is eliminated one axis at a time:
+its bias acceleration is added once, on the parent's side, which is the same set of equations. The pass is in three
+parts, so that what depends on the state alone is done once for any number of forces (KOK §4.3):
+
+    place_links, weigh_links, factor    depend on the state       lines 3-8, 11, 15, 17, 18
+    balance                             depends on the forces     lines 12, 16, 19
+    accelerate                          gives the accelerations   lines 21-25
+"""
+
+from __future__ import annotations
+
+from poise.dynamics.kinematics import place_links, weigh_links
+from poise.dynamics.passive import gather_forces
+from poise.kernel.jit import kernel
+from poise.kernel.memory import load, store
+from poise.kernel.scalars import zero
+from poise.kernel.spatial import Force, Motion, articulated, pair, without
+from poise.kernel.vec import cross, zero3
+
+
+@kernel
+def factor(m, w):
+    """Articulated inertias, from the leaves to the roots; h, 1/d of every dof; I c of every link."""
+    for i in range(m.n_links):
+        store(w.articulated, i, articulated(load(w.inertia, i)))
+    for n in range(m.n_links):
+        i = m.n_links - 1 - n
+        I = load(w.articulated, i)
+        first, last = load(m.link_dof_start, i), load(m.link_dof_start, i + 1)
+        for k in range(last - first):
+            d = last - 1 - k
+            axis = load(w.axis, d)
+            h = I @ axis
+            store(w.h, d, h)
+            if load(m.dof_prescribed, d) == 0:
+                inverse = 1.0 / (pair(axis, h) + load(m.dof_armature, d) + load(w.diagonal, d))
+                store(w.inverse, d, inverse)
+                I = without(I, h, inverse)
+            else:
+                store(w.inverse, d, zero(h.t.x))
+        parent = load(m.link_parent, i)
+        store(w.lag, i, I @ load(w.bias, i))
+        if parent >= 0:
+            store(w.articulated, parent, load(w.articulated, parent) + I)
+
+
+@kernel
+def balance(m, x, w):
+    """Forces, from the leaves to the roots: u of every dof."""
+    for i in range(m.n_links):
+        p = load(w.gyro, i)
+        if x.n_forces != 0:
+            f = load(x.force, i)
+            p = p - Force(f.t + cross(load(w.r, i), f.f), f.f)
+        store(w.p, i, p)
+    for n in range(m.n_links):
+        i = m.n_links - 1 - n
+        p = load(w.p, i)
+        first, last = load(m.link_dof_start, i), load(m.link_dof_start, i + 1)
+        for k in range(last - first):
+            d = last - 1 - k
+            u = load(w.total, d) - pair(load(w.axis, d), p)
+            store(w.u, d, u)
+            if load(m.dof_prescribed, d) == 0:
+                p = p + load(w.h, d) * (u * load(w.inverse, d))
+            else:
+                p = p + load(w.h, d) * load(x.prescribed, d)
+        parent = load(m.link_parent, i)
+        if parent >= 0:
+            store(w.p, parent, load(w.p, parent) + p + load(w.lag, i))
+
+
+@kernel
+def accelerate(m, x, w):
+    """Accelerations, from the roots to the leaves. The base accelerates by −g, which is gravity."""
+    for i in range(m.n_links):
+        parent = load(m.link_parent, i)
+        if parent < 0:
+            like = load(w.r, i).x
+            g = load(m.gravity, 0)
+            base = zero3(like)
+            acceleration = load(w.bias, i) + Motion(base, base - g)
+        else:
+            acceleration = load(w.acceleration, parent) + load(w.bias, i)
+        for d in range(load(m.link_dof_start, i), load(m.link_dof_start, i + 1)):
+            a = (load(w.u, d) - pair(acceleration, load(w.h, d))) * load(w.inverse, d)
+            if load(m.dof_prescribed, d) != 0:
+                a = load(x.prescribed, d)
+            store(w.a, d, a)
+            acceleration = acceleration + load(w.axis, d) * a
+        store(w.acceleration, i, acceleration)
+
+
+@kernel
+def prepare(m, s, x, w, dt):
+    """Everything that depends on the state alone: poses, velocities, articulated inertias."""
+    place_links(m, s, w)
+    weigh_links(m, w)
+    gather_forces(m, s, x, w, dt)
+    factor(m, w)
+
+
+@kernel
+def articulated_body(m, s, x, w, dt):
+    """Accelerations of a tree under given forces; `dt` > 0 takes springs, dampers and drives implicitly."""
+    prepare(m, s, x, w, dt)
+    balance(m, x, w)
+    accelerate(m, x, w)
+
+

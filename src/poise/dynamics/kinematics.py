@@ -1,0 +1,243 @@
+"""Where the links of a tree are and how they move: poses, axes, velocities, velocity-product accelerations.
+
+One outbound pass (KOK §3, lines 3-8). A link starts where its parent is, and each primitive of its joints carries it
+on. Axes of the degrees of freedom come out in world axes at O, so that later passes transform nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from poise.kernel.jit import kernel
+from poise.kernel.memory import Count, View, load, store
+from poise.kernel.quat import Quat, normalize, rotation
+from poise.kernel.scalars import sincos, spread
+from poise.kernel.spatial import Motion, cross_force, cross_motion, motion_at, no_motion, rigid_inertia
+from poise.kernel.trace import formula
+from poise.kernel.vec import Mat3, Vec3, column0, column1, column2, cross, zero3
+from poise.model.joints import Primitive
+
+SLIDE, TURN, SCREW, BALL = int(Primitive.SLIDE), int(Primitive.TURN), int(Primitive.SCREW), int(Primitive.BALL)
+
+
+@formula
+def turned(R: Any, axis: Any, s: Any, c: Any) -> Any:
+    """R · Rot(axis, angle), for a unit axis."""
+    t = 1.0 - c
+    x, y, z = axis.x * t, axis.y * t, axis.z * t
+    sx, sy, sz = axis.x * s, axis.y * s, axis.z * s
+    xy, xz, yz = x * axis.y, x * axis.z, y * axis.z
+    return R @ Mat3(x * axis.x + c, xy - sz, xz + sy, xy + sz, y * axis.y + c, yz - sx, xz - sy, yz + sx, z * axis.z + c)
+
+
+@formula
+def turned_x(R: Any, sign: Any, s: Any, c: Any) -> Any:
+    """R · Rot(±x, angle): only two columns change."""
+    y, z, s = column1(R), column2(R), s * sign
+    y, z = y * c + z * s, z * c - y * s
+    return Mat3(R.xx, y.x, z.x, R.yx, y.y, z.y, R.zx, y.z, z.z)
+
+
+@formula
+def turned_y(R: Any, sign: Any, s: Any, c: Any) -> Any:
+    """R · Rot(±y, angle)."""
+    z, x, s = column2(R), column0(R), s * sign
+    z, x = z * c + x * s, x * c - z * s
+    return Mat3(x.x, R.xy, z.x, x.y, R.yy, z.y, x.z, R.zy, z.z)
+
+
+@formula
+def turned_z(R: Any, sign: Any, s: Any, c: Any) -> Any:
+    """R · Rot(±z, angle)."""
+    x, y, s = column0(R), column1(R), s * sign
+    x, y = x * c + y * s, y * c - x * s
+    return Mat3(x.x, y.x, R.xz, x.y, y.y, R.yz, x.z, y.z, R.zz)
+
+
+@kernel
+def turn(m, k, R, angle):
+    """R after the turn of primitive k."""
+    s, c = sincos(angle)
+    axis = load(m.primitive_axis, k)
+    along = load(m.primitive_along, k)
+    if along == 0:
+        return turned_x(R, axis.x, s, c)
+    if along == 1:
+        return turned_y(R, axis.y, s, c)
+    if along == 2:
+        return turned_z(R, axis.z, s, c)
+    return turned(R, axis, s, c)
+
+
+@kernel
+def load_quat(s, j):
+    """The unit quaternion that begins at coordinate j."""
+    return normalize(Quat(load(s.q, j), load(s.q, j + 1), load(s.q, j + 2), load(s.q, j + 3)))
+
+
+@formula
+def about(anchor: Any, axis: Any, pitch: Any) -> Any:
+    """Motion of a unit turn about an axis through a point, advancing by the pitch."""
+    return Motion(axis, cross(anchor, axis) + axis * pitch)
+
+
+@formula
+def sliding(axis: Any) -> Any:
+    """Motion of a unit slide."""
+    return Motion(zero3(axis.x), axis)
+
+
+@kernel
+def place_links(m, s, w):
+    """Poses, axes, velocities and velocity-product accelerations of all links."""
+    for i in range(m.n_links):
+        parent = load(m.link_parent, i)
+        like = load(s.q, 0)
+        if parent < 0:
+            origin = spread_vec(load(m.link_position, i), like)
+            R = spread_mat(load(m.link_rotation, i), like)
+            r = zero3(like)
+            velocity = no_motion(like)
+        else:
+            origin = zero3(like)
+            R = load(w.R, parent)
+            r = R @ load(m.link_position, i) + load(w.r, parent)
+            if load(m.link_turned, i) != 0:
+                R = R @ load(m.link_rotation, i)
+            velocity = load(w.velocity, parent)
+        leading = parent < 0  # slides at the root carry O along
+        bias = no_motion(like)
+        for k in range(load(m.link_primitive_start, i), load(m.link_primitive_start, i + 1)):
+            kind = load(m.primitive_kind, k)
+            j = load(m.primitive_q_start, k)
+            d = load(m.primitive_v_start, k)
+            if kind == SLIDE:
+                along = R @ load(m.primitive_axis, k)
+                if leading:
+                    origin = origin + along * (load(s.q, j) - load(m.q_rest, j))
+                else:
+                    r = r + along * (load(s.q, j) - load(m.q_rest, j))
+                axis = sliding(along)
+                store(w.axis, d, axis)
+                step = axis * load(s.v, d)
+            else:
+                leading = False
+                anchor = r
+                if load(m.primitive_centred, k) == 0:
+                    anchor = r + R @ load(m.primitive_anchor, k)
+                if kind == BALL:
+                    R = R @ rotation(load_quat(s, j))
+                    store(w.axis, d, about(anchor, column0(R), spread(0.0, like)))
+                    store(w.axis, d + 1, about(anchor, column1(R), spread(0.0, like)))
+                    store(w.axis, d + 2, about(anchor, column2(R), spread(0.0, like)))
+                    omega = R @ Vec3(load(s.v, d), load(s.v, d + 1), load(s.v, d + 2))
+                    step = about(anchor, omega, spread(0.0, like))
+                else:
+                    angle = load(s.q, j) - load(m.q_rest, j)
+                    along = R @ load(m.primitive_axis, k)
+                    if kind == SCREW:
+                        axis = about(anchor, along, load(m.primitive_pitch, k))
+                    else:
+                        axis = Motion(along, cross(anchor, along))
+                    R = turn(m, k, R, angle)
+                    store(w.axis, d, axis)
+                    step = axis * load(s.v, d)
+                    if kind == SCREW:
+                        anchor = anchor + along * (angle * load(m.primitive_pitch, k))
+                r = anchor
+                if load(m.primitive_centred, k) == 0:
+                    r = anchor - R @ load(m.primitive_anchor, k)
+            bias = bias + cross_motion(velocity, step)
+            velocity = velocity + step
+        if parent < 0:
+            store(w.origin, i, origin)
+        store(w.R, i, R)
+        store(w.r, i, r)
+        store(w.velocity, i, velocity)
+        store(w.bias, i, bias)
+
+
+@formula
+def spread_vec(v: Any, like: Any) -> Any:
+    """A vector of constants in the type of a scalar."""
+    return v.map(lambda x: spread(x, like))
+
+
+@formula
+def spread_mat(m: Any, like: Any) -> Any:
+    """A matrix of constants in the type of a scalar."""
+    return m.map(lambda x: spread(x, like))
+
+
+@kernel
+def weigh_links(m, w):
+    """Inertias of all links about O, and the forces v ×* I v that keep them on their way."""
+    for i in range(m.n_links):
+        inertia = rigid_inertia(
+            load(w.R, i), load(w.r, i), load(m.link_mass, i), load(m.link_com, i), load(m.link_inertia, i)
+        )
+        velocity = load(w.velocity, i)
+        store(w.inertia, i, inertia)
+        store(w.gyro, i, cross_force(velocity, inertia @ velocity))
+
+
+BODIES = View("Bodies", rotation=Mat3, position=Vec3, twist=Motion)
+
+
+@kernel
+def place_bodies(m, w, b):
+    """World pose of every body, and its twist (ω, velocity of the body's origin)."""
+    for i in range(m.n_bodies):
+        link = load(m.body_link, i)
+        rotation = load(m.body_rotation, i)
+        position = load(m.body_position, i)
+        if link < 0:
+            like = load(b.rotation, i).xx
+            store(b.rotation, i, spread_mat(rotation, like))
+            store(b.position, i, spread_vec(position, like))
+            store(b.twist, i, no_motion(like))
+        else:
+            R = load(w.R, link)
+            r = R @ position + load(w.r, link)
+            velocity = load(w.velocity, link)
+            store(b.rotation, i, R @ rotation)
+            store(b.position, i, load(w.origin, load(m.link_root, link)) + r)
+            store(b.twist, i, Motion(velocity.w, motion_at(velocity, r)))
+
+
+JACOBIAN = View("Jacobian", link=Count, local=Vec3, axis_rate=Motion, columns=Motion, rates=Motion)
+
+
+@kernel
+def turn_axes(m, s, w, t):
+    """Rate of every axis: it is carried by the bodies on both sides of its joint; those of a ball turn with the child."""
+    for i in range(m.n_links):
+        velocity = no_motion(load(s.q, 0))
+        if load(m.link_parent, i) >= 0:
+            velocity = load(w.velocity, load(m.link_parent, i))
+        for k in range(load(m.link_primitive_start, i), load(m.link_primitive_start, i + 1)):
+            d = load(m.primitive_v_start, k)
+            if load(m.primitive_kind, k) == BALL:
+                for e in range(d, d + 3):
+                    velocity = velocity + load(w.axis, e) * load(s.v, e)
+                for e in range(d, d + 3):
+                    store(t.axis_rate, e, cross_motion(velocity, load(w.axis, e)))
+            else:
+                store(t.axis_rate, d, cross_motion(velocity, load(w.axis, d)))
+                velocity = velocity + load(w.axis, d) * load(s.v, d)
+
+
+@kernel
+def point_jacobian(m, w, t):
+    """J = ∂(ω, velocity of the point)/∂v of a point fixed to a link, column by column, and J̇ (KOK eqs. 30, 31)."""
+    r = load(w.R, t.link) @ load(t.local, 0) + load(w.r, t.link)
+    speed = motion_at(load(w.velocity, t.link), r)
+    for d in range(m.nv):
+        store(t.columns, d, no_motion(r.x))
+        store(t.rates, d, no_motion(r.x))
+    d = load(m.link_dof_start, t.link + 1) - 1
+    while d >= 0:
+        axis, rate = load(w.axis, d), load(t.axis_rate, d)
+        store(t.columns, d, Motion(axis.w, motion_at(axis, r)))
+        store(t.rates, d, Motion(rate.w, motion_at(rate, r) + cross(axis.w, speed)))
+        d = load(m.dof_parent, d)

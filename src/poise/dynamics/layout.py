@@ -1,0 +1,156 @@
+"""What the kernels of a tree read and write: the model, a state, what acts on it, and room to work in.
+
+Frames: world axes, at the origin O of the tree that a link belongs to. O is the rest position of the tree's first link,
+carried along by the slides that come first among its joints: for a free body O is the body's own origin. Positions
+within a tree are kept relative to O, so that float32 loses nothing far from the world's origin; only O itself is
+rounded there (0.06 mm at 1 km).
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import numpy as np
+
+from poise.kernel.memory import Block, Count, Index, Real, View, Width
+from poise.kernel.quat import Quat, rotation
+from poise.kernel.spatial import Articulated, Force, Inertia, Motion
+from poise.kernel.vec import Mat3, Sym3, Vec3
+from poise.model.model import Model
+
+MODEL = View(
+    "Model",
+    constant=True,
+    n_links=Count,
+    nv=Count,
+    n_bodies=Count,
+    has_passive=Count,  # any spring or damper
+    gravity=Vec3,
+    link_parent=Index,
+    link_root=Index,
+    link_position=Vec3,
+    link_rotation=Mat3,
+    link_turned=Index,  # 0 where link_rotation is the identity
+    link_mass=Real,
+    link_com=Vec3,
+    link_inertia=Sym3,
+    link_primitive_start=Index,
+    link_dof_start=Index,
+    primitive_kind=Index,
+    primitive_axis=Vec3,
+    primitive_along=Index,  # 0, 1, 2 where the axis is ±x, ±y, ±z of the link, else 3
+    primitive_anchor=Vec3,
+    primitive_centred=Index,  # 1 where the anchor is the link's origin
+    primitive_pitch=Real,
+    primitive_q_start=Index,
+    primitive_v_start=Index,
+    n_primitives=Count,
+    q_rest=Real,
+    q_spring=Real,
+    dof_link=Index,
+    dof_parent=Index,
+    dof_armature=Real,
+    dof_damping=Real,
+    dof_stiffness=Real,
+    dof_prescribed=Index,
+    body_link=Index,
+    body_position=Vec3,
+    body_rotation=Mat3,
+)
+
+STATE = View("State", q=Real, v=Real)
+
+INPUT = View(
+    "Input",
+    n_forces=Count,  # 0 where `force` is to be ignored
+    n_gains=Count,  # 0 where the drives are to be ignored
+    tau=Real,  # generalized force, for each dof; N or N·m
+    prescribed=Real,  # acceleration of the dofs that have it given; m/s² or rad/s²
+    force=Force,  # on each link, world axes, moment about the link's origin; N·m, N
+    gain_p=Real,  # drive towards goal_q, for each dof; N/m or N·m/rad
+    gain_d=Real,  # drive towards goal_v; N·s/m or N·m·s/rad
+    goal_q=Real,
+    goal_v=Real,
+)
+
+WORK = View(
+    "Work",
+    origin=Vec3,  # O in the world, at the first link of each tree; m
+    R=Mat3,  # R_WL of each link
+    r=Vec3,  # of each link's origin from O; m
+    velocity=Motion,  # of each link
+    bias=Motion,  # acceleration of each link that comes from the turning of its own joints, Ṡ q̇
+    axis=Motion,  # of each dof: the motion of its link per unit velocity
+    inertia=Inertia,  # of each link, rigid
+    gyro=Force,  # of each link: v ×* I v
+    total=Real,  # of each dof: tau, springs, dampers and drives, at the start of the step
+    diagonal=Real,  # of each dof: what implicit springs, dampers and drives add to the inertia
+    articulated=Articulated,  # of each link
+    h=Force,  # of each dof: articulated inertia times axis (KOK's ĥ)
+    inverse=Real,  # of each dof: 1/d, 0 where the motion is prescribed
+    lag=Force,  # of each link: articulated inertia times bias
+    p=Force,  # of each link: force that is still to be balanced
+    u=Real,  # of each dof
+    acceleration=Motion,  # of each link, gravity taken as −g of the base
+    a=Real,  # of each dof
+)
+
+_LINK = ("origin", "R", "r", "velocity", "bias", "inertia", "gyro", "articulated", "lag", "p", "acceleration")
+
+
+def work_block(model: Model, width: Width) -> Block:
+    """Room to work in, for one width."""
+    sizes = {field: model.n_links if field in _LINK else model.nv for field in WORK.fields}
+    return WORK.block(width, **sizes)
+
+
+def state_block(model: Model, width: Width) -> Block:
+    """Coordinates and velocities, at the rest pose."""
+    block = STATE.block(width, q=model.nq, v=model.nv)
+    block.q[...] = model.q_rest if width.lanes == 1 else model.q_rest[:, None]
+    return block
+
+
+def input_block(model: Model, width: Width) -> Block:
+    """Nothing acts."""
+    sizes = {field: model.nv for field in INPUT.fields} | {"force": model.n_links, "goal_q": model.nq}
+    return INPUT.block(width, **(sizes | {"n_forces": 0, "n_gains": 0}))
+
+
+_model_blocks: weakref.WeakKeyDictionary[Model, dict[str, Block]] = weakref.WeakKeyDictionary()
+
+
+def model_block(model: Model, width: Width) -> Block:
+    """The model's arrays in the precision of a width; made once."""
+    known = _model_blocks.setdefault(model, {})
+    if width.elem not in known:
+        known[width.elem] = _make_model_block(model, Width(width.elem))
+    return known[width.elem]
+
+
+def _make_model_block(model: Model, width: Width) -> Block:
+    axis = np.abs(model.primitive_axis)
+    aligned = np.isclose(axis.max(axis=1, initial=0.0), 1.0, rtol=0, atol=0)
+    turned = np.any(model.link_quat_wxyz[:, 1:] != 0.0, axis=1)
+    given: dict[str, Any] = {
+        "n_links": model.n_links,
+        "nv": model.nv,
+        "n_bodies": model.n_bodies,
+        "n_primitives": len(model.primitive_kind),
+        "has_passive": int(np.any(model.dof_stiffness) or np.any(model.dof_damping)),
+        "gravity": model.gravity[None],
+        "link_rotation": matrices(model.link_quat_wxyz),
+        "link_turned": turned,
+        "primitive_along": np.where(aligned, axis.argmax(axis=1) if len(axis) else 3, 3),
+        "primitive_centred": ~np.any(model.primitive_anchor, axis=1),
+        "body_rotation": matrices(model.body_quat_wxyz),
+    }
+    arrays = model.arrays()
+    return MODEL.block(width, **given, **{name: arrays[name] for name in MODEL.fields if name not in given})
+
+
+def matrices(quats_wxyz: np.ndarray) -> np.ndarray:
+    """(n, 9) rotation matrices, by rows, of (n, 4) quaternions."""
+    q = quats_wxyz / np.linalg.norm(quats_wxyz, axis=1, keepdims=True)
+    return np.stack(list(rotation(Quat(*q.T)).leaves()), axis=1)
