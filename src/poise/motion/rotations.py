@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from math import cos, factorial, sin
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -120,9 +122,50 @@ def cross(first: Floats, second: Floats) -> Floats:
 
 
 def skew(vector: ArrayLike) -> Floats:
-    """The matrix of the cross product, (..., 3, 3): skew(a) · b = a × b."""
+    """The matrix S(a) of the cross product, (..., 3, 3), with S(a) · b = a × b."""
     v = np.asarray(vector, dtype=np.float64)
     matrix = np.zeros((*v.shape[:-1], 3, 3))
     matrix[..., 0, 1], matrix[..., 0, 2], matrix[..., 1, 2] = -v[..., 2], v[..., 1], -v[..., 0]
     matrix[..., 1, 0], matrix[..., 2, 0], matrix[..., 2, 1] = v[..., 2], -v[..., 1], v[..., 0]
     return matrix
+
+
+def _turn_series(angle: float) -> tuple[float, float, float, float]:
+    """With θ the angle: a = (1 − cos θ)/θ², b = (θ − sin θ)/θ³, a′/θ and b′/θ."""
+    square = angle * angle
+    if angle < 1.0:
+        signs = [(-1) ** k for k in range(10)]
+        a = sum(signs[k] * square**k / factorial(2 * k + 2) for k in range(10))
+        b = sum(signs[k] * square**k / factorial(2 * k + 3) for k in range(10))
+        da = sum(signs[k] * 2 * k * square ** (k - 1) / factorial(2 * k + 2) for k in range(1, 10))
+        db = sum(signs[k] * 2 * k * square ** (k - 1) / factorial(2 * k + 3) for k in range(1, 10))
+        return a, b, da, db
+    a = (1.0 - cos(angle)) / square
+    b = (angle - sin(angle)) / (square * angle)
+    return a, b, (sin(angle) / angle - 2.0 * a) / square, (a - 3.0 * b) / square
+
+
+def turn_jacobian(turn: Floats) -> Floats:
+    """J with ω = J(r) ṙ: from the rate of a rotation vector to angular velocity in the body's axes; (3, 3).
+
+    J = 1 − a [r]× + b [r]×², a = (1 − cos θ)/θ², b = (θ − sin θ)/θ³.
+    """
+    a, b, _, _ = _turn_series(float(np.sqrt(turn @ turn)))
+    s = skew(turn)
+    jacobian: Floats = np.eye(3) - a * s + b * (s @ s)
+    return jacobian
+
+
+def turn_jacobian_rate(turn: Floats, rate: Floats) -> Floats:
+    """Time derivative of `turn_jacobian` along a rotation vector with the given rate; (3, 3)."""
+    a, b, da, db = _turn_series(float(np.sqrt(turn @ turn)))
+    along = float(turn @ rate)
+    s, ds = skew(turn), skew(rate)
+    derivative: Floats = -da * along * s - a * ds + db * along * (s @ s) + b * (ds @ s + s @ ds)
+    return derivative
+
+
+def turn_rates(turn: Floats, rate: Floats, acceleration: Floats) -> tuple[Floats, Floats]:
+    """Angular velocity and acceleration in the body's axes from a rotation vector and its two derivatives."""
+    jacobian = turn_jacobian(turn)
+    return jacobian @ rate, jacobian @ acceleration + turn_jacobian_rate(turn, rate) @ rate

@@ -1,0 +1,255 @@
+"""Paths: a pose over time with exact velocity and acceleration, for bodies that are led instead of pushed.
+
+A path is any function of time (s) that gives a `PathPoint`. Poses are those of the body's frame in its parent's frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from poise.motion.keyed import rotation_pieces, vector_pieces
+from poise.motion.rotations import (
+    cross,
+    quat_conjugate,
+    quat_exp,
+    quat_log,
+    quat_multiply,
+    quat_normalize,
+    rotate,
+    turn_rates,
+)
+
+Floats = NDArray[np.float64]
+
+#: how far the two ends of a loop may lie apart: m, and half the angle in rad
+_CLOSED = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class PathPoint:
+    """Where a path is at one time, and how it moves there."""
+
+    position: Floats
+    """(3,) m."""
+    quat_wxyz: Floats
+    """(4,) unit."""
+    velocity: Floats
+    """(3,) of the body's origin, in the parent's axes; m/s."""
+    angular_velocity: Floats
+    """(3,) in the body's axes; rad/s."""
+    acceleration: Floats
+    """(3,) of the body's origin, in the parent's axes; m/s²."""
+    angular_acceleration: Floats
+    """(3,) in the body's axes; rad/s²."""
+
+
+class Path(Protocol):
+    """What a kinematic body follows."""
+
+    def __call__(self, time: float, /) -> PathPoint:
+        """Pose, velocity and acceleration at `time` (s)."""
+        ...
+
+
+class ConstantPath:
+    """A path that stays where it is.
+
+    >>> ConstantPath((0, 0, 1))(3.0).position
+    array([0., 0., 1.])
+    """
+
+    def __init__(self, position: ArrayLike = (0, 0, 0), quat_wxyz: ArrayLike = (1, 0, 0, 0)) -> None:
+        position = _vectors("position", position, (3,))
+        self._point = _still(position, _quats("quat_wxyz", quat_wxyz, (4,)))
+
+    def __call__(self, time: float, /) -> PathPoint:
+        """The same point at any time."""
+        return self._point
+
+
+class OrbitPath:
+    """A circle about an axis at constant speed; the body turns with it.
+
+    `start` is the position at time 0; with `start` on the axis the body spins on the spot.
+
+    >>> OrbitPath(start=(1, 0, 0), speed=2.0)(0.0).velocity
+    array([0., 2., 0.])
+    """
+
+    def __init__(
+        self,
+        start: ArrayLike,
+        speed: float,
+        center: ArrayLike = (0, 0, 0),
+        axis: ArrayLike = (0, 0, 1),
+        quat_wxyz: ArrayLike = (1, 0, 0, 0),
+    ) -> None:
+        direction = _vectors("axis", axis, (3,))
+        length = float(np.linalg.norm(direction))
+        if length == 0.0:
+            raise ValueError("axis: must point somewhere, found (0, 0, 0)")
+        self._center = _vectors("center", center, (3,))
+        self._arm = _vectors("start", start, (3,)) - self._center
+        self._omega = float(_vectors("speed", speed, ())) * direction / length
+        self._quat = _quats("quat_wxyz", quat_wxyz, (4,))
+
+    def __call__(self, time: float, /) -> PathPoint:
+        """Pose, velocity and acceleration at `time` (s)."""
+        turn = quat_exp(self._omega * _finite_time(time))
+        quat = quat_multiply(turn, self._quat)
+        arm = rotate(turn, self._arm)
+        velocity = cross(self._omega, arm)
+        spin = rotate(quat_conjugate(quat), self._omega)
+        return PathPoint(self._center + arm, quat, velocity, spin, cross(self._omega, velocity), np.zeros(3))
+
+
+class FunctionPath:
+    """A path from a function of time that gives (position, quat_wxyz); derivatives by central differences.
+
+    The error of the velocity is of order `step`⁴, that of rounding about 1e-16 / `step` (/ `step`² for accelerations).
+
+    >>> FunctionPath(lambda t: ((t * t, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0)))(1.0).velocity.round(6)
+    array([2., 0., 0.])
+    """
+
+    _OFFSETS = np.array((-2.0, -1.0, 0.0, 1.0, 2.0))
+    _FIRST = np.array((1.0, -8.0, 0.0, 8.0, -1.0)) / 12.0
+    _SECOND = np.array((-1.0, 16.0, -30.0, 16.0, -1.0)) / 12.0
+
+    def __init__(self, pose: Callable[[float], tuple[ArrayLike, ArrayLike]], step: float = 1e-3) -> None:
+        if not callable(pose):
+            raise ValueError(f"pose: must be a function of time, found {pose!r}")
+        self._pose = pose
+        self._step = float(_vectors("step", step, ()))
+        if self._step <= 0.0:
+            raise ValueError(f"step: must be more than 0, found {self._step:g}")
+
+    def __call__(self, time: float, /) -> PathPoint:
+        """Pose, velocity and acceleration at `time` (s)."""
+        now = _finite_time(time)
+        poses = [self._pose(now + float(offset) * self._step) for offset in self._OFFSETS]
+        positions = np.array([_vectors("position", pose[0], (3,)) for pose in poses])
+        quats = np.array([_quats("quat_wxyz", pose[1], (4,)) for pose in poses])
+        # seen from the present orientation, rotation vectors have the body's rates as their derivatives
+        turns = quat_log(quat_multiply(quat_conjugate(quats[2]), quats))
+        first, second = self._FIRST / self._step, self._SECOND / self._step**2
+        return PathPoint(positions[2], quats[2], first @ positions, first @ turns, second @ positions, second @ turns)
+
+
+class KeyedPath:
+    """A smooth path through key poses: pose, velocity and acceleration are continuous at every time.
+
+    Positions follow cubic splines, rotations take the shorter way from key to key. Outside its range the path stands
+    still; it starts and stops without a jump. With `loop` the last pose must be the first, and the path repeats.
+
+    >>> path = KeyedPath([0.0, 1.0, 2.0], [(0, 0, 0), (1, 0, 0), (2, 0, 0)])
+    >>> path(1.0).position, path(9.0).velocity
+    (array([1., 0., 0.]), array([0., 0., 0.]))
+    """
+
+    def __init__(
+        self, times: ArrayLike, positions: ArrayLike, quats_wxyz: ArrayLike | None = None, loop: bool = False
+    ) -> None:
+        self.times = _key_times(times)
+        count = len(self.times)
+        self.positions = _vectors("positions", positions, (count, 3))
+        no_turn = np.tile((1.0, 0.0, 0.0, 0.0), (count, 1))
+        self.quats_wxyz = _quats("quats_wxyz", no_turn if quats_wxyz is None else quats_wxyz, (count, 4))
+        self.loop = bool(loop)
+        if self.loop:
+            self._check_closed()
+        if count > 1:
+            self._moves = vector_pieces(self.times, self.positions, self.loop)
+            self._turns = rotation_pieces(self.times, self.quats_wxyz, self.loop)
+
+    def _check_closed(self) -> None:
+        if len(self.times) < 3:
+            raise ValueError(f"loop: needs at least 3 keys, found {len(self.times)}")
+        gap = float(np.linalg.norm(self.positions[-1] - self.positions[0]))
+        turn = quat_log(quat_multiply(quat_conjugate(self.quats_wxyz[0]), self.quats_wxyz[-1]))
+        angle = float(np.linalg.norm(turn))
+        if gap > _CLOSED or angle > _CLOSED:
+            raise ValueError(
+                f"loop: the last pose must be the first, found them {gap:g} m and {angle:g} rad apart; "
+                "repeat the first key at the end"
+            )
+
+    def __call__(self, time: float, /) -> PathPoint:
+        """Pose, velocity and acceleration at `time` (s)."""
+        now, (start, end) = _finite_time(time), (self.times[0], self.times[-1])
+        if self.loop:
+            now = start + (now - start) % (end - start)
+        elif now <= start or len(self.times) == 1:
+            return _still(self.positions[0], self.quats_wxyz[0])
+        elif now >= end:
+            return _still(self.positions[-1], self.quats_wxyz[-1])
+        k = min(int(np.searchsorted(self.times, now, side="right")) - 1, len(self.times) - 2)
+        powers = _powers(float(now - self.times[k]))
+        position, velocity, acceleration = powers @ self._moves[k]
+        turn, turn_rate, turn_acceleration = powers @ self._turns[k]
+        spin, spin_rate = turn_rates(turn, turn_rate, turn_acceleration)
+        quat = quat_normalize(quat_multiply(self.quats_wxyz[k], quat_exp(turn)))
+        return PathPoint(position, quat, velocity, spin, acceleration, spin_rate)
+
+
+def _powers(t: float) -> Floats:
+    """Rows that give a quintic polynomial, its first and its second derivative from its coefficients; (3, 6)."""
+    return np.array(
+        (
+            (1.0, t, t**2, t**3, t**4, t**5),
+            (0.0, 1.0, 2.0 * t, 3.0 * t**2, 4.0 * t**3, 5.0 * t**4),
+            (0.0, 0.0, 2.0, 6.0 * t, 12.0 * t**2, 20.0 * t**3),
+        )
+    )
+
+
+def _still(position: Floats, quat: Floats) -> PathPoint:
+    return PathPoint(position.copy(), quat.copy(), np.zeros(3), np.zeros(3), np.zeros(3), np.zeros(3))
+
+
+def _finite_time(time: float) -> float:
+    now = float(time)
+    if not np.isfinite(now):
+        raise ValueError(f"time: must be a finite number, found {now}")
+    return now
+
+
+def _vectors(field: str, value: ArrayLike, shape: tuple[int, ...]) -> Floats:
+    """A finite array of the wanted shape, or a `ValueError` that says what was found."""
+    try:
+        array = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{field}: must be numbers, found {value!r}") from None
+    if array.shape != shape:
+        raise ValueError(f"{field}: must have the shape {shape}, found {array.shape}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{field}: must be finite, found {array[~np.isfinite(array)][0] if shape else array}")
+    return array
+
+
+def _quats(field: str, value: ArrayLike, shape: tuple[int, ...]) -> Floats:
+    quats = _vectors(field, value, shape)
+    if not np.any(quats != 0.0, axis=-1).all():
+        raise ValueError(f"{field}: must be rotations (w, x, y, z), found (0, 0, 0, 0); no rotation is (1, 0, 0, 0)")
+    return quat_normalize(quats)
+
+
+def _key_times(times: ArrayLike) -> Floats:
+    try:
+        array = np.array(times, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"times: must be numbers, found {times!r}") from None
+    if array.ndim != 1 or not len(array):
+        raise ValueError(f"times: must be a list of at least one time, found an array of shape {array.shape}")
+    if not np.isfinite(array).all():
+        raise ValueError("times: must be finite")
+    late = np.flatnonzero(np.diff(array) <= 0.0)
+    if len(late):
+        k = int(late[0])
+        raise ValueError(f"times: must increase, found {array[k]:g} s followed by {array[k + 1]:g} s at index {k + 1}")
+    return array
