@@ -17,7 +17,16 @@ _ELEMENTS = {
 }
 _I32 = ir.IntType(32)
 _FLOAT_OPS = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
-_INT_OPS = {"add": "add", "sub": "sub", "mul": "mul", "and": "and_", "or": "or_", "xor": "xor", "shl": "shl", "shr": "ashr"}
+_INT_OPS = {
+    "add": "add",
+    "sub": "sub",
+    "mul": "mul",
+    "and": "and_",
+    "or": "or_",
+    "xor": "xor",
+    "shl": "shl",
+    "shr": "ashr",
+}
 
 
 def llvm_type(t: ScalarType) -> ir.Type:
@@ -66,9 +75,11 @@ class Emitter:
         one = self.b.insert_element(undefined, value, ir.Constant(_I32, 0))
         return self.b.shuffle_vector(one, undefined, ir.Constant(ir.VectorType(_I32, to.width), [0] * to.width))
 
-    def truncate(self, value: ir.Value, to: ScalarType) -> ir.Value:
-        """Real to integer, towards zero."""
-        return self.b.fptosi(value, llvm_type(to))
+    def truncate(self, value: ir.Value, t: ScalarType, to: ScalarType) -> ir.Value:
+        """Real to integer, towards zero; too large a number gives the largest integer, NaN gives 0."""
+        lanes = "" if t.width == 1 else f"v{t.width}"
+        signature = ir.FunctionType(llvm_type(to), [value.type])
+        return self.b.call(self._function(f"llvm.fptosi.sat.{lanes}{to.elem}.{lanes}{t.elem}", signature), [value])
 
     def binary(self, name: str, a: ir.Value, b: ir.Value, t: ScalarType) -> ir.Value:
         """Arithmetic and bits."""
@@ -131,6 +142,17 @@ class Emitter:
         value = self.b.load(pointer, align=t.bits // 8 * t.width)
         if constant:
             value.set_metadata("invariant.load", self.b.module.add_metadata([]))
+        return value
+
+    def load_masked(self, pointer: ir.Value, t: ScalarType, constant: bool, mask: ir.Value) -> ir.Value:
+        """A plain number from memory if the mask is set; else nought, and memory is not touched."""
+        before = self.b.block
+        with self.b.if_then(mask):
+            inside = self.load(pointer, t, constant)
+            after = self.b.block
+        value = self.b.phi(llvm_type(t))
+        value.add_incoming(self.constant(0, t), before)
+        value.add_incoming(inside, after)
         return value
 
     def store(self, value: ir.Value, pointer: ir.Value, t: ScalarType) -> None:

@@ -57,18 +57,19 @@ def get_lane(x: Any, lane: Any) -> Any:
     if isinstance(x, Value):
         return type(x).of(*(get_lane(leaf, lane) for leaf in x.leaves()))
     if isinstance(x, Traced):
-        plain = ScalarType(x.type.elem)
+        plain, lane = ScalarType(x.type.elem), _lane_number(lane, x)
         return Traced(plain, x.emit.get_lane(x.value, x.type, lane.value), x.emit) if x.emit else Traced(plain)
     return x[lane] if isinstance(x, np.ndarray) else x
 
 
 @formula
 def set_lane(x: Any, lane: Any, y: Any) -> Any:
-    """x with the plain number y in one lane."""
+    """X with the plain number y in one lane."""
     if isinstance(x, Value):
         return type(x).of(*(set_lane(a, lane, b) for a, b in zip(x.leaves(), y.leaves(), strict=True)))
     if isinstance(x, Traced):
-        y = y.cast(ScalarType(x.type.elem)) if isinstance(y, Traced) else Traced(ScalarType(x.type.elem), None, x.emit).like(y)
+        plain, lane = ScalarType(x.type.elem), _lane_number(lane, x)
+        y = y.cast(plain) if isinstance(y, Traced) else Traced(plain, None, x.emit).like(y)
         return Traced(x.type, x.emit.set_lane(x.value, x.type, lane.value, y.value), x.emit) if x.emit else x
     if isinstance(x, np.ndarray):
         out = x.copy()
@@ -77,10 +78,23 @@ def set_lane(x: Any, lane: Any, y: Any) -> Any:
     return y
 
 
+def _lane_number(lane: Any, x: Traced) -> Traced:
+    """Number of a lane of x, checked where it is known now."""
+    if isinstance(lane, Traced):
+        if lane.type.width != 1 or lane.type.is_float or lane.type.is_mask:
+            raise TypeError(f"the number of a lane is a plain integer, not {lane.type}")
+        return lane
+    if not 0 <= lane < x.type.width:
+        raise TypeError(f"{x.type} has no lane {lane}")
+    return Traced(ScalarType("i64"), None, x.emit).like(lane)
+
+
 @formula
 def zero(x: Any) -> Any:
     """Nought, of the type of x."""
-    return x.like(0) if isinstance(x, Traced) else x * 0
+    if isinstance(x, Traced):
+        return x.like(0)
+    return np.zeros_like(x) if isinstance(x, np.ndarray) else type(x)(0)  # not x * 0, which keeps NaN
 
 
 @formula
@@ -133,11 +147,27 @@ def to_real(x: Any, like: Any) -> Any:
 
 @formula
 def to_int(x: Any) -> Any:
-    """A real number rounded towards zero, as an integer of the same size and number of lanes."""
+    """A real number rounded towards zero, as an integer of the same size and number of lanes.
+
+    The nearest integer that there is where the number is too large, 0 for NaN.
+    """
     if isinstance(x, Traced):
+        if not x.type.is_float:
+            raise TypeError(f"to_int of {x.type}")
         to = x.type.of("i32" if x.type.elem == "f32" else "i64")
-        return Traced(to, x.emit.truncate(x.value, to), x.emit) if x.emit else Traced(to)
-    return np.trunc(x).astype(np.int64) if isinstance(x, np.ndarray) else int(x)
+        return Traced(to, x.emit.truncate(x.value, x.type, to), x.emit) if x.emit else Traced(to)
+    if isinstance(x, np.ndarray):
+        kind = np.int32 if x.dtype == np.float32 else np.int64
+        return np.reshape([_whole(float(number), kind) for number in x.flat], x.shape).astype(kind)
+    return _whole(float(x), np.int32 if isinstance(x, np.float32) else np.int64)
+
+
+def _whole(x: float, kind: Any) -> int:
+    """A number rounded towards zero, within the range of a kind of integer."""
+    if x != x:
+        return 0
+    limits = np.iinfo(kind)
+    return int(min(max(x, limits.min), limits.max)) if abs(x) < 2.0**63 else int(limits.max if x > 0 else limits.min)
 
 
 # ---- sine and cosine -------------------------------------------------------------------------------------------------
@@ -145,10 +175,10 @@ def to_int(x: Any) -> Any:
 _PI = Fraction("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803482534211707")
 
 
-def _parts(value: Fraction, bits: int, count: int) -> list[float]:
-    """`value` as a sum of `count` numbers of `bits` bits each, so that a product with a small integer is exact."""
+def _parts(value: Fraction, sizes: tuple[int, ...]) -> list[float]:
+    """`value` as a sum of numbers of so many bits each: the product of a short one and a small integer is exact."""
     out = []
-    for _ in range(count):
+    for bits in sizes:
         exponent = 0
         while value * Fraction(2) ** -exponent >= 1:
             exponent += 1
@@ -183,8 +213,9 @@ def horner(x: Any, coefficients: list[float]) -> Any:
 # |r| ≤ π/4: the first term left out is below half a unit in the last place
 _SIN = {24: _taylor(1, 6), 53: _taylor(1, 9)}
 _COS = {24: _taylor(2, 5), 53: _taylor(2, 9)}
-# quarter turns are counted exactly up to 2^14 (angles to 2.5e4) in single and 2^20 (1.6e6) in double precision
-_QUARTER = {24: _parts(_PI / 2, 10, 5), 53: _parts(_PI / 2, 33, 3)}
+# Quarter turns are counted exactly up to 2^14 (angles to 2.5e4) in single and 2^20 (1.6e6) in double precision. The last
+# part is as long as a number can be: close to a multiple of π/2 it is all that is left of the angle.
+_QUARTER = {24: _parts(_PI / 2, (10, 10, 10, 10, 24)), 53: _parts(_PI / 2, (33, 33, 53))}
 
 
 @formula
@@ -232,12 +263,15 @@ def atan2(y: Any, x: Any) -> Any:
     tan(α/2) = tan α / (1 + √(1 + tan² α)), three times, then the series.
     """
     ax, ay = fabs(x), fabs(y)
-    low, high = minimum(ax, ay), maximum(ax, ay)
-    t = low / select(high > 0.0, high, zero(high) + 1.0)
+    steep = ax < ay
+    low, high = select(steep, ax, ay), select(steep, ay, ax)
+    one = zero(high) + 1.0
+    same = low == high  # 0/0 and ∞/∞ have a meaning here; NaN is never the same
+    t = select(same, select(high > 0.0, one, zero(high)), low / select(same, one, high))
     for _ in range(3):
         t = t / (1.0 + sqrt(1.0 + t * t))
     t2 = t * t
     angle = 8.0 * (t + t * t2 * horner(t2, _ATAN[1:]))
-    angle = select(ay > ax, PI / 2 - angle, angle)
+    angle = select(steep, PI / 2 - angle, angle)
     angle = select(x < 0.0, PI - angle, angle)
     return select(y < 0.0, -angle, angle)
