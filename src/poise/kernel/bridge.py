@@ -13,6 +13,7 @@ from typing import Any
 from llvmlite import ir
 from numba.core import types
 from numba.core.datamodel import models, register_default
+from numba.core.errors import TypingError
 from numba.core.imputils import lower_cast
 from numba.core.typeconv import Conversion
 from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, infer_getattr, infer_global, signature
@@ -102,8 +103,8 @@ def scalar_of(t: types.Type) -> ScalarType | None:
         return t.scalar
     if isinstance(t, types.Boolean):
         return ScalarType("b1")
-    if isinstance(t, types.Integer):
-        return ScalarType("i32" if t.bitwidth == 32 else "i64")
+    if isinstance(t, types.Integer) and t.bitwidth in (32, 64):
+        return ScalarType(f"i{t.bitwidth}")
     if isinstance(t, types.Float):
         return ScalarType(f"f{t.bitwidth}")
     return None
@@ -163,7 +164,10 @@ def _settle(x: Any, scalar: ScalarType, emit: Emitter | None) -> Traced:
 
 def _typed(function: Callable[..., Any], args: tuple[types.Type, ...]) -> Any:
     """Signature of a formula for these arguments."""
-    result = function(*(_open(t, None, None) for t in args))
+    try:
+        result = function(*(_open(t, None, None) for t in args))
+    except TypeError as error:
+        raise TypingError(str(error)) from error  # with this type Numba adds where in the kernel it happened
     if isinstance(result, tuple):
         return signature(types.Tuple([_close(r, None)[0] for r in result]), *args)
     return signature(_close(result, None)[0], *args)
@@ -231,10 +235,34 @@ for _name in _BINARY:
     _meaning = getattr(operator, _name)
     _teach_operator(_meaning, _meaning, 2)
     _teach_operator(getattr(operator, f"i{_name.rstrip('_')}"), _meaning, 2)
+
+
+def _comparison(name: str) -> Callable[..., Any]:
+    sign = getattr(operator, name)
+
+    def compare(a: Any, b: Any) -> Any:
+        if isinstance(a, Value) or isinstance(b, Value):
+            raise TypeError(f"'{name}' of {a!r} and {b!r}: compare their parts")
+        return sign(a, b)
+
+    return compare
+
+
 for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
-    _teach_operator(getattr(operator, _name), getattr(operator, _name), 2)
+    _teach_operator(getattr(operator, _name), _comparison(_name), 2)
 for _name in ("neg", "invert"):
     _teach_operator(getattr(operator, _name), getattr(operator, _name), 1)
+
+
+@infer_global(bool)
+class _Truth(AbstractTemplate):
+    """Lanes have no single truth: say what to write in place of `if mask:`."""
+
+    key = bool
+
+    def generic(self, args: tuple[types.Type, ...], kws: dict[str, Any]) -> Any:
+        if len(args) == 1 and isinstance(args[0], KernelType):
+            raise TypingError(f"a kernel cannot branch on {args[0]}: use select, or any_lane(mask) and all_lanes(mask)")
 
 
 @lower_cast(types.Float, LaneType)

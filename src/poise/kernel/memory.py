@@ -9,6 +9,7 @@ one width; its `handle` is a table of addresses and counts, the one argument tha
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,6 +104,8 @@ class Buffer:
 
     def _place(self, i: Any, leaf: int) -> Any:
         i = i if isinstance(i, Traced) else Traced(ScalarType("i64"), None, self.emit).like(i)
+        if i.type.is_float or i.type.is_mask or i.type.width > 1:
+            raise TypeError(f"an index is a plain integer, not {i.type} (lanes of indices: gather and scatter)")
         return i.cast(ScalarType("i64")) * self.type.leaves + leaf
 
     def _build(self, leaf: Any) -> Any:
@@ -113,29 +116,46 @@ class Buffer:
         t = self.type
         if t.value and type(value) is not t.value:
             raise TypeError(f"a buffer of {t.value.__name__} cannot hold {value!r}")
+        if not t.value and isinstance(value, Value):
+            raise TypeError(f"a buffer of {t.scalar} cannot hold {value!r}")
         if t.constant:
             raise TypeError("a kernel cannot write to a constant")
         like = Traced(t.scalar, None, self.emit)
         parts = value.leaves() if t.value else [value]
         return [x.cast(t.scalar) if isinstance(x, Traced) else like.like(x) for x in parts]
 
-    def load(self, i: Any) -> Any:
-        """Element i."""
+    def _mask(self, mask: Any, scalar: ScalarType) -> Any:
+        """A mask that has a truth value for each lane of a scalar."""
+        if mask is None:
+            return None
+        if not isinstance(mask, Traced) or not mask.type.is_mask:
+            raise TypeError(f"a mask is made of truth values, not {mask!r}")
+        return mask.cast(scalar.of("b1"))
+
+    def load(self, i: Any, mask: Any = None) -> Any:
+        """Element i; of a plain buffer, if the mask is set, and nought else."""
         t, e = self.type, self.emit
+        mask = self._mask(mask, t.scalar)
 
         def leaf(k: int) -> Traced:
             where = self._place(i, k)
-            return Traced(t.scalar, e and e.load(e.address(self.pointer, where.value), t.scalar, t.constant), e)
+            if e is None:
+                return Traced(t.scalar)
+            pointer = e.address(self.pointer, where.value)
+            if mask is None:
+                return Traced(t.scalar, e.load(pointer, t.scalar, t.constant), e)
+            return Traced(t.scalar, e.load_masked(pointer, t.scalar, t.constant, mask.value), e)
 
         return self._build(leaf)
 
     def store(self, i: Any, value: Any, mask: Any = None) -> None:
         """Element i, in the lanes of the mask."""
-        scalars = self._scalars(value)
+        scalars, mask = self._scalars(value), self._mask(mask, self.type.scalar)
+        places = [self._place(i, k) for k in range(self.type.leaves)]
         if self.emit is None:
             return
-        for k, x in enumerate(scalars):
-            pointer = self.emit.address(self.pointer, self._place(i, k).value)
+        pointers = [self.emit.address(self.pointer, place.value) for place in places]
+        for pointer, x in zip(pointers, scalars, strict=True):
             if mask is None:
                 self.emit.store(x.value, pointer, self.type.scalar)
             else:
@@ -143,17 +163,29 @@ class Buffer:
 
     def gather(self, indices: Traced, mask: Any = None) -> Any:
         """Element indices[k] of lane k (of a plain buffer: element indices[k])."""
-        lanes = indices.type.width
-        if lanes == 1:
-            return self.load(indices)
-        scalar = ScalarType(self.type.scalar.elem, lanes)
+        lanes = self._lanes(indices)
+        if lanes == 1 and (mask is None or self.type.scalar.width == 1):
+            return self.load(indices, mask)
+        scalar = ScalarType(self.type.scalar.elem, max(lanes, self.type.scalar.width))
+        mask = self._mask(mask, scalar)
         return self._build(lambda k: self._gather_leaf(indices, mask, k, scalar))
+
+    def _lanes(self, indices: Any) -> int:
+        """Lanes of an index, which must suit the lanes of the buffer."""
+        if not isinstance(indices, Traced):
+            return 1
+        if indices.type.is_float or indices.type.is_mask:
+            raise TypeError(f"an index is an integer, not {indices.type}")
+        if 1 not in (indices.type.width, self.type.scalar.width) and indices.type.width != self.type.scalar.width:
+            raise TypeError(f"indices {indices.type} into a buffer of {self.type.scalar}")
+        return indices.type.width
 
     def _gather_leaf(self, indices: Traced, mask: Any, k: int, scalar: ScalarType) -> Traced:
         e = self.emit
         if e is None:
             return Traced(scalar)
-        mask = mask or Traced(scalar.of("b1"), None, e).like(1)
+        if mask is None:
+            mask = Traced(scalar.of("b1"), None, e).like(1)
         return Traced(scalar, e.gather(self._pointers(indices, k, scalar), scalar, mask.value), e)
 
     def _pointers(self, indices: Traced, k: int, scalar: ScalarType) -> Any:
@@ -162,15 +194,16 @@ class Buffer:
 
     def scatter(self, indices: Traced, value: Any, mask: Any = None) -> None:
         """Lane k to its element indices[k], in the lanes of the mask."""
-        if indices.type.width == 1:
+        if self._lanes(indices) == 1:
             self.store(indices, value, mask)
             return
         if self.type.scalar.width == 1:
             raise TypeError("lanes would race for the elements of a plain buffer")
-        scalars = self._scalars(value)
+        scalars, mask = self._scalars(value), self._mask(mask, self.type.scalar)
         if (e := self.emit) is None:
             return
-        mask = mask or Traced(self.type.scalar.of("b1"), None, e).like(1)
+        if mask is None:
+            mask = Traced(self.type.scalar.of("b1"), None, e).like(1)
         for k, x in enumerate(scalars):
             e.scatter(x.value, self._pointers(indices, k, x.type), x.type, mask.value)
 
@@ -181,13 +214,14 @@ class PlainBuffer:
     def __init__(self, array: np.ndarray, value: type[Value] | None) -> None:
         self.array, self.value = array, value
 
-    def load(self, i: int) -> Any:
-        """Element i."""
-        return self.value.of(*self.array[i]) if self.value else self.array[i]
+    def load(self, i: int, mask: Any = True) -> Any:
+        """Element i; nought if the mask is not set."""
+        element = self.array[i] if mask else np.zeros(self.array.shape[1:], self.array.dtype)[()]
+        return self.value.of(*element) if self.value else element
 
     def store(self, i: int, value: Any, mask: Any = True) -> None:
         """Element i, if the mask is set."""
-        if mask is not False:
+        if mask:
             self.array[i] = tuple(value.leaves()) if self.value else value
 
     gather, scatter = load, store
@@ -271,6 +305,15 @@ class View:
         return Block(self, width, given)
 
 
+class _Table:
+    """Words of a handle, with the arrays that they point to: who holds the handle holds the arrays."""
+
+    def __init__(self, size: int) -> None:
+        self.words = np.zeros(size, np.int64)
+        self.arrays: dict[str, np.ndarray] = {}
+        self.__array_interface__ = self.words.__array_interface__
+
+
 class Block:
     """The arrays of a view at a width, each under its field's name, and the handle that kernels take."""
 
@@ -278,13 +321,15 @@ class Block:
 
     def __init__(self, view: View, width: Width, given: dict[str, Any]) -> None:
         if view.fields.keys() != given.keys():
-            raise TypeError(f"view {view.name}: fields {sorted(view.fields.keys() ^ given.keys())} are missing or unknown")
+            raise TypeError(
+                f"view {view.name}: fields {sorted(view.fields.keys() ^ given.keys())} are missing or unknown"
+            )
         self.view, self.width = view, width
-        self.handle = np.zeros(max(len(view.fields), 1), np.int64)
-        self.arrays: dict[str, np.ndarray] = {}
+        table = _Table(max(len(view.fields), 1))
+        self.handle, self.arrays = np.asarray(table), table.arrays
         for field, what in given.items():
             if view.fields[field] is Count:
-                self.handle[view.places[field]] = int(what)
+                self.handle[view.places[field]] = operator.index(what)
             else:
                 self._adopt(field, what)
 
@@ -293,17 +338,49 @@ class Block:
         shape: tuple[int, ...] = () if t.leaves == 1 else (t.leaves,)
         shape += () if t.scalar.width == 1 else (t.scalar.width,)
         dtype = _DTYPES[t.scalar.elem]
-        if isinstance(what, int):
-            array = aligned((what, *shape), dtype)
+        if isinstance(what, int | np.integer):
+            array = aligned((int(what), *shape), dtype)
         elif isinstance(what, Shared):
             array = what.array
-            if array.dtype != dtype or array.shape[1:] != shape or array.ctypes.data % (t.scalar.bits // 8 * t.scalar.width):
-                raise TypeError(f"{self.view.name}.{field}: {array.dtype}{array.shape} is not {dtype}(n, {shape}), aligned")
+            self._check_shared(field, array, shape, t)
         else:
-            array = aligned((len(what), *shape), dtype)
-            array[...] = np.reshape(what, array.shape) if np.size(what) == array.size else np.asarray(what)[..., None]
+            array = self._copy(field, np.asarray(what), shape, dtype)
         self.arrays[field] = array
         self.handle[self.view.places[field]] = array.ctypes.data
+
+    def _check_shared(self, field: str, array: np.ndarray, shape: tuple[int, ...], t: BufferType) -> None:
+        """Compiled code trusts the address of an array that it did not make: refuse what it would misread."""
+        step = t.scalar.bits // 8 * t.scalar.width
+        faults = [
+            fault
+            for wrong, fault in (
+                (array.dtype != _DTYPES[t.scalar.elem], "of another type"),
+                (array.ndim == 0 or array.shape[1:] != shape, "of another shape"),
+                (not array.flags.c_contiguous, "not contiguous"),
+                (array.ctypes.data % step != 0, f"not aligned to {step} bytes"),
+                (not array.flags.writeable and not t.constant, "read-only"),
+            )
+            if wrong
+        ]
+        if faults:
+            found, right = f"{array.dtype}{array.shape}", self._wanted(shape, _DTYPES[t.scalar.elem])
+            raise TypeError(f"{self.view.name}.{field}: {found} is {' and '.join(faults)}; it should be {right}")
+
+    def _copy(self, field: str, what: np.ndarray, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+        """An aligned copy; numbers that lanes share are repeated in each."""
+        fault = f"{self.view.name}.{field}: {what.dtype}{what.shape} does not fit {self._wanted(shape, dtype)}"
+        if what.ndim == 0 or not np.can_cast(what.dtype, dtype, "same_kind"):
+            raise TypeError(fault)
+        array = aligned((len(what), *shape), dtype)
+        try:
+            array[...] = np.reshape(what, array.shape) if what.size == array.size else what[..., None]
+        except ValueError:
+            raise TypeError(fault) from None
+        return array
+
+    @staticmethod
+    def _wanted(shape: tuple[int, ...], dtype: Any) -> str:
+        return f"{np.dtype(dtype)}({', '.join(map(str, ('n', *shape)))})"
 
     def __getattr__(self, field: str) -> np.ndarray:
         try:
@@ -333,5 +410,3 @@ class PlainView:
             else:
                 t = block.view.buffer_type(field, block.width)
                 setattr(self, field, PlainBuffer(block.arrays[field], t.value))
-
-

@@ -116,8 +116,7 @@ class Traced:
         if pair is NotImplemented:
             return NotImplemented
         a, b = pair[::-1] if swap else pair
-        if name == "div" and not a.type.is_float:
-            raise TypeError(f"division of {a.type}: turn it into a real number first")
+        _check_operator(name, a.type)
         return Traced(a.type, a.emit.binary(name, a.value, b.value, a.type), a.emit) if a.emit else Traced(a.type)
 
     def _compare(self, sign: str, other: Any) -> Traced:
@@ -125,11 +124,17 @@ class Traced:
         if pair is NotImplemented:
             return NotImplemented
         a, b = pair
+        if a.type.is_mask and sign not in ("==", "!="):
+            raise TypeError(f"truth values have no order: '{sign}' of {a.type}")
         mask = a.type.of("b1")
         return Traced(mask, a.emit.compare(sign, a.value, b.value, a.type), a.emit) if a.emit else Traced(mask)
 
     def unary(self, name: str) -> Traced:
         """An LLVM intrinsic of one argument, such as sqrt, or neg and not."""
+        if name == "neg":
+            _check_operator(name, self.type)
+        elif self.type.is_float == (name == "not"):
+            raise TypeError(f"'{name}' of {self.type}")
         return Traced(self.type, self.emit.unary(name, self.value, self.type), self.emit) if self.emit else self
 
     def __add__(self, other: Any) -> Traced:
@@ -194,6 +199,19 @@ class Traced:
 
     def __invert__(self) -> Traced:
         return self.unary("not")
+
+
+_BITS = ("and", "or", "xor", "shl", "shr")
+
+
+def _check_operator(name: str, t: ScalarType) -> None:
+    """Say so where an operator has no meaning for a type; the compiler would be less clear, or silent."""
+    if t.is_float and name in _BITS:
+        raise TypeError(f"'{name}' of real numbers, {t}")
+    if t.is_mask and name not in ("and", "or", "xor"):
+        raise TypeError(f"a truth value is not a number: '{name}' of {t}; use select")
+    if name == "div" and not t.is_float:
+        raise TypeError(f"division of {t}: turn it into a real number first")
 
 
 FORMULAS: list[Callable[..., Any]] = []
