@@ -30,7 +30,9 @@ find_python() {
     elif [ -n "${POISE_PYTHON:-}" ]; then
         echo "poise: POISE_PYTHON=$POISE_PYTHON is not a Python 3.11 to 3.13 that runs" >&2
     else
-        echo "poise: no Python 3.11, 3.12 or 3.13 found (python3 is: $(python3 --version 2> /dev/null || echo none)): install one from python.org or your system" >&2
+        local have
+        have=$(python3 --version 2> /dev/null)
+        echo "poise: no Python 3.11, 3.12 or 3.13 found (python3 is: ${have:-none}): install one from python.org or your system" >&2
     fi
     return 1
 }
