@@ -1,5 +1,6 @@
 """Scenes and what they compile to: description, checks, mass properties, model and state."""
 
+from poise.model.build import BodyHandle, CharacterHandle
 from poise.model.compile import compile_scene
 from poise.model.errors import Problem, SceneError
 from poise.model.joints import JOINTS, JointKind, Primitive
@@ -7,15 +8,18 @@ from poise.model.massprops import MassProperties, body_mass_properties, shape_ma
 from poise.model.model import Model
 from poise.model.scene import Actuator, Body, Character, Equality, Inertia, Joint, Keyframe, Scene
 from poise.model.shapes import Box, Capsule, ConvexMesh, Cylinder, Ellipsoid, Material, Plane, Shape, Sphere
+from poise.model.state import State
 from poise.model.validate import validate
 
 __all__ = [
     "JOINTS",
     "Actuator",
     "Body",
+    "BodyHandle",
     "Box",
     "Capsule",
     "Character",
+    "CharacterHandle",
     "ConvexMesh",
     "Cylinder",
     "Ellipsoid",
@@ -34,6 +38,7 @@ __all__ = [
     "SceneError",
     "Shape",
     "Sphere",
+    "State",
     "body_mass_properties",
     "compile_scene",
     "shape_mass_properties",

@@ -175,7 +175,7 @@ def check_shape(check: Checker, shape: Shape) -> None:
     _check_material(check, shape.material)
 
 
-def _check_material(check: Checker, material: Material) -> None:
+def _check_material(check: Checker, material: object) -> None:
     if not isinstance(material, Material):
         check.fail("material", f"must be a Material, found {shown(material)}")
         return

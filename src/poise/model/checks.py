@@ -47,7 +47,7 @@ class Checker:
         """A real number: `positive` asks for more than 0, not `negative` for 0 or more."""
         # plain floats first: large scenes are made of them
         if type(value) is not float:
-            if not isinstance(value, Real) or isinstance(value, (bool, np.bool_)):
+            if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
                 self.fail(field, f"must be a number, found {value!r}")
                 return None
             try:

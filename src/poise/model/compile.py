@@ -132,9 +132,9 @@ class _Layout:
     def join_masses(self) -> None:
         """Composite mass properties of each link, in its frame."""
         parts: list[list[MassProperties]] = [[] for _ in self.links]
-        for b, link in enumerate(self.link):
-            if link >= 0:
-                parts[link].append(self.mass[b].turned(self.position[b], quat_to_matrix(self.quat[b])))
+        for b, carrier in enumerate(self.link):
+            if carrier >= 0:
+                parts[carrier].append(self.mass[b].turned(self.position[b], quat_to_matrix(self.quat[b])))
         for link, lumps in zip(self.links, parts, strict=True):
             link.mass = combine(lumps)
 

@@ -189,7 +189,7 @@ def polyhedron_moments(vertices: Floats, faces: Faces) -> tuple[float, Floats, F
     """Volume (m³), centre of mass (m) and inertia of one kilogram about it (m²) of a closed, outward-facing surface.
 
     The solid is the signed sum of the tetrahedra between each triangle (a, b, c) and a point o, of volume
-    V = (a−o) · (b−o) × (c−o) / 6, for which, seen from o, ∫ x xᵀ = V/20 · (s sᵀ + Σ x xᵀ) with s = Σ x over the corners.
+    V = (a−o) · (b−o) × (c−o) / 6. Seen from o, ∫ x xᵀ = V/20 · (s sᵀ + Σ x xᵀ), with s = Σ x over the corners.
     """
     origin = vertices.mean(axis=0)
     corners = (vertices - origin)[faces]

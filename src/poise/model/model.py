@@ -187,15 +187,20 @@ class Model:
 
     def digest(self) -> str:
         """Hash of every array and name: equal for equal models, on any machine."""
-        hasher = hashlib.sha256()
-        for item in fields(self):
-            value = getattr(self, item.name)
-            hasher.update(item.name.encode())
-            if isinstance(value, np.ndarray):
-                hasher.update(f"{value.dtype.str[1:]}{value.shape}".encode())
-                # −0 is 0, and the bytes are little-endian everywhere
-                plain = value + 0.0 if value.dtype.kind == "f" else value
-                hasher.update(np.ascontiguousarray(plain, dtype=plain.dtype.newbyteorder("<")).tobytes())
-            else:
-                hasher.update(json.dumps(value).encode())
-        return hasher.hexdigest()
+        parts = "".join(f"{name}={part};" for name, part in self.digests().items())
+        return hashlib.sha256(parts.encode()).hexdigest()
+
+    def digests(self) -> dict[str, str]:
+        """Hash of each field by its name, to tell what differs between two models."""
+        return {item.name: _digest(getattr(self, item.name)) for item in fields(self)}
+
+
+def _digest(value: object) -> str:
+    """Hash of an array, a number or names."""
+    if not isinstance(value, np.ndarray):
+        return hashlib.sha256(json.dumps(value).encode()).hexdigest()[:16]
+    # −0 is 0, and the bytes are little-endian everywhere
+    plain = value + 0.0 if value.dtype.kind == "f" else value
+    hasher = hashlib.sha256(f"{value.dtype.str[1:]}{value.shape}".encode())
+    hasher.update(np.ascontiguousarray(plain, dtype=plain.dtype.newbyteorder("<")).tobytes())
+    return hasher.hexdigest()[:16]

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from poise.model.joints import JOINTS
-from poise.model.shapes import IDENTITY, ORIGIN, Quaternion, Shape, Vector
+from poise.model.shapes import IDENTITY, ORIGIN, Material, Quaternion, Shape, Vector
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from poise.model.build import BodyHandle, CharacterHandle
     from poise.model.model import Model
+    from poise.motion.path import Path
 
 Motion = Literal["dynamic", "fixed", "kinematic"]
 Bounds = tuple[float, float]
@@ -177,3 +181,131 @@ class Scene:
         from poise.model.compile import compile_scene
 
         return compile_scene(self)
+
+    @overload
+    def add(
+        self,
+        thing: Character,
+        name: str | None = None,
+        *,
+        position: Any = None,
+        quat_wxyz: Any = None,
+        parent: Any = None,
+        joint: Joint | list[Joint] | str | None = None,
+        fixed: bool = False,
+        kinematic: Path | None = None,
+    ) -> CharacterHandle: ...
+    @overload
+    def add(
+        self,
+        thing: Shape | Sequence[Shape] | Body,
+        name: str | None = None,
+        *,
+        position: Any = None,
+        quat_wxyz: Any = None,
+        parent: Any = None,
+        joint: Joint | list[Joint] | str | None = None,
+        fixed: bool = False,
+        kinematic: Path | None = None,
+    ) -> BodyHandle: ...
+    def add(
+        self,
+        thing: Any,
+        name: str | None = None,
+        *,
+        position: Any = None,
+        quat_wxyz: Any = None,
+        parent: Any = None,
+        joint: Joint | list[Joint] | str | None = None,
+        fixed: bool = False,
+        kinematic: Path | None = None,
+    ) -> BodyHandle | CharacterHandle:
+        """Add a shape, a list of shapes, a body or a character, and return a handle to it.
+
+        Shapes become a body that is free to move, unless it is fixed, follows the path `kinematic`, or has a `joint` or
+        a `parent` (to which it is welded without a joint). A character's bodies and joints are named `name/…`, and
+        `position`, `quat_wxyz` say where its own frame goes. What is added is copied.
+
+        >>> from poise.model.shapes import box
+        >>> Scene().add(box(1, 1, 1), position=(0, 0, 2)).name
+        'box'
+        """
+        from poise.model import build
+
+        return build.add(
+            self,
+            thing,
+            name=name,
+            position=position,
+            quat_wxyz=quat_wxyz,
+            parent=parent,
+            joint=joint,
+            fixed=fixed,
+            kinematic=kinematic,
+        )
+
+    def add_ground(
+        self, friction: float = 0.8, restitution: float = 0.0, height: float = 0.0, name: str = "ground", **options: Any
+    ) -> BodyHandle:
+        """Add an endless floor at a height (m)."""
+        from poise.model import build
+
+        material = Material(friction=friction, restitution=restitution)
+        return build.add_ground(self, name, height, material, options)
+
+    def hinge(self, parent: Any, thing: Any, axis: Any = "z", **options: Any) -> Any:
+        """Join a thing to its parent by a hinge about `axis` ("x", "-y", … or a vector, in the thing's frame).
+
+        Takes `name`, `position` and `quat_wxyz` of the body, `joint_name`, and every field of `Joint` as options.
+
+        >>> from poise.model.shapes import box
+        >>> scene = Scene()
+        >>> scene.hinge(None, box(0.1, 0.1, 1.0), axis="y", anchor=(0, 0, 0.5), name="pendulum").name
+        'pendulum'
+        """
+        return self._join("hinge", parent, thing, axis=axis, **options)
+
+    def slider(self, parent: Any, thing: Any, axis: Any = "z", **options: Any) -> Any:
+        """Join a thing to its parent so that it slides along `axis`; options as for `hinge`."""
+        return self._join("slider", parent, thing, axis=axis, **options)
+
+    def cylindrical(self, parent: Any, thing: Any, axis: Any = "z", **options: Any) -> Any:
+        """Join a thing to its parent so that it slides along `axis` and turns about it; options as for `hinge`."""
+        return self._join("cylindrical", parent, thing, axis=axis, **options)
+
+    def screw(self, parent: Any, thing: Any, axis: Any = "z", pitch: float = 0.0, **options: Any) -> Any:
+        """Join a thing to its parent so that it advances `pitch` metres a radian; options as for `hinge`."""
+        return self._join("screw", parent, thing, axis=axis, pitch=pitch, **options)
+
+    def universal(self, parent: Any, thing: Any, axis: Any = "z", axis2: Any = None, **options: Any) -> Any:
+        """Join a thing to its parent by two crossing hinges; options as for `hinge`."""
+        return self._join("universal", parent, thing, axis=axis, axis2=axis2, **options)
+
+    def planar(self, parent: Any, thing: Any, axis: Any = "z", axis2: Any = None, **options: Any) -> Any:
+        """Join a thing to its parent so that it moves in the plane with the normal `axis`; options as for `hinge`."""
+        return self._join("planar", parent, thing, axis=axis, axis2=axis2, **options)
+
+    def ball(self, parent: Any, thing: Any, axis: Any = "z", **options: Any) -> Any:
+        """Join a thing to its parent by a ball; `axis` is that of its cone and twist; options as for `hinge`."""
+        return self._join("ball", parent, thing, axis=axis, **options)
+
+    def weld(self, parent: Any, thing: Any, **options: Any) -> Any:
+        """Join a thing to its parent so that it cannot move; takes `name`, `position`, `quat_wxyz`."""
+        return self._join("fixed", parent, thing, **options)
+
+    def _join(self, kind: str, parent: Any, thing: Any, **options: Any) -> Any:
+        from poise.model import build
+
+        return build.add_jointed(self, kind, parent, thing, options)
+
+    def body(self, name: str) -> Body:
+        """The body of this name, or the only one whose name ends in `/name`."""
+        from poise.model import build
+
+        return build.find_body(self, name)
+
+    def joint(self, name: str) -> Joint:
+        """The joint of this name, or the only one whose name ends in `/name`."""
+        from poise.model import build
+
+        return build.find_joint(self, name)

@@ -35,10 +35,11 @@ def find_problems(scene: Scene) -> list[Problem]:
     check = Checker(scene.source)
     check.numbers("gravity", scene.gravity, 3)
     check.number("dt", scene.dt, positive=True)
-    if not isinstance(scene.bodies, (list, tuple)):
-        check.fail("bodies", f"must be a list of bodies, found {shown(scene.bodies)}")
+    listed: object = scene.bodies
+    if not isinstance(listed, (list, tuple)):
+        check.fail("bodies", f"must be a list of bodies, found {shown(listed)}")
         return check.problems
-    bodies = [body for k, body in enumerate(scene.bodies) if _is_body(check, k, body)]
+    bodies = [body for k, body in enumerate(listed) if _is_body(check, k, body)]
     for body in bodies:
         _check_body(check.at(f'body "{body.name}"', body.line), body)
     _check_names(check, bodies)
@@ -67,10 +68,11 @@ def _check_body(check: Checker, body: Body) -> None:
         for k, shape in enumerate(body.shapes):
             label = f'shape "{shape.name}"' if shape.name else f"shapes[{k}] ({type(shape).__name__.lower()})"
             check_shape(check.at(label, shape.line), shape)
-    if isinstance(body.inertia, Inertia):
-        check_inertia(check.at("inertia"), body.inertia)
-    elif body.inertia is not None:
-        check.fail("inertia", f"must be an Inertia or None, found {shown(body.inertia)}")
+    inertia: object = body.inertia
+    if isinstance(inertia, Inertia):
+        check_inertia(check.at("inertia"), inertia)
+    elif inertia is not None:
+        check.fail("inertia", f"must be an Inertia or None, found {shown(inertia)}")
 
 
 def _is_list_of(check: Checker, field: str, value: object, kind: type) -> bool:
@@ -204,7 +206,8 @@ def _check_keyframes(check: Checker, scene: Scene, bodies: list[Body]) -> None:
         return
     kinds = [JOINTS[joint.kind] for body in bodies for _, joint in body.moving_joints()]
     nq, nv = sum(kind.nq for kind in kinds), sum(kind.nv for kind in kinds)
-    for k, frame in enumerate(scene.keyframes):
+    frames: list[object] = list(scene.keyframes)
+    for k, frame in enumerate(frames):
         if not isinstance(frame, Keyframe):
             check.fail(f"keyframes[{k}]", f"must be a Keyframe, found {shown(frame)}")
             continue

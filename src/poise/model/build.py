@@ -1,0 +1,331 @@
+"""Building scenes: what the methods of `Scene` do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poise.model.errors import SceneError, did_you_mean, resolve_name
+from poise.model.joints import JOINTS
+from poise.model.shapes import Material, Plane, Quaternion, Shape, Vector
+from poise.motion.rotations import quat_multiply, quat_normalize, quat_to_matrix
+
+if TYPE_CHECKING:
+    from poise.model.scene import Body, Character, Joint, Scene
+
+_AXES: dict[str, Vector] = {
+    "x": (1.0, 0.0, 0.0),
+    "y": (0.0, 1.0, 0.0),
+    "z": (0.0, 0.0, 1.0),
+    "-x": (-1.0, 0.0, 0.0),
+    "-y": (0.0, -1.0, 0.0),
+    "-z": (0.0, 0.0, -1.0),
+}
+
+
+@dataclass(frozen=True)
+class BodyHandle:
+    """A body of a scene, as `Scene.add` returns it."""
+
+    scene: Scene
+    name: str
+    """Full name in the scene."""
+
+    @property
+    def description(self) -> Body:
+        """The body as the scene holds it; changes count until the scene is compiled."""
+        return self.scene.body(self.name)
+
+
+@dataclass(frozen=True)
+class CharacterHandle:
+    """A character of a scene, as `Scene.add` returns it."""
+
+    scene: Scene
+    name: str
+    bodies: tuple[str, ...]
+    """Full names of its bodies, the root first."""
+
+    @property
+    def root(self) -> BodyHandle:
+        """The first body of the character."""
+        return BodyHandle(self.scene, self.bodies[0])
+
+    def body(self, name: str) -> BodyHandle:
+        """A body of the character, by its name in the character or in the scene."""
+        return BodyHandle(self.scene, resolve_name("body", name, self.bodies, file=self.scene.source))
+
+    @property
+    def joints(self) -> tuple[str, ...]:
+        """Full names of the joints of the character."""
+        return tuple(name for body in self.bodies for name in self.scene.body(body).joint_names())
+
+    def joint(self, name: str) -> str:
+        """Full name of a joint of the character."""
+        return resolve_name("joint", name, self.joints, file=self.scene.source)
+
+
+Thing = Any
+"""What can be added: a Shape, a list of Shapes, a Body or a Character."""
+
+
+def parse_axis(axis: str | Sequence[float] | None, field: str = "axis") -> Vector | None:
+    """A vector from "x", "-y", … or three numbers; None stays None."""
+    if isinstance(axis, str):
+        if axis.lower() not in _AXES:
+            raise SceneError(f"{axis!r} is not an axis; use x, y, z, -x, -y, -z or three numbers", field=field)
+        return _AXES[axis.lower()]
+    return None if axis is None else _vector(field, axis)
+
+
+def _vector(field: str, value: Any) -> Vector:
+    try:
+        x, y, z = (float(number) for number in value)
+    except (TypeError, ValueError):
+        raise SceneError(f"must be 3 numbers, found {value!r}", field=field) from None
+    return (x, y, z)
+
+
+def parent_name(scene: Scene, parent: Any) -> str | None:
+    """Full name of a parent given as a name, a handle, a body or None (the world)."""
+    if parent is None:
+        return None
+    name = parent if isinstance(parent, str) else getattr(parent, "name", parent)
+    if isinstance(parent, CharacterHandle):
+        name = parent.bodies[0]
+    return resolve_name("body", name, [body.name for body in scene.bodies], file=scene.source)
+
+
+def add(
+    scene: Scene,
+    thing: Thing,
+    *,
+    name: str | None,
+    position: Any,
+    quat_wxyz: Any,
+    parent: Any,
+    joint: Any,
+    fixed: bool,
+    kinematic: Any,
+) -> BodyHandle | CharacterHandle:
+    """See `Scene.add`."""
+    from poise.model.scene import Body, Character
+
+    if fixed and kinematic is not None:
+        raise SceneError("a body is fixed or kinematic, not both", field=name)
+    if kinematic is not None and (position is not None or quat_wxyz is not None):
+        raise SceneError("a kinematic body is where its path says; leave position and quat_wxyz out", field=name)
+    placing = _Placing(parent_name(scene, parent), position, quat_wxyz, joint, fixed, kinematic)
+    if isinstance(thing, Character):
+        return _add_character(scene, thing, name, placing)
+    if isinstance(thing, Body):
+        body = deepcopy(thing)
+        body.name = _free_name(scene, name or body.name)
+    else:
+        shapes = _shapes(thing)
+        default = shapes[0].name or type(shapes[0]).__name__.lower()
+        body = Body(_free_name(scene, name) if name else _numbered_name(scene, default), shapes=shapes)
+        body.joints = _default_joints(shapes, placing)
+    placing.apply(body)
+    scene.bodies.append(body)
+    return BodyHandle(scene, body.name)
+
+
+@dataclass
+class _Placing:
+    """Where a body goes and how it is held; what is None is left as it is."""
+
+    parent: str | None
+    position: Any
+    quat_wxyz: Any
+    joint: Any
+    fixed: bool
+    path: Any
+
+    def apply(self, body: Body) -> None:
+        """Put a body in its place."""
+        if self.parent is not None:
+            body.parent = self.parent
+        if self.position is not None:
+            body.position = _vector("position", self.position)
+        if self.quat_wxyz is not None:
+            body.quat_wxyz = _quaternion(self.quat_wxyz)
+        self.hold(body)
+
+    def hold(self, body: Body) -> None:
+        """Give a body its joints and its kind of motion."""
+        if self.joint is not None:
+            body.joints = _joints(self.joint)
+        if self.fixed:
+            body.motion = "fixed"
+        if self.path is not None:
+            body.motion, body.path, body.joints = "kinematic", self.path, []
+
+
+def _quaternion(value: Any) -> Quaternion:
+    try:
+        w, x, y, z = (float(number) for number in value)
+    except (TypeError, ValueError):
+        raise SceneError(f"must be 4 numbers (w, x, y, z), found {value!r}", field="quat_wxyz") from None
+    return (w, x, y, z)
+
+
+def _shapes(thing: Thing) -> list[Shape]:
+    if isinstance(thing, Shape):
+        return [deepcopy(thing)]
+    if isinstance(thing, (list, tuple)) and thing and all(isinstance(item, Shape) for item in thing):
+        return [deepcopy(item) for item in thing]
+    raise SceneError(f"only a Shape, a list of Shapes, a Body or a Character can be added, found {thing!r}")
+
+
+def _default_joints(shapes: list[Shape], placing: _Placing) -> list[Joint]:
+    """A lone shape is free; one with a parent is welded to it; a plane never moves."""
+    from poise.model.scene import Joint
+
+    held = placing.fixed or placing.parent is not None or placing.joint is not None or placing.path is not None
+    return [] if held or any(isinstance(shape, Plane) for shape in shapes) else [Joint("free")]
+
+
+def _joints(joint: Any) -> list[Joint]:
+    from poise.model.scene import Joint
+
+    if isinstance(joint, Joint):
+        return [deepcopy(joint)]
+    if isinstance(joint, str):
+        if joint not in JOINTS:
+            raise SceneError(f"{joint!r} is not a kind of joint{did_you_mean(joint, JOINTS)}", field="joint")
+        return [Joint(joint)]
+    if isinstance(joint, (list, tuple)) and all(isinstance(item, Joint) for item in joint):
+        return [deepcopy(item) for item in joint]
+    raise SceneError(f"must be a Joint, a list of Joints or the name of a kind, found {joint!r}", field="joint")
+
+
+def _free_name(scene: Scene, name: Any) -> str:
+    if not isinstance(name, str) or not name:
+        raise SceneError(f"must be text that is not empty, found {name!r}", field="name")
+    if any(body.name == name for body in scene.bodies):
+        raise SceneError(f'there is a body "{name}" already; give it another name', field="name")
+    return name
+
+
+def _numbered_name(scene: Scene, stem: str) -> str:
+    taken = {body.name for body in scene.bodies}
+    number, name = 1, stem
+    while name in taken:
+        number += 1
+        name = f"{stem}_{number}"
+    return name
+
+
+def _add_character(scene: Scene, character: Character, name: str | None, placing: _Placing) -> CharacterHandle:
+    """Add copies of the bodies under `name/`; the character's frame is put at the given pose."""
+    prefix = _character_name(scene, character, name)
+    bodies = deepcopy(character.bodies)
+    if not bodies:
+        raise SceneError("a character needs at least one body", field=f'character "{prefix}"')
+    own = {body.name for body in bodies}
+    for body in bodies:
+        if body.parent is not None and body.parent not in own:
+            hint = did_you_mean(body.parent, own)
+            raise SceneError(
+                f'there is no body "{body.parent}" in the character{hint}',
+                field=f'character "{prefix}": body "{body.name}"',
+            )
+    for body in bodies:
+        for joint in body.joints:
+            joint.name = None if joint.name is None else f"{prefix}/{joint.name}"
+        body.name = f"{prefix}/{body.name}"
+        if body.parent is None:
+            _place_root(body, placing)
+        else:
+            body.parent = f"{prefix}/{body.parent}"
+    placing.hold(bodies[0])
+    scene.bodies.extend(bodies)
+    return CharacterHandle(scene, prefix, tuple(body.name for body in bodies))
+
+
+def _character_name(scene: Scene, character: Character, name: str | None) -> str:
+    taken = {body.name.partition("/")[0] for body in scene.bodies}
+    if name is not None and (not isinstance(name, str) or not name):
+        raise SceneError(f"must be text that is not empty, found {name!r}", field="name")
+    if name is not None and name in taken:
+        raise SceneError(f'there is a "{name}" already; give it another name', field="name")
+    if name is not None:
+        return name
+    number, free = 1, character.name
+    while free in taken:
+        number += 1
+        free = f"{character.name}_{number}"
+    return free
+
+
+def _place_root(body: Body, placing: _Placing) -> None:
+    """Move a root from the character's frame to the scene's (or the parent's)."""
+    body.parent = placing.parent
+    turn: NDArray[np.float64] = quat_normalize((1.0, 0.0, 0.0, 0.0))
+    if placing.quat_wxyz is not None:
+        quat = _quaternion(placing.quat_wxyz)
+        if not any(quat):
+            raise SceneError("must be a rotation (w, x, y, z), found (0, 0, 0, 0)", field="quat_wxyz")
+        turn = quat_normalize(quat)
+        w, x, y, z = quat_multiply(turn, body.quat_wxyz).tolist()
+        body.quat_wxyz = (w, x, y, z)
+    if placing.position is not None or placing.quat_wxyz is not None:
+        shift = np.array(_vector("position", placing.position if placing.position is not None else (0, 0, 0)))
+        x, y, z = (shift + quat_to_matrix(turn) @ np.array(body.position)).tolist()
+        body.position = (x, y, z)
+
+
+def add_jointed(scene: Scene, kind: str, parent: Any, thing: Thing, options: dict[str, Any]) -> Any:
+    """Add a thing joined to its parent by one joint; options that are not the body's are the joint's."""
+    from poise.model.scene import Joint
+
+    placing = {key: options.pop(key) for key in ("name", "position", "quat_wxyz") if key in options}
+    joint_name = options.pop("joint_name", None)
+    known = [field for field in Joint.__dataclass_fields__ if field not in ("kind", "name", "line")]
+    for option in options:
+        if option not in known:
+            hint = did_you_mean(option, [*known, "name", "joint_name", "position", "quat_wxyz"])
+            raise SceneError(f"a {kind} joint has no option {option!r}{hint}", field=kind)
+    for field in ("axis", "axis2"):
+        if field in options:
+            options[field] = parse_axis(options[field], field)
+    joint = Joint(kind, name=joint_name, **options)
+    return scene.add(thing, parent=parent, joint=joint, **placing)
+
+
+def add_ground(scene: Scene, name: str, height: float, material: Material, options: dict[str, Any]) -> BodyHandle:
+    """Add an endless floor; it never moves."""
+    shape = Plane(material=material, **options)
+    handle = add(
+        scene,
+        shape,
+        name=name,
+        position=(0.0, 0.0, height),
+        quat_wxyz=None,
+        parent=None,
+        joint=None,
+        fixed=True,
+        kinematic=None,
+    )
+    assert isinstance(handle, BodyHandle)
+    return handle
+
+
+def find_body(scene: Scene, name: str) -> Body:
+    """The body that a name stands for."""
+    bodies = {body.name: body for body in scene.bodies}
+    return bodies[resolve_name("body", name, list(bodies), file=scene.source)]
+
+
+def find_joint(scene: Scene, name: str) -> Joint:
+    """The joint that a name stands for."""
+    joints = {
+        label: joint for body in scene.bodies for label, joint in zip(body.joint_names(), body.joints, strict=True)
+    }
+    return joints[resolve_name("joint", name, list(joints), file=scene.source)]
