@@ -235,7 +235,8 @@ class TestDrives:
             "<motor name='m' joint='j' gear='20' ctrlrange='-1 1' forcerange='-5 5'/>"
             "<position joint='j' kp='30' kv='2'/><velocity joint='j' kv='4'/>"
             "<intvelocity joint='j' kp='3' actrange='-1 1'/>"
-            "<damper joint='j' kv='1' ctrlrange='0 1'/><muscle joint='j' lengthrange='0 1'/><adhesion body='limb' ctrlrange='0 1'/>"
+            "<damper joint='j' kv='1' ctrlrange='0 1'/><muscle joint='j' lengthrange='0 1'/>"
+            "<adhesion body='limb' ctrlrange='0 1'/>"
             "<general joint='j' gainprm='3' biastype='affine' biasprm='1 2 3'/>"
         )
         scene = load_mjcf(model(limb(), actuator=actuators))

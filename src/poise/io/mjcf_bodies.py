@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from poise.io.meshes import is_closed
 from poise.io.mjcf_source import MjcfSource, floats, quaternion, vector
 from poise.model.scene import Body, Inertia, Joint
 from poise.model.shapes import (
@@ -166,7 +167,9 @@ def _geometry(source: MjcfSource, g: int, collides: bool, hulls: dict[tuple[int,
 
 
 def _hull(model: Any, mesh: int, collides: bool) -> dict[str, Any]:
-    """Vertices and faces of a mesh: of its convex hull where it collides and MuJoCo found one, else all of them.
+    """Vertices and faces of a mesh: those of its convex hull where it collides and MuJoCo found one, else its own.
+
+    Faces that do not close a surface are left out: the hull is shown instead.
 
     A hull in `mesh_graph` is: counts of vertices n and faces m, n edge addresses, n vertex indices, n + 3m edges,
     3m vertex indices of the faces.
@@ -182,7 +185,17 @@ def _hull(model: Any, mesh: int, collides: bool) -> dict[str, Any]:
         order = np.argsort(corners)
         return {"vertices": vertices[corners], "faces": order[np.searchsorted(corners, faces, sorter=order)]}
     start, count = int(model.mesh_faceadr[mesh]), int(model.mesh_facenum[mesh])
-    return {"vertices": vertices, "faces": None if collides else np.array(model.mesh_face[start : start + count])}
+    faces = np.array(model.mesh_face[start : start + count])
+    return {"vertices": vertices, "faces": None if collides or not is_closed(faces) else faces}
+
+
+def open_meshes(source: MjcfSource) -> list[bool]:
+    """For every geom, whether it is a mesh that is only looked at and shown as its hull, as its faces do not close."""
+    model = source.model
+    mesh = int(source.mj.mjtGeom.mjGEOM_MESH)
+    groups = _collision_groups(source)
+    shown = [int(kind) == mesh and groups[g][1] == 0 for g, kind in enumerate(model.geom_type)]
+    return [shown[g] and _hull(model, int(model.geom_dataid[g]), False)["faces"] is None for g in range(model.ngeom)]
 
 
 def _material(source: MjcfSource, g: int) -> Material:

@@ -133,6 +133,6 @@ class MjcfSource:
         found = {}
         for element in elements:
             match = re.search(r"line (\d+)", element.info or "")
-            if match:
+            if match and int(match.group(1)) > 0:
                 found[int(element.id)] = int(match.group(1))
         return found
