@@ -70,7 +70,7 @@ class ViewType(KernelType):
 
     def __init__(self, view: View, width: Width) -> None:
         self.view, self.width = view, width
-        super().__init__(name=f"view({view.name}[{width}])")
+        super().__init__(name=f"view({view.name}[{width}], {view.layout})")  # Numba knows types by their names
 
 
 @register_default(LaneType)

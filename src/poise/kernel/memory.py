@@ -9,6 +9,7 @@ one width; its `handle` is a table of addresses and counts, the one argument tha
 
 from __future__ import annotations
 
+import hashlib
 import operator
 from dataclasses import dataclass
 from typing import Any
@@ -289,6 +290,13 @@ class View:
     def __init__(self, name: str, constant: bool = False, **fields: Any) -> None:
         self.name, self.constant, self.fields = name, constant, fields
         self.places = {field: k for k, field in enumerate(fields)}
+
+    @property
+    def layout(self) -> str:
+        """Short name of what the fields are and where they lie, so that two views of one name are told apart."""
+        kinds = [kind.name if isinstance(kind, Field) else kind.__qualname__ for kind in self.fields.values()]
+        text = repr((self.name, self.constant, list(self.fields), kinds))
+        return hashlib.sha256(text.encode()).hexdigest()[:8]
 
     def buffer_type(self, field: str, width: Width) -> BufferType:
         """Type of a field's buffer at a width."""
