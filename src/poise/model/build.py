@@ -232,10 +232,8 @@ def _add_character(scene: Scene, character: Character, name: str | None, placing
     for body in bodies:
         if body.parent is not None and body.parent not in own:
             hint = did_you_mean(body.parent, own)
-            raise SceneError(
-                f'there is no body "{body.parent}" in the character{hint}',
-                field=f'character "{prefix}": body "{body.name}"',
-            )
+            field = f'character "{prefix}": body "{body.name}"'
+            raise SceneError(f'there is no body "{body.parent}" in the character{hint}', field=field)
     for body in bodies:
         for joint in body.joints:
             joint.name = None if joint.name is None else f"{prefix}/{joint.name}"

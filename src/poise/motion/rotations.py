@@ -83,8 +83,8 @@ def quat_from_matrix(matrix: ArrayLike) -> Floats:
 def rotate(quat_wxyz: ArrayLike, vector: ArrayLike) -> Floats:
     """R(quat) · vector, (..., 3).
 
-    >>> rotate((0.5 ** 0.5, 0, 0, 0.5 ** 0.5), (1, 0, 0)).round(12)
-    array([0., 1., 0.])
+    >>> rotate((0, 0, 0, 1), (1, 2, 3))
+    array([-1., -2.,  3.])
     """
     rotated: Floats = np.einsum("...ij,...j->...i", quat_to_matrix(quat_wxyz), np.asarray(vector, dtype=np.float64))
     return rotated
