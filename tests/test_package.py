@@ -113,5 +113,11 @@ def test_every_package_has_its_place_in_the_layers():
     """A new package that no contract knows would be free to import anything."""
     layers = next(c for c in PYPROJECT["tool"]["importlinter"]["contracts"] if c["type"] == "layers")["layers"]
     known = {layer.strip("()") for layer in layers}
-    packages = {path.parent.name for path in (ROOT / "src" / "poise").glob("*/__init__.py")}
+    packages = {path.parent.name for path in (ROOT / "src" / "poise").glob("*/*.py")}
     assert packages <= known
+
+
+def test_every_folder_with_code_is_a_package():
+    """Without `__init__.py` a folder is invisible to the layer check."""
+    folders = {path.parent for path in (ROOT / "src" / "poise").rglob("*.py")}
+    assert [str(folder) for folder in folders if not (folder / "__init__.py").is_file()] == []

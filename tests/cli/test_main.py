@@ -5,11 +5,12 @@ import subprocess
 import sys
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 import poise
 from poise.cli.main import app
-from poise.cli.report import to_json
+from poise.cli.report import clear_errors, to_json
 
 VERBS = ("demo", "info", "bench", "doctor")
 run = CliRunner().invoke
@@ -96,3 +97,11 @@ def test_json_has_no_numbers_that_json_lacks():
     assert "NaN" not in text
     assert "Infinity" not in text
     assert text.count("null") == 3
+
+
+def test_missing_extra_is_one_message_and_our_own_mistakes_are_not_hidden(capsys):
+    with pytest.raises(typer.Exit), clear_errors():
+        raise ImportError('MJCF needs mujoco: pip install "poise[mjcf]"')
+    assert capsys.readouterr().err == 'poise: MJCF needs mujoco: pip install "poise[mjcf]"\n'
+    with pytest.raises(ImportError, match="no_such_module"), clear_errors():
+        raise ImportError("No module named 'no_such_module'")

@@ -19,8 +19,8 @@ REQUIRED = ("numpy", "numba", "llvmlite", "pydantic", "pyyaml", "typer", "rich")
 #: package, the extra that brings it, what it is for
 OPTIONAL = (
     ("mujoco", "mjcf", "reading MJCF files, benchmarks"),
-    ("dm-control", "bench", "benchmarks"),
-    ("pin", "bench", "benchmarks"),
+    ("dm-control", "bench", "benchmarks; not for Python 3.13"),
+    ("pin", "bench", "benchmarks; not for Windows"),
 )
 
 
