@@ -68,7 +68,7 @@ def single_dof_chain(scene: Scene, *, drop_ball_forces: bool = False) -> Scene:
 
 
 def to_chain(model: Model, chain_model: Model, q: ArrayLike, v: ArrayLike) -> tuple[Floats, Floats]:
-    """Coordinates and velocities of the chain from those of the model. Raises `GimbalLock` where angles have no rates."""
+    """Coordinates and velocities of the chain from those of the model; `GimbalLock` where angles have no rates."""
     q, v = _sized("q", q, model.nq), _sized("v", v, model.nv)
     q_chain, v_chain = np.zeros(chain_model.nq), np.zeros(chain_model.nv)
     for part in _parts(model, chain_model):
@@ -140,7 +140,7 @@ def angles_from_quat(quat_wxyz: Floats) -> Floats:
 
 
 def spin_map(angles: Floats) -> Floats:
-    """E with ω = E · (rates of the angles), ω in the body's axes; (3, 3). Its determinant is the cosine of the middle."""
+    """E with ω = E · (rates of the angles), ω in the body's axes; (3, 3). Its determinant is cos(middle angle)."""
     (sy, sz), (cy, cz) = np.sin(angles[1:]), np.cos(angles[1:])
     return np.array(((cy * cz, sz, 0.0), (-cy * sz, cz, 0.0), (sy, 0.0, 1.0)))
 
