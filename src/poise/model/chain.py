@@ -18,7 +18,7 @@ from poise.model.compile import joint_frame
 from poise.model.errors import Problem, SceneError
 from poise.model.joints import JOINTS, Primitive
 from poise.model.model import Model
-from poise.model.scene import Body, Joint, Keyframe, Scene
+from poise.model.scene import Body, Bounds, Joint, Keyframe, Scene
 from poise.model.shapes import IDENTITY, ORIGIN, Vector
 from poise.model.validate import validate
 from poise.motion.rotations import quat_conjugate, quat_exp, quat_multiply, quat_to_matrix
@@ -257,13 +257,18 @@ def _split_scalars(name: str, joint: Joint) -> list[_Single]:
         single = replace(joint, kind=kinds[primitive], name=_single_name(name, suffix), axis2=None)
         single.axis = _tuple(frame[:, column])
         if kind.nv > 1:
-            single.limits = None if joint.limits is None else joint.limits[k]
+            single.limits = None if joint.limits is None else (_pair(joint.limits[k]),)
             for field in ("rest", "spring", "damping", "armature"):
                 items = as_sequence(getattr(joint, field))
                 if items is not None:
                     setattr(single, field, items[k])
         singles.append(_Single(single))
     return singles
+
+
+def _pair(bounds: object) -> Bounds | None:
+    items = as_sequence(bounds)
+    return None if items is None else (float(items[0]), float(items[1]))
 
 
 def _tuple(vector: Floats) -> Vector:
