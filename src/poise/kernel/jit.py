@@ -6,11 +6,12 @@ kernel, of the versions of Numba, llvmlite and Python, and of the CPU: when any 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import os
 import platform
-import shutil
+import re
 import sys
 import time
 from collections.abc import Callable
@@ -25,10 +26,12 @@ from numba.core import caching
 from numba.extending import intrinsic
 
 from poise.kernel import bridge, quat, scalars, spatial, vec  # noqa: F401  (bridge teaches Numba the others)
+from poise.kernel.cachefile import SealedFile, fingerprint, prune
 from poise.kernel.memory import View, Width
 from poise.kernel.trace import FLAGS
 
 _OPTIONS: dict[str, Any] = {"fastmath": set(FLAGS), "error_model": "numpy", "nogil": True}
+_ROOT = Path(__file__).resolve().parents[1]
 _KERNEL_PACKAGES = ("kernel", "dynamics", "collision", "solve", "constraints", "formulations", "control", "view")
 
 
@@ -54,13 +57,11 @@ def cpu() -> dict[str, Any]:
 
 @functools.cache
 def _source_digest() -> str:
-    root = Path(__file__).resolve().parents[1]
     digest = hashlib.sha256()
-    for package in _KERNEL_PACKAGES:
-        for path in sorted((root / package).rglob("*.py")):
-            digest.update(str(path.relative_to(root)).encode())
+    for package in (*_KERNEL_PACKAGES, "model", "motion"):  # kernels freeze constants of the last two
+        for path in sorted((_ROOT / package).rglob("*.py")):
+            digest.update(str(path.relative_to(_ROOT)).encode())
             digest.update(path.read_bytes())
-    digest.update((root / "model" / "joints.py").read_bytes())
     return digest.hexdigest()
 
 
@@ -75,29 +76,24 @@ def cache_key() -> str:
 def cache_root() -> Path:
     """Where all cache folders lie: $POISE_CACHE_DIR, else the user's cache directory."""
     if place := os.environ.get("POISE_CACHE_DIR"):
-        return Path(place)
+        return Path(place).expanduser()
+    try:
+        return _user_cache() / "poise" / "kernels"
+    except RuntimeError as error:
+        raise OSError(str(error)) from error  # no home directory
+
+
+def _user_cache() -> Path:
     if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return base / "poise" / "kernels"
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 
 
 def cache_dir() -> Path:
     """The folder that compiled kernels are read from and written to."""
     return cache_root() / cache_key()
-
-
-_OLD_FOLDERS_KEPT = 4
-
-
-def _prune(root: Path, keep: Path) -> None:
-    """Forget the folders longest unused, but for a few."""
-    others = sorted((p for p in root.iterdir() if p.is_dir() and p != keep), key=lambda p: p.stat().st_mtime)
-    for path in others[:-_OLD_FOLDERS_KEPT]:
-        shutil.rmtree(path, ignore_errors=True)
 
 
 class _Locator:
@@ -110,7 +106,7 @@ class _Locator:
         path = cache_dir()
         if not path.exists():
             path.mkdir(parents=True, exist_ok=True)
-            _prune(path.parent, path)
+            prune(path.parent, path)
 
     def get_cache_path(self) -> str:
         return str(cache_dir())
@@ -136,6 +132,35 @@ class _CacheImpl(caching.CompileResultCacheImpl):
 class _Cache(caching.FunctionCache):
     _impl_class = _CacheImpl
 
+    def __init__(self, py_func: Any) -> None:
+        super().__init__(py_func)
+        self._cache_file = SealedFile(self._cache_path, self._impl.filename_base, cache_key())
+        _mark_used()
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        try:
+            super().save_overload(sig, data)
+        except OSError as error:
+            _tell_not_kept(error)
+
+
+@functools.cache
+def _mark_used() -> None:
+    """Let pruning see that this process uses its folder."""
+    with contextlib.suppress(OSError):
+        os.utime(cache_dir())
+
+
+@functools.cache
+def _tell_once(text: str) -> None:
+    if sys.stderr is not None and not _quiet():
+        print(text, file=sys.stderr, flush=True)
+
+
+def _tell_not_kept(error: OSError) -> None:
+    place = os.environ.get("POISE_CACHE_DIR") or "the user's cache directory"
+    _tell_once(f"poise: compiled kernels cannot be kept in {place} ({error.strerror or error}); set POISE_CACHE_DIR")
+
 
 # ---- entries ---------------------------------------------------------------------------------------------------------
 
@@ -158,16 +183,17 @@ class _Progress:
         self.told = False
 
     def tell(self, name: str) -> None:
-        if _quiet():
+        if _quiet() or sys.stderr is None:
             return
         if sys.stderr.isatty():
-            print(f"\r\x1b[Kpoise: compiling kernels, once for this machine: {name} …", end="", file=sys.stderr, flush=True)
+            line = f"\r\x1b[Kpoise: compiling kernels, once for this machine: {name} …"
+            print(line, end="", file=sys.stderr, flush=True)
         elif not self.told:
             print("poise: compiling kernels, once for this machine …", file=sys.stderr, flush=True)
         self.told = True
 
     def clear(self) -> None:
-        if self.told and sys.stderr.isatty() and not _quiet():
+        if self.told and sys.stderr is not None and sys.stderr.isatty() and not _quiet():
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
@@ -194,32 +220,57 @@ class Entry:
     def __init__(self, function: Any, views: tuple[View, ...], extra: tuple[str, ...] = ()) -> None:
         self.function, self.views, self.extra = function, views, extra
         self.name = function.py_func.__name__
-        self._by_width: dict[Width, Any] = {}
+        self._by_width: dict[Any, Any] = {}
 
-    def __getitem__(self, width: Width) -> Any:
-        """The compiled function for a width."""
+    def __getitem__(self, width: Width | tuple[Width, ...]) -> Any:
+        """The compiled function for a width, or for one width a view."""
         found = self._by_width.get(width)
         if found is None:
-            found = self._by_width[width] = self._compile(width)
+            widths = width if isinstance(width, tuple) else (width,) * len(self.views)
+            found = self._by_width[width] = self._compile(widths)
         return found
 
-    def _compile(self, width: Width) -> Any:
-        name = f"{self.function.py_func.__module__.rpartition('.')[2]}_{self.name}_{width}"
+    def _compile(self, widths: tuple[Width, ...]) -> Any:
+        kinds = "_".join(map(str, widths if len(set(widths)) > 1 else widths[:1]))
+        module = str(self.function.py_func.__module__).rpartition(".")[2]
+        name = re.sub(r"\W", "_", f"{module}_{self.name}_{kinds}")
         names = [f"h{k}" for k in range(len(self.views))]
         numbers = [f"n{k}" for k in range(len(self.extra))]
         call = ", ".join([f"open_{n}({n})" for n in names] + numbers)
-        scope: dict[str, Any] = {f"open_{n}": _view_opener(v, width) for n, v in zip(names, self.views, strict=True)}
-        scope["kernel"] = self.function
+        scope: dict[str, Any] = {
+            f"open_{n}": _view_opener(v, w) for n, v, w in zip(names, self.views, widths, strict=True)
+        }
+        scope |= {"kernel": self.function, "__name__": __name__}
         exec(f"def {name}({', '.join(names + numbers)}):\n    return kernel({call})\n", scope)
         function = njit(scope[name], **_OPTIONS)
-        function._cache = _Cache(scope[name])
+        self._use_cache(function, scope[name])
         signature = (*(types.int64[::1] for _ in names), *(getattr(types, kind) for kind in self.extra))
         return _compile(function, name, signature)
+
+    def _use_cache(self, function: Any, wrapper: Any) -> None:
+        """Keep an entry on disk, under a name that no other kernel, closure or view shares with it."""
+        identity = fingerprint(self.function)
+        if identity is None or not _is_ours(self.function):
+            return
+        layouts = [view.layout for view in self.views]
+        tag = hashlib.sha256(repr((identity, layouts)).encode()).hexdigest()[:12]
+        wrapper.__name__ = f"{wrapper.__name__}_{tag}"
+        try:
+            function._cache = _Cache(wrapper)
+        except OSError as error:
+            _tell_not_kept(error)
+
+
+def _is_ours(function: Any) -> bool:
+    """Whether the cache key covers a kernel's source. Kernels from elsewhere are compiled anew in each process."""
+    source = Path(function.py_func.__code__.co_filename).resolve()
+    return any(source.is_relative_to(_ROOT / package) for package in _KERNEL_PACKAGES)
 
 
 def _compile(function: Any, name: str, signature: tuple[Any, ...]) -> Any:
     start = time.perf_counter()
-    _tell_if_missing(function, name, signature)
+    if not _in_cache(function):
+        _progress.tell(name)
     function.compile(signature)
     if not function._cache_hits:
         _compiled.append((name, time.perf_counter() - start))
@@ -228,10 +279,9 @@ def _compile(function: Any, name: str, signature: tuple[Any, ...]) -> Any:
     return function
 
 
-def _tell_if_missing(function: Any, name: str, signature: tuple[Any, ...]) -> None:
-    index = Path(function._cache.cache_path) / f"{name}.nbi"
-    if not index.exists():
-        _progress.tell(name)
+def _in_cache(function: Any) -> bool:
+    """Whether the cache seems to have a function; a damaged file still counts."""
+    return isinstance(function._cache, _Cache) and Path(function._cache._cache_file._index_path).exists()
 
 
 def entry(function: Any, *views: View, extra: tuple[str, ...] = ()) -> Entry:
