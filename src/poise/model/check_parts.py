@@ -20,8 +20,8 @@ _ROUNDED = 1e-3
 _PARALLEL = 1e-6
 
 
-def check_joint(check: Checker, joint: Joint, *, after_ball: bool) -> None:
-    """Collect the problems of a joint; `after_ball` says that a ball acts before it on the same body."""
+def check_joint(check: Checker, joint: Joint) -> None:
+    """Collect the problems of a joint."""
     if not isinstance(joint.kind, str) or joint.kind not in JOINTS:
         check.fail("kind", f"{joint.kind!r} is not a kind of joint{did_you_mean(joint.kind, JOINTS)}")
         return
@@ -33,7 +33,7 @@ def check_joint(check: Checker, joint: Joint, *, after_ball: bool) -> None:
         check.fail("pitch", f"only a screw has a pitch, this is a {kind.name}")
     _check_limits(check, joint, kind)
     _check_cone(check, joint, kind)
-    _check_coordinates(check, joint, kind, after_ball=after_ball)
+    _check_coordinates(check, joint, kind)
     check.number("stiffness", joint.stiffness, negative=False)
     check.number("friction", joint.friction, negative=False)
     for field, value in (("damping", joint.damping), ("armature", joint.armature)):
@@ -111,7 +111,7 @@ def _degrees_hint(value: float) -> str:
     return f", did you mean {math.radians(value):.4g} ({value:g} degrees)?" if value <= 360.0 else ""
 
 
-def _check_coordinates(check: Checker, joint: Joint, kind: JointKind, *, after_ball: bool) -> None:
+def _check_coordinates(check: Checker, joint: Joint, kind: JointKind) -> None:
     for field, value in (("rest", joint.rest), ("spring", joint.spring)):
         if value is None:
             continue
@@ -127,8 +127,6 @@ def _check_coordinates(check: Checker, joint: Joint, kind: JointKind, *, after_b
             check.fail(field, f"a {kind.name} joint needs {kind.nq} coordinates, found {shown(value)}")
         else:
             check.number(field, value)
-    if after_ball and joint.rest is not None and np.any(np.asarray(joint.rest) != 0):
-        check.fail("rest", "must be 0 for a joint that acts after a ball on the same body; put it on a body of its own")
 
 
 _SIZES: dict[type[Shape], tuple[str, ...]] = {

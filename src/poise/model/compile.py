@@ -18,7 +18,7 @@ from poise.model.mobility import LinkMotion, check_mobility
 from poise.model.model import Model
 from poise.model.scene import Body, Joint, Scene
 from poise.model.validate import validate
-from poise.motion.rotations import cross, quat_exp, quat_multiply, quat_normalize, quat_to_matrix
+from poise.motion.rotations import cross, quat_multiply, quat_normalize, quat_to_matrix
 
 Floats = NDArray[np.float64]
 
@@ -174,6 +174,7 @@ class _Tables:
     joint_friction: list[float] = field(default_factory=list)
 
     q_rest: list[float] = field(default_factory=list)
+    q_zero: list[float] = field(default_factory=list)
     q_spring: list[float] = field(default_factory=list)
     q_names: list[str] = field(default_factory=list)
 
@@ -189,11 +190,10 @@ class _Tables:
 
     def add_link(self, link: LinkMotion, body: Body) -> None:
         """Append the joints of a link."""
-        first = len(self.kind)
         for name, joint in body.moving_joints():
             self._add_joint(link, body, name, joint)
-        base = (link.base_position, link.base_quat) if link.free_pose is not None else (link.position, link.quat)
-        self.link_poses.append(self._fold_rest(first, *base) if link.free_pose is None else base)
+        free = link.free_pose is not None
+        self.link_poses.append((link.base_position, link.base_quat) if free else (link.position, link.quat))
         self.link_primitive_start.append(len(self.kind))
         self.link_dof_start.append(len(self.dof_names))
         self.last_dof.append(len(self.dof_names) - 1)
@@ -230,6 +230,7 @@ class _Tables:
         self.joint_frame.append(frame.reshape(9))
         self.joint_friction.append(float(joint.friction))
         self.q_rest += rest
+        self.q_zero += [0.0] * kind.nq if link.free_pose is not None else rest
         self.q_spring += rest if joint.spring is None else _spring_coordinates(joint, kind)
         self.q_names += [_suffixed(name, suffix) for suffix in kind.q_names]
 
@@ -248,38 +249,6 @@ class _Tables:
         self.dof_armature += _per_dof(joint.armature, kind)
         self.dof_damping += _per_dof(joint.damping, kind)
         self.dof_limits += _limits(joint, kind)
-
-    def _fold_rest(self, first: int, position: Floats, quat: Floats) -> tuple[Floats, Floats]:
-        """Pose of a link at coordinates 0, given its rest pose; turns the axes of its primitives into that frame.
-
-        With m the motion of a primitive and r its rest coordinate, X_rest Π mᵢ(−rᵢ) mᵢ(qᵢ) = X₀ Π m′ᵢ(qᵢ), where
-        X₀ = X_rest Π mᵢ(−rᵢ), m′ᵢ = Sᵢ⁻¹ mᵢ Sᵢ and Sᵢ = Π_{k>i} mₖ(−rₖ). Kernels then need no rest coordinate.
-        """
-        moved = [k for k in range(first, len(self.kind)) if self._rest_of(k)]
-        if not moved:
-            return position, quat
-        later_position, later_quat = np.zeros(3), _NO_TURN
-        for k in reversed(range(first, len(self.kind))):
-            own_position, own_quat = _motion(self, k, -self._rest_of(k))
-            back = quat_to_matrix(later_quat).T
-            self.axis[k], self.anchor[k] = back @ self.axis[k], back @ (self.anchor[k] - later_position)
-            later_position = own_position + quat_to_matrix(own_quat) @ later_position
-            later_quat = quat_multiply(own_quat, later_quat)
-        return position + quat_to_matrix(quat) @ later_position, quat_normalize(quat_multiply(quat, later_quat))
-
-    def _rest_of(self, k: int) -> float:
-        return 0.0 if self.kind[k] == Primitive.BALL else self.q_rest[self.q_start[k]]
-
-
-def _motion(tables: _Tables, k: int, q: float) -> tuple[Floats, Floats]:
-    """Pose that primitive k gives at coordinate q, in the frame before it; a ball stays at the identity."""
-    kind, axis, anchor = tables.kind[k], tables.axis[k], tables.anchor[k]
-    if kind == Primitive.SLIDE:
-        return q * axis, _NO_TURN
-    if kind == Primitive.BALL:
-        return np.zeros(3), _NO_TURN
-    quat = quat_exp(q * axis)
-    return anchor - quat_to_matrix(quat) @ anchor + tables.pitch[k] * q * axis, quat
 
 
 def _suffixed(name: str, suffix: str) -> str:
@@ -404,6 +373,7 @@ def _joint_arrays(tables: _Tables) -> dict[str, object]:
         "joint_frame": _rows(tables.joint_frame, 9),
         "joint_friction": _floats(tables.joint_friction),
         "q_rest": _floats(tables.q_rest),
+        "q_zero": _floats(tables.q_zero),
         "q_spring": _floats(tables.q_spring),
         "q_names": tuple(tables.q_names),
         "dof_names": tuple(tables.dof_names),

@@ -54,10 +54,10 @@ class Model:
     link_root: Indices
     """(n_links,) first link of the tree that the link belongs to."""
     link_position: Floats
-    """(n_links, 3) position at coordinates 0 in the parent link's frame, which is the rest position unless a joint has
-    a `rest`; for a free joint that of the parent body's frame (0 unless the parent is welded to another body); m."""
+    """(n_links, 3) rest position in the parent link's frame; for a free joint that of the parent body's frame, from
+    which its coordinates count (0, unless the parent is welded to another body); m."""
     link_quat_wxyz: Floats
-    """(n_links, 4) orientation, likewise."""
+    """(n_links, 4) rest orientation, likewise (identity for a free joint, with the same exception)."""
     link_mass: Floats
     """(n_links,) of all bodies welded together; kg."""
     link_com: Floats
@@ -72,9 +72,9 @@ class Model:
     primitive_kind: Indices
     """(n_primitives,) a `Primitive`."""
     primitive_axis: Floats
-    """(n_primitives, 3) unit vector in the link's frame at coordinates 0; unused by balls."""
+    """(n_primitives, 3) unit vector in the link's frame; unused by balls."""
     primitive_anchor: Floats
-    """(n_primitives, 3) centre of rotation in the link's frame at coordinates 0; m."""
+    """(n_primitives, 3) centre of rotation in the link's frame; m."""
     primitive_pitch: Floats
     """(n_primitives,) m/rad."""
     primitive_q_start: Indices
@@ -101,6 +101,9 @@ class Model:
 
     q_rest: Floats
     """(nq,) coordinates at the rest pose."""
+    q_zero: Floats
+    """(nq,) coordinates at which a link is at `link_position`: slides, turns and screws move by q − q_zero. That is
+    q_rest, but 0 for a free joint, whose coordinates are the pose itself. Unused by balls."""
     q_spring: Floats
     """(nq,) coordinates at which springs are relaxed."""
     q_names: tuple[str, ...]

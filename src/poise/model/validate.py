@@ -86,13 +86,11 @@ def _is_list_of(check: Checker, field: str, value: object, kind: type) -> bool:
 
 
 def _check_joints(check: Checker, body: Body) -> None:
-    after_ball = False
     for name, joint in zip(body.joint_names(), body.joints, strict=True):
         part = check.at(f'joint "{name}"', joint.line)
         if joint.name is not None:
             part.text("name", joint.name)
-        check_joint(part, joint, after_ball=after_ball)
-        after_ball = after_ball or joint.kind == "ball"
+        check_joint(part, joint)
     kinds = [joint.kind for joint in body.joints]
     if "free" in kinds and len(kinds) > 1:
         check.fail("joints", f"a free joint must be the only joint of its body, found {', '.join(map(str, kinds))}")
