@@ -11,13 +11,13 @@ parts, so that what depends on the state alone is done once for any number of fo
 
 from __future__ import annotations
 
-from poise.dynamics.kinematics import place_links, weigh_links
+from poise.dynamics.kinematics import apply_forces, place_links, weigh_links
 from poise.dynamics.passive import gather_forces
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store
 from poise.kernel.scalars import zero
-from poise.kernel.spatial import Force, Motion, articulated, pair, without
-from poise.kernel.vec import cross, zero3
+from poise.kernel.spatial import Motion, articulated, pair, without
+from poise.kernel.vec import zero3
 
 
 @kernel
@@ -50,11 +50,9 @@ def factor(m, w):
 def balance(m, x, w):
     """Forces, from the leaves to the roots: u of every dof."""
     for i in range(m.n_links):
-        p = load(w.gyro, i)
-        if x.n_forces != 0:
-            f = load(x.force, i)
-            p = p - Force(f.t + cross(load(w.r, i), f.f), f.f)
-        store(w.p, i, p)
+        store(w.p, i, load(w.gyro, i))
+    if x.n_forces != 0:
+        apply_forces(m, x, w)
     for n in range(m.n_links):
         i = m.n_links - 1 - n
         p = load(w.p, i)

@@ -12,7 +12,7 @@ from poise.kernel.jit import kernel
 from poise.kernel.memory import Count, View, load, store
 from poise.kernel.quat import Quat, normalize, rotation
 from poise.kernel.scalars import sincos, spread
-from poise.kernel.spatial import Motion, cross_force, cross_motion, motion_at, no_motion, rigid_inertia
+from poise.kernel.spatial import Force, Motion, cross_force, cross_motion, motion_at, no_motion, rigid_inertia
 from poise.kernel.trace import formula
 from poise.kernel.vec import Mat3, Vec3, column0, column1, column2, cross, zero3
 from poise.model.joints import Primitive
@@ -114,9 +114,9 @@ def place_links(m, s, w):
             if kind == SLIDE:
                 along = R @ load(m.primitive_axis, k)
                 if leading:
-                    origin = origin + along * (load(s.q, j) - load(m.q_rest, j))
+                    origin = origin + along * (load(s.q, j) - load(m.q_zero, j))
                 else:
-                    r = r + along * (load(s.q, j) - load(m.q_rest, j))
+                    r = r + along * (load(s.q, j) - load(m.q_zero, j))
                 axis = sliding(along)
                 store(w.axis, d, axis)
                 step = axis * load(s.v, d)
@@ -133,7 +133,7 @@ def place_links(m, s, w):
                     omega = R @ Vec3(load(s.v, d), load(s.v, d + 1), load(s.v, d + 2))
                     step = about(anchor, omega, spread(0.0, like))
                 else:
-                    angle = load(s.q, j) - load(m.q_rest, j)
+                    angle = load(s.q, j) - load(m.q_zero, j)
                     along = R @ load(m.primitive_axis, k)
                     if kind == SCREW:
                         axis = about(anchor, along, load(m.primitive_pitch, k))
@@ -203,6 +203,23 @@ def place_bodies(m, w, b):
             store(b.rotation, i, R @ rotation)
             store(b.position, i, load(w.origin, load(m.link_root, link)) + r)
             store(b.twist, i, Motion(velocity.w, motion_at(velocity, r)))
+
+
+@kernel
+def arm(m, w, body):
+    """Position of a body's origin from O."""
+    link = load(m.body_link, body)
+    return load(w.R, link) @ load(m.body_position, body) + load(w.r, link)
+
+
+@kernel
+def apply_forces(m, x, w):
+    """Take the forces on bodies off what their links still have to balance."""
+    for b in range(m.n_bodies):
+        link = load(m.body_link, b)
+        if link >= 0:
+            f = load(x.force, b)
+            store(w.p, link, load(w.p, link) - Force(f.t + cross(arm(m, w, b), f.f), f.f))
 
 
 JACOBIAN = View("Jacobian", link=Count, local=Vec3, axis_rate=Motion, columns=Motion, rates=Motion)

@@ -46,7 +46,7 @@ MODEL = View(
     primitive_q_start=Index,
     primitive_v_start=Index,
     n_primitives=Count,
-    q_rest=Real,
+    q_zero=Real,  # coordinates from which slides and turns are counted
     q_spring=Real,
     dof_link=Index,
     dof_parent=Index,
@@ -67,7 +67,7 @@ INPUT = View(
     n_gains=Count,  # 0 where the drives are to be ignored
     tau=Real,  # generalized force, for each dof; N or N·m
     prescribed=Real,  # acceleration of the dofs that have it given; m/s² or rad/s²
-    force=Force,  # on each link, world axes, moment about the link's origin; N·m, N
+    force=Force,  # on each body, world axes, moment about the body's origin; N·m, N
     gain_p=Real,  # drive towards goal_q, for each dof; N/m or N·m/rad
     gain_d=Real,  # drive towards goal_v; N·s/m or N·m·s/rad
     goal_q=Real,
@@ -114,7 +114,7 @@ def state_block(model: Model, width: Width) -> Block:
 
 def input_block(model: Model, width: Width) -> Block:
     """Nothing acts."""
-    sizes = {field: model.nv for field in INPUT.fields} | {"force": model.n_links, "goal_q": model.nq}
+    sizes = {field: model.nv for field in INPUT.fields} | {"force": model.n_bodies, "goal_q": model.nq}
     return INPUT.block(width, **(sizes | {"n_forces": 0, "n_gains": 0}))
 
 
@@ -145,9 +145,19 @@ def _make_model_block(model: Model, width: Width) -> Block:
         "primitive_along": np.where(aligned, axis.argmax(axis=1) if len(axis) else 3, 3),
         "primitive_centred": ~np.any(model.primitive_anchor, axis=1),
         "body_rotation": matrices(model.body_quat_wxyz),
+        "q_zero": _zero_coordinates(model),
     }
     arrays = model.arrays()
     return MODEL.block(width, **given, **{name: arrays[name] for name in MODEL.fields if name not in given})
+
+
+def _zero_coordinates(model: Model) -> np.ndarray:
+    """Rest coordinates, save that a free joint counts from its parent's origin."""
+    zero = model.q_rest.copy()
+    for kind, start in zip(model.joint_kinds, model.joint_q_start[:-1], strict=True):
+        if kind == "free":
+            zero[start : start + 3] = 0.0
+    return zero
 
 
 def matrices(quats_wxyz: np.ndarray) -> np.ndarray:

@@ -390,6 +390,12 @@ class Block:
     def _wanted(shape: tuple[int, ...], dtype: Any) -> str:
         return f"{np.dtype(dtype)}({', '.join(map(str, ('n', *shape)))})"
 
+    def set_count(self, field: str, number: int) -> None:
+        """Change a count."""
+        if self.view.fields[field] is not Count:
+            raise TypeError(f"{self.view.name}.{field} is not a count")
+        self.handle[self.view.places[field]] = number
+
     def __getattr__(self, field: str) -> np.ndarray:
         try:
             return self.__dict__["arrays"][field]

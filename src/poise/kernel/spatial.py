@@ -141,13 +141,13 @@ def pair(m: Any, f: Any) -> Any:
 
 @formula
 def cross_motion(a: Any, b: Any) -> Any:
-    """a × b: rate of the motion b that is carried along by a body moving with a."""
+    """A × b: rate of the motion b that is carried along by a body moving with a."""
     return Motion(cross(a.w, b.w), cross(a.w, b.v) + cross(a.v, b.w))
 
 
 @formula
 def cross_force(a: Any, f: Any) -> Any:
-    """a ×* f: rate of the force f that is carried along by a body moving with a."""
+    """A ×* f: rate of the force f that is carried along by a body moving with a."""
     return Force(cross(a.w, f.t) + cross(a.v, f.f), cross(a.w, f.f))
 
 

@@ -84,13 +84,13 @@ def column2(m: Any) -> Any:
 
 @formula
 def dot(a: Any, b: Any) -> Any:
-    """a · b."""
+    """A · b."""
     return a.x * b.x + a.y * b.y + a.z * b.z
 
 
 @formula
 def cross(a: Any, b: Any) -> Any:
-    """a × b."""
+    """A × b."""
     return Vec3(a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x)
 
 
@@ -114,13 +114,13 @@ def transpose_times(m: Any, v: Any) -> Any:
 
 @formula
 def outer(a: Any, b: Any) -> Any:
-    """a bᵀ."""
+    """A bᵀ."""
     return Mat3(*(x * y for x in a.leaves() for y in b.leaves()))
 
 
 @formula
 def square(a: Any) -> Any:
-    """a aᵀ, symmetric."""
+    """A aᵀ, symmetric."""
     return Sym3(a.x * a.x, a.y * a.y, a.z * a.z, a.x * a.y, a.x * a.z, a.y * a.z)
 
 

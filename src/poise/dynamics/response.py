@@ -1,0 +1,114 @@
+"""What a force would change: acceleration deltas (KOK §4.3) and M⁻¹ times many forces at once.
+
+Both use the articulated inertias that `abm.prepare` left behind. The tree's axes are in one frame, so that a force on a
+link is the same six numbers on the whole way to the root, and the way is a chain of degrees of freedom.
+
+The forces may be lanes while the tree is one world in float64: eight test forces an instruction, as KOK §4.2 suggests
+("the m+1 calculations of accelerations are independent, they can be computed in parallel").
+"""
+
+from __future__ import annotations
+
+from poise.dynamics.kinematics import arm
+from poise.kernel.jit import kernel
+from poise.kernel.memory import Count, Real, View, load, store
+from poise.kernel.scalars import zero
+from poise.kernel.spatial import Force, Motion, no_force, no_motion, pair
+from poise.kernel.vec import cross
+
+RESPONSE = View(
+    "Response",
+    n_forces=Count,  # 0 where `respond` may pass over `force`
+    force=Force,  # on each body, world axes, moment about the body's origin; N·m, N
+    tau=Real,  # on each dof; N or N·m
+    p=Force,
+    u=Real,
+    a=Real,  # what the forces change in each dof's acceleration; m/s² or rad/s²
+    acceleration=Motion,  # and in each link's, world axes at O
+)
+
+
+@kernel
+def spread_acceleration(m, w, t, root):
+    """KOK §4.3, lines 18-22: from du to accelerations, in the tree of `root` (−1: in all)."""
+    for i in range(m.n_links):
+        parent = load(m.link_parent, i)
+        like = load(t.u, load(m.link_dof_start, i))
+        acceleration = no_motion(like)
+        if parent >= 0:
+            acceleration = load(t.acceleration, parent)
+        if root >= 0 and load(m.link_root, i) != root:
+            for d in range(load(m.link_dof_start, i), load(m.link_dof_start, i + 1)):
+                store(t.a, d, zero(like))
+        else:
+            for d in range(load(m.link_dof_start, i), load(m.link_dof_start, i + 1)):
+                a = (load(t.u, d) - pair(acceleration, load(w.h, d))) * load(w.inverse, d)
+                store(t.a, d, a)
+                acceleration = acceleration + load(w.axis, d) * a
+        store(t.acceleration, i, acceleration)
+
+
+@kernel
+def clear(m, t):
+    """KOK §4.3, lines 2-4: nothing acts yet."""
+    for d in range(m.nv):
+        store(t.u, d, zero(load(t.u, d)))
+
+
+@kernel
+def carry(m, w, t, d, p):
+    """KOK §4.3, lines 5-16: a force p, still to be balanced, on its way from dof d to the root."""
+    while d >= 0:
+        u = -pair(load(w.axis, d), p)
+        store(t.u, d, u)
+        p = p + load(w.h, d) * (u * load(w.inverse, d))
+        d = load(m.dof_parent, d)
+
+
+@kernel
+def force_delta(m, w, t, body):
+    """Accelerations caused by a test force on one moving body (the one at `body` in `t.force`)."""
+    clear(m, t)
+    link = load(m.body_link, body)
+    f = load(t.force, body)
+    p = -Force(f.t + cross(arm(m, w, body), f.f), f.f)
+    carry(m, w, t, load(m.link_dof_start, link + 1) - 1, p)
+    spread_acceleration(m, w, t, load(m.link_root, link))
+
+
+@kernel
+def torque_delta(m, w, t, dof):
+    """Accelerations caused by a test torque on one joint axis (the one at `dof` in `t.tau`)."""
+    clear(m, t)
+    u = load(t.tau, dof)
+    store(t.u, dof, u)
+    carry(m, w, t, load(m.dof_parent, dof), load(w.h, dof) * (u * load(w.inverse, dof)))
+    spread_acceleration(m, w, t, load(m.link_root, load(m.dof_link, dof)))
+
+
+@kernel
+def respond(m, w, t):
+    """Accelerations caused by forces on any bodies and torques on any joints together: M⁻¹ (τ + Σ Jᵀ f)."""
+    for i in range(m.n_links):
+        store(t.p, i, no_force(load(t.tau, 0)))
+    if t.n_forces != 0:
+        for b in range(m.n_bodies):
+            link = load(m.body_link, b)
+            if link >= 0:
+                f = load(t.force, b)
+                store(t.p, link, load(t.p, link) - Force(f.t + cross(arm(m, w, b), f.f), f.f))
+    for n in range(m.n_links):
+        i = m.n_links - 1 - n
+        p = load(t.p, i)
+        first, last = load(m.link_dof_start, i), load(m.link_dof_start, i + 1)
+        for k in range(last - first):
+            d = last - 1 - k
+            u = load(t.tau, d) - pair(load(w.axis, d), p)
+            store(t.u, d, u)
+            p = p + load(w.h, d) * (u * load(w.inverse, d))
+        parent = load(m.link_parent, i)
+        if parent >= 0:
+            store(t.p, parent, load(t.p, parent) + p)
+    spread_acceleration(m, w, t, -1)
+
+

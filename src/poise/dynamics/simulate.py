@@ -1,0 +1,212 @@
+"""Stepping a tree through time: no contacts, no limits, only what the model's joints and given forces do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from poise.dynamics.functions import Drive
+from poise.dynamics.integrate import STAGES, runge_kutta, semi_implicit
+from poise.dynamics.layout import INPUT, MODEL, STATE, WORK
+from poise.dynamics.workspace import Workspace, checked
+from poise.kernel.jit import entry
+from poise.kernel.memory import F64
+from poise.model.model import Model
+from poise.model.state import State
+
+Method = Literal["semi_implicit", "rk4"]
+
+_VIEWS = (MODEL, STATE, INPUT, WORK, STAGES)
+STEPPERS = {
+    "semi_implicit": entry(semi_implicit, *_VIEWS, extra=("float64", "int64")),
+    "rk4": entry(runge_kutta, *_VIEWS, extra=("float64", "int64")),
+}
+
+
+class Diverged(ArithmeticError):
+    """A simulation left the finite numbers. The state is that of the last good step."""
+
+    def __init__(self, time: float, body: str, what: str) -> None:
+        self.time, self.body, self.what = time, body, what
+        super().__init__(f"diverged at t = {time:.6g} s: {what} of body '{body}' is no longer finite; try a smaller dt")
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """States of a simulation over time, the first one included."""
+
+    time: np.ndarray
+    """(n,) s."""
+    q: np.ndarray
+    """(n, nq)"""
+    v: np.ndarray
+    """(n, nv)"""
+
+
+class Simulation:
+    """A model on its way through time. Write to `tau`, `forces` or `drive` what is to act in the steps that follow.
+
+    >>> import poise
+    >>> scene = poise.Scene()
+    >>> _ = scene.add(poise.sphere(0.1), name="ball", position=(0, 0, 10))
+    >>> fall = poise.dynamics.Simulation(scene.compile(), dt=0.001, method="rk4")
+    >>> fall.step(1000)
+    >>> round(float(fall.q[2]), 6)
+    5.095
+    """
+
+    def __init__(
+        self, model: Model, state: State | None = None, *, dt: float | None = None, method: Method = "semi_implicit"
+    ) -> None:
+        if method not in STEPPERS:
+            raise ValueError(f"method is {method!r}; there are {', '.join(STEPPERS)}")
+        self.model, self.method = model, method
+        self.dt = float(model.dt if dt is None else dt)
+        if not (np.isfinite(self.dt) and self.dt > 0.0):
+            raise ValueError(f"dt is {dt}; it must be a positive time in seconds")
+        self._space = Workspace(model, F64)
+        self._paths = tuple((int(model.joint_q_start[j]), int(model.joint_v_start[j]), path) for j, path in getattr(model, "paths", ()))
+        self._space.stages.set_count("n_prescribed", len(self._paths))
+        blocks = (self._space.m, self._space.s, self._space.x, self._space.w, self._space.stages)
+        self._handles = tuple(block.handle for block in blocks)
+        self._step = STEPPERS[method][F64]
+        self.time = 0.0
+        self.state = State.rest(model) if state is None else state
+
+    @property
+    def q(self) -> np.ndarray:
+        """(nq,) coordinates, to read and to write."""
+        return self._space.s.q
+
+    @property
+    def v(self) -> np.ndarray:
+        """(nv,) velocities, to read and to write."""
+        return self._space.s.v
+
+    @property
+    def a(self) -> np.ndarray:
+        """(nv,) accelerations of the last step (of the last stage, for rk4)."""
+        return self._space.w.a
+
+    @property
+    def tau(self) -> np.ndarray:
+        """(nv,) generalized forces that act, to write; N or N·m."""
+        return self._space.x.tau
+
+    @property
+    def forces(self) -> np.ndarray:
+        """(n_bodies, 6) wrenches (τ, f) that act on bodies, world axes at their origins, to write; N·m, N."""
+        self._space.x.set_count("n_forces", 1)
+        return self._space.x.force
+
+    def drive(self, drive: Drive | None) -> None:
+        """Pull towards a goal with springs and dampers: implicit with semi_implicit, explicit with rk4."""
+        x = self._space.x
+        x.set_count("n_gains", int(drive is not None))
+        if drive is None:
+            return
+        for name, value in drive.fields().items():
+            if value is None:
+                x.arrays[name][...] = 0.0
+            else:
+                full = np.broadcast_to(np.asarray(value, np.float64), x.arrays[name].shape)
+                x.arrays[name][...] = checked(self.model, name, full)
+
+    @property
+    def drive_forces(self) -> np.ndarray:
+        """(nv,) forces of springs, dampers and drives in the last semi-implicit step, as they were met; N or N·m."""
+        w = self._space.w
+        return w.total - self._space.x.tau - w.diagonal * w.a
+
+    @property
+    def state(self) -> State:
+        """A copy of the present state; assign one to go back to it."""
+        return State(self.q.copy(), self.v.copy(), self.time)
+
+    @state.setter
+    def state(self, state: State) -> None:
+        self.q[...] = checked(self.model, "q", state.q)
+        self.v[...] = checked(self.model, "v", state.v)
+        self.time = float(state.time)
+
+    def step(self, n: int = 1) -> None:
+        """Go n steps on. Raises `Diverged`, with the last good state kept, when the numbers are no longer finite."""
+        if not self._paths:
+            self._advance(n)
+            return
+        for _ in range(n):
+            self._lay_paths()
+            self._advance(1)
+
+    def _advance(self, n: int) -> None:
+        done = self._step(*self._handles, self.dt, n)
+        self.time += done * self.dt
+        if done < n:
+            raise Diverged(self.time, self._culprit(), "motion")
+
+    def _lay_paths(self) -> None:
+        """Tell the kernel where kinematic bodies are at the beginning, middle and end of the step."""
+        y, nq, nv = self._space.stages, self.model.nq, self.model.nv
+        for k in range(3):
+            for j, d, path in self._paths:
+                point = path(self.time + 0.5 * k * self.dt)
+                y.path_q[k * nq + j : k * nq + j + 7] = (*point.position, *point.quat_wxyz)
+                y.path_v[k * nv + d : k * nv + d + 6] = (*point.velocity, *point.angular_velocity)
+                y.path_a[k * nv + d : k * nv + d + 6] = (*point.acceleration, *point.angular_acceleration)
+
+    def _culprit(self) -> str:
+        """The body whose acceleration is the first that is not finite, else the one that is fastest."""
+        speed = np.where(np.isfinite(self.a), np.abs(self.a), np.inf)
+        link = self.model.dof_link[int(np.argmax(speed))]
+        return self.model.body_names[self.model.link_body[link]]
+
+    def run(
+        self, duration: float, *, every: int = 1, before_step: Callable[[Simulation], Any] | None = None
+    ) -> Trajectory:
+        """Go on for a time and keep every so manieth state. `before_step` may change what acts."""
+        steps = round(duration / self.dt)
+        if steps < 1 or every < 1:
+            raise ValueError(f"{duration} s in steps of {self.dt} s, one in {every} kept: nothing to do")
+        times, qs, vs = [self.time], [self.q.copy()], [self.v.copy()]
+        start = self.time
+        for k in range(0, steps, every):
+            n = min(every, steps - k)
+            if before_step is None:
+                self.step(n)
+            else:
+                for _ in range(n):
+                    before_step(self)
+                    self.step()
+            self.time = start + (k + n) * self.dt
+            times.append(self.time)
+            qs.append(self.q.copy())
+            vs.append(self.v.copy())
+        return Trajectory(np.array(times), np.array(qs), np.array(vs))
+
+
+def simulate(
+    model: Model,
+    duration: float,
+    *,
+    q: ArrayLike | None = None,
+    v: ArrayLike | None = None,
+    dt: float | None = None,
+    method: Method = "rk4",
+    every: int = 1,
+) -> Trajectory:
+    """The free motion of a model from a pose and velocity.
+
+    >>> import poise
+    >>> scene = poise.Scene()
+    >>> _ = scene.add(poise.sphere(0.1), name="ball", position=(0, 0, 10))
+    >>> float(poise.dynamics.simulate(scene.compile(), 1.0, dt=0.01).q[-1, 2].round(6))
+    5.095
+    """
+    start = State.rest(model)
+    start.q[...] = start.q if q is None else checked(model, "q", q)
+    start.v[...] = start.v if v is None else checked(model, "v", v)
+    return Simulation(model, start, dt=dt, method=method).run(duration, every=every)

@@ -1,0 +1,171 @@
+"""Blocks of memory for a model, and the way of a batch of worlds through lanes."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from poise.dynamics.crba import MASS
+from poise.dynamics.energy import TOTALS
+from poise.dynamics.integrate import STAGES
+from poise.dynamics.kinematics import BODIES, JACOBIAN
+from poise.dynamics.layout import input_block, model_block, state_block, work_block
+from poise.dynamics.response import RESPONSE
+from poise.kernel.memory import F32X16, F64, F64X8, Block, Width
+from poise.model.joints import Primitive
+from poise.model.model import Model
+
+Result = np.ndarray
+
+
+def lane_width(dtype: Any) -> Width:
+    """The lanes that batches of a precision run in."""
+    return F32X16 if np.dtype(dtype) == np.float32 else F64X8
+
+
+class Workspace:
+    """Everything that the kernels of one model need at one width: m, s, x, w of their signatures, and the rest."""
+
+    def __init__(self, model: Model, width: Width) -> None:
+        self.model, self.width = model, width
+        self.m = model_block(model, width)
+        self.s = state_block(model, width)
+        self.x = input_block(model, width)
+        self.w = work_block(model, width)
+
+    @cached_property
+    def bodies(self) -> Block:
+        """Poses and twists of bodies."""
+        n = self.model.n_bodies
+        return BODIES.block(self.width, rotation=n, position=n, twist=n)
+
+    @cached_property
+    def jacobian(self) -> Block:
+        """Jacobian of a point."""
+        n = self.model.nv
+        return JACOBIAN.block(self.width, link=0, local=1, axis_rate=n, columns=n, rates=n)
+
+    @cached_property
+    def mass(self) -> Block:
+        """Mass matrix."""
+        return MASS.block(self.width, composite=self.model.n_links, M=self.model.nv**2)
+
+    @cached_property
+    def totals(self) -> Block:
+        """Energies and momenta."""
+        return TOTALS.block(self.width, **dict.fromkeys(TOTALS.fields, 1))
+
+    @cached_property
+    def stages(self) -> Block:
+        """Room for an integrator."""
+        nq, nv = self.model.nq, self.model.nv
+        paths = {"path_q": 3 * nq, "path_v": 3 * nv, "path_a": 3 * nv}
+        sizes = dict.fromkeys(("v0", "shift", "rate", "sum_rate", "sum_a"), nv)
+        return STAGES.block(self.width, n_q=nq, n_prescribed=0, q0=nq, **paths, **sizes)
+
+    def response(self, width: Width) -> Block:
+        """Forces and what they change, at a width of their own."""
+        known = self.__dict__.setdefault("_responses", {})
+        if width not in known:
+            links, dofs, bodies = self.model.n_links, self.model.nv, self.model.n_bodies
+            sizes = {"force": bodies, "tau": dofs, "p": links, "u": dofs, "a": dofs, "acceleration": links}
+            known[width] = RESPONSE.block(width, n_forces=0, **sizes)
+        return known[width]
+
+
+_local = threading.local()
+
+
+def workspace(model: Model, width: Width = F64) -> Workspace:
+    """This thread's workspace of a model at a width."""
+    if not hasattr(_local, "known"):
+        _local.known = weakref.WeakKeyDictionary()
+    known = _local.known.setdefault(model, {})
+    if width not in known:
+        known[width] = Workspace(model, width)
+    return known[width]
+
+
+_PLACES = {"q": "s", "v": "s", "a": "w"}
+
+
+class Worlds:
+    """One world, or a batch of them on its way through lanes.
+
+    Each field is given as (k,) for all worlds alike or as (n, k), one row a world. Without any rows it is one world in
+    float64, or one lane of float32.
+    """
+
+    def __init__(self, model: Model, dtype: Any, fields: dict[str, Any]) -> None:
+        if np.dtype(dtype) not in (np.float64, np.float32):
+            raise ValueError(f"dtype is {np.dtype(dtype)}; kernels run in float64 or float32")
+        self.model, self.dtype = model, np.dtype(dtype)
+        self.fields = {name: checked(model, name, value) for name, value in fields.items() if value is not None}
+        counts = {name: len(value) for name, value in self.fields.items() if value.ndim == 2}
+        if len(set(counts.values())) > 1:
+            raise ValueError(f"the batch has {counts} worlds: give every field as many rows, or one row for all")
+        self.count = next(iter(counts.values()), None)
+
+    def run(self, call: Callable[[Workspace], Sequence[Result]]) -> list[Result]:
+        """Fill a workspace, call, collect: once for one world, else a group of lanes at a time."""
+        if self.count is None and self.dtype == np.float64:
+            return [np.array(result) for result in self._call(call, workspace(self.model, F64), None)]
+        width = lane_width(self.dtype)
+        space = workspace(self.model, width)
+        parts = []
+        for start in range(0, self.count or 1, width.lanes):
+            rows = np.minimum(np.arange(start, start + width.lanes), (self.count or 1) - 1)
+            filled = min(width.lanes, (self.count or 1) - start)
+            results = self._call(call, space, rows)
+            parts.append([np.moveaxis(r, -1, 0)[:filled].copy() for r in results])
+        if not parts:
+            raise ValueError("a batch of no worlds")
+        whole = [np.concatenate(column) for column in zip(*parts, strict=True)]
+        return whole if self.count is not None else [r[0] for r in whole]
+
+    def _call(self, call: Callable[[Workspace], Sequence[Result]], space: Workspace, rows: Any) -> Sequence[Result]:
+        blocks = {"s": space.s, "x": space.x, "w": space.w}
+        space.s.v[...] = 0.0
+        for name in ("tau", "prescribed", "force", "gain_p", "gain_d", "goal_v"):
+            blocks["x"].arrays[name][...] = 0.0
+        space.x.set_count("n_forces", int("force" in self.fields))
+        space.x.set_count("n_gains", int("gain_p" in self.fields or "gain_d" in self.fields))
+        for name, value in self.fields.items():
+            array = blocks[_PLACES.get(name, "x")].arrays[name]
+            if rows is None:
+                array[...] = value.reshape(array.shape)
+            else:
+                lanes = value[rows].T if value.ndim == 2 else value[:, None]
+                array[...] = lanes.reshape(*array.shape[:-1], -1)
+        return call(space)
+
+
+def checked(model: Model, name: str, value: Any) -> np.ndarray:
+    """An input as float64 of the right length, finite, its quaternions not nought."""
+    length = {"q": model.nq, "goal_q": model.nq, "force": 6 * model.n_bodies}.get(name, model.nv)
+    try:
+        array = np.asarray(value, np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be numbers, not {type(value).__name__}") from None
+    if name == "force" and array.shape[-2:] == (model.n_bodies, 6):
+        array = array.reshape(*array.shape[:-2], length)
+    if array.ndim not in (1, 2) or array.shape[-1] != length:
+        rows = f"({length},) for one world or (n, {length}) for n of them"
+        raise ValueError(f"{name} has shape {array.shape}; the model wants {rows}")
+    if not np.isfinite(array).all():
+        where = np.argwhere(~np.isfinite(array))[0]
+        raise ValueError(f"{name}[{', '.join(map(str, where))}] is {array[tuple(where)]}; every number must be finite")
+    if name in ("q", "goal_q"):
+        _check_quaternions(model, name, array)
+    return array
+
+
+def _check_quaternions(model: Model, name: str, array: np.ndarray) -> None:
+    for start in model.primitive_q_start[model.primitive_kind == Primitive.BALL]:
+        if not np.all(np.any(array[..., start : start + 4], axis=-1)):
+            raise ValueError(f"{name}[{start}:{start + 4}] is a quaternion of length 0; the identity is (1, 0, 0, 0)")
