@@ -80,7 +80,7 @@ def _read_stl(content: bytes, file: str) -> Mesh:
         count = int.from_bytes(content[80:84], "little")
         if len(content) == _STL_HEAD + count * _STL_TRIANGLE:
             return _read_binary_stl(content, count)
-    if content.lstrip()[:5].lower() == b"solid":
+    if content.lstrip()[:5].lower() == b"solid" and any(word in content.lower() for word in (b"vertex", b"endsolid")):
         return _read_text_stl(content, file)
     if len(content) < _STL_HEAD:
         raise SceneError(f"not an STL file: {len(content)} bytes, and no text that begins with solid", file=file)

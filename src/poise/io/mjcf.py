@@ -28,6 +28,7 @@ from poise.model.errors import SceneError
 from poise.model.scene import Scene
 
 _LINE = re.compile(r"line(?:\s+number)?\s*[=:]?\s*(\d+)", re.IGNORECASE)
+_INCLUDE = re.compile(r"""<include\s+file\s*=\s*["']([^"']+)["']""")
 
 
 def load_mjcf(source: str | PathLike[str], *, assets: Mapping[str, bytes] | None = None) -> Scene:
@@ -81,12 +82,29 @@ def _parse(mj: ModuleType, source: str | PathLike[str], file: Path | None, asset
         if file is None:
             text = str(source).lstrip("\ufeff \t\r\n")
             spec = mj.MjSpec.from_string(text, include=contents, assets=contents)
-        else:
+        elif file.suffix in (".xml", ".urdf"):
             spec = mj.MjSpec.from_file(str(file), include=contents, assets=contents)
+        else:
+            # MuJoCo tells formats by the ending of the name; under another name it must be handed the text
+            text = file.read_text(encoding="utf-8-sig")
+            spec = mj.MjSpec.from_string(text, include=_included(text, file.parent) | contents, assets=contents)
+            spec.modelfiledir = str(file.parent.resolve())
     except (ValueError, RuntimeError, mj.FatalError) as error:
         raise _refusal(error, file) from error
     _refuse_urdf(source, file)
     return spec
+
+
+def _included(text: str, folder: Path) -> dict[str, bytes]:
+    """Contents of the files that a model includes, and of those that they include, by the names that they go by."""
+    found: dict[str, bytes] = {}
+    waiting = [text]
+    while waiting:
+        for name in _INCLUDE.findall(waiting.pop()):
+            if name not in found and (folder / name).is_file():
+                found[name] = (folder / name).read_bytes()
+                waiting.append(found[name].decode("utf-8", errors="replace"))
+    return found
 
 
 def _refuse_urdf(source: str | PathLike[str], file: Path | None) -> None:

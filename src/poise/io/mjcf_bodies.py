@@ -21,6 +21,7 @@ from poise.model.shapes import (
     Shape,
     Sphere,
 )
+from poise.motion.path import ConstantPath
 
 #: colour of a geom that the file does not colour: its material's shows instead
 _UNPAINTED = np.array([0.5, 0.5, 0.5, 1.0], dtype=np.float32)
@@ -63,16 +64,10 @@ def _read_body(source: MjcfSource, i: int) -> Body:
     )
     if model.body_mocapid[i] >= 0:
         body.motion = "kinematic"
-        body.path = _rest_path(body)
+        body.path = ConstantPath(body.position, body.quat_wxyz)
     elif not source.moves(i):
         body.motion = "fixed"
     return body
-
-
-def _rest_path(body: Body) -> Any:
-    from poise.motion.path import KeyedPath
-
-    return KeyedPath([0.0], [body.position], [body.quat_wxyz])
 
 
 def _read_joint(source: MjcfSource, j: int, line: int | None) -> Joint:

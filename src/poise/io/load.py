@@ -1,0 +1,135 @@
+"""Read a scene from a file of any format that Poise knows, told apart by what is in it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from poise.io.mjcf import load_mjcf
+from poise.io.urdf import load_urdf
+from poise.io.xml_lines import root_tag
+from poise.model.errors import SceneError, did_you_mean
+from poise.model.scene import Scene
+
+#: readers by the root element of the XML that they take
+_READERS: dict[str, tuple[str, Callable[..., Scene]]] = {
+    "mujoco": ("MJCF", load_mjcf),
+    "robot": ("URDF", load_urdf),
+}
+_READS = "Poise reads scenes from MJCF (<mujoco>) and URDF (<robot>) files"
+_MOTION = "it holds a motion, not a scene: motions are read with poise.load_motion"
+_UNPACK = "it is compressed: unpack it first"
+
+#: other XML that users may try
+_OTHER_ROOTS = {
+    "mujocoinclude": "it is a part that other MJCF files include: load the file that includes it",
+    "sdf": "it is SDF: convert it to URDF first",
+    "OpenSimDocument": "it is an OpenSim model: convert it to MJCF first",
+    "COLLADA": "it is a COLLADA mesh, not a scene",
+    "svg": "it is a picture, not a scene",
+    "html": "it is a web page, perhaps saved in place of the file",
+}
+#: what the first bytes of other files look like
+_SIGNATURES: tuple[tuple[bytes, str], ...] = (
+    (b"\x1f\x8b", _UNPACK + ", with gunzip"),
+    (b"PK\x03\x04", _UNPACK + ", with unzip"),
+    (b"BZh", _UNPACK + ", with bunzip2"),
+    (b"\xfd7zXZ\x00", _UNPACK + ", with unxz"),
+    (b"HIERARCHY", "it is BVH; " + _MOTION),
+    (b"PathFileType", "it is TRC; " + _MOTION),
+    (b"#usda", "it is USD, which is not read"),
+    (b"PXR-USDC", "it is USD, which is not read"),
+    (b"glTF", "it is glTF, which is not read"),
+    (b"\x89HDF", "it is HDF5, which is not read"),
+    (b"solid ", "it is an STL mesh, not a scene"),
+    (b"%PDF", "it is a PDF document"),
+    (b"\x89PNG", "it is a picture, not a scene"),
+    (b"version https://git-lfs", "it is a pointer of Git LFS: fetch the file with git lfs pull"),
+)
+
+
+def load(path: str | PathLike[str], **options: Any) -> Scene:
+    """Read a scene from a file. The format is told from the content, not from the name.
+
+    Options go to the reader: `root`, `density` and `package_dirs` for URDF, `assets` for MJCF (see
+    `poise.io.urdf.load_urdf` and `poise.io.mjcf.load_mjcf`). Raises SceneError where the file cannot be a scene.
+
+    >>> import tempfile, pathlib
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "arm.xml"
+    >>> _ = file.write_text("<robot name='arm'><link name='base'/></robot>")
+    >>> load(file).name
+    'arm'
+    """
+    file, content = _read(path)
+    tag = _root(content, str(file))
+    if tag not in _READERS:
+        raise SceneError(f"{_guess(content, tag)}. {_READS}", file=str(file))
+    name, reader = _READERS[tag]
+    allowed = [key for key in inspect.signature(reader).parameters if key != "source"]
+    for option in options:
+        if option not in allowed:
+            hint = did_you_mean(option, allowed)
+            raise SceneError(f'{name} files take no option "{option}"{hint}', file=str(file))
+    return reader(file, **options)
+
+
+def _read(path: str | PathLike[str]) -> tuple[Path, bytes]:
+    """The file and its content."""
+    if isinstance(path, str) and path.lstrip("\ufeff \t\r\n").startswith("<"):
+        message = "load reads files, found XML; pass text to poise.io.mjcf.load_mjcf or poise.io.urdf.load_urdf"
+        raise SceneError(message)
+    try:
+        file = Path(path)
+    except TypeError:
+        raise SceneError(f"load takes the path of a file, found {path!r}") from None
+    try:
+        return file, file.read_bytes()
+    except FileNotFoundError:
+        raise SceneError(f"there is no such file{_near_file(file)}", file=str(file)) from None
+    except IsADirectoryError:
+        raise SceneError(f"it is a directory. {_READS}", file=str(file)) from None
+    except (OSError, ValueError) as error:
+        raise SceneError(f"cannot be read: {getattr(error, 'strerror', None) or error}", file=str(file)) from error
+
+
+def _near_file(file: Path) -> str:
+    """The file nearby that may have been meant."""
+    try:
+        siblings = [sibling.name for sibling in file.parent.iterdir()]
+    except OSError:
+        return f": the folder {file.parent} does not exist"
+    hint = did_you_mean(file.name, siblings)
+    return hint if "did you mean" in hint else ""
+
+
+def _root(content: bytes, file: str) -> str:
+    """Name of the root element, empty where the content is no XML."""
+    start = content.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+    wide = content[:2] in (b"\xff\xfe", b"\xfe\xff")
+    if start != b"<" and not wide:
+        return ""
+    # XML allows no white space before its declaration, but a file may have it
+    return root_tag(content if wide else content.removeprefix(b"\xef\xbb\xbf").lstrip(), file)
+
+
+def _guess(content: bytes, tag: str) -> str:
+    """What a file that is no scene seems to be."""
+    if tag:
+        root = f"its root element is <{tag}>"
+        return _OTHER_ROOTS.get(tag, root + did_you_mean(tag, _READERS).partition("; there is")[0].rstrip("?"))
+    text = content.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if not text:
+        return "the file is empty"
+    for signature, meaning in _SIGNATURES:
+        if text.startswith(signature):
+            return meaning
+    # the second byte of a C3D file is always 0x50
+    if len(content) >= 512 and content[1] == 0x50 and content[0] in range(2, 10):
+        return "it seems to be C3D; " + _MOTION
+    if b"\x00" in content[:1024]:
+        return "it is a binary file of an unknown kind"
+    line = text.splitlines()[0][:60].decode("utf-8", errors="replace")
+    return f'it is text of an unknown kind that begins with "{line}"'
