@@ -3,6 +3,7 @@
 import json
 import platform
 import re
+import sys
 import tomllib
 from importlib import metadata
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import poise
-from poise.cli import doctor
+from poise.cli import cold_compile, doctor
 from poise.cli.main import app
 from poise.kernel import jit
 
@@ -102,3 +103,29 @@ def test_tables_agree_with_the_requirements():
         assert name in extras[extra]
     wanted = set().union(*(names for extra, names in extras.items() if extra not in ("test", "all")))
     assert wanted == {name for name, _, _ in doctor.OPTIONAL}
+
+
+def test_cold_start_is_measured_and_leaves_the_cache_alone(cache):
+    done = run(app, ["doctor", "--json", "--compile"])
+    assert done.exit_code == 0, done.stderr
+    times = json.loads(done.stdout)["compilation"]
+    assert times["kernels"]
+    assert all(seconds > 0 for seconds in times["kernels"].values())
+    assert sum(times["kernels"].values()) + times["imports"] <= times["total"]
+    assert not cache.exists()
+
+
+def test_cold_start_is_printed_slowest_first(cache, monkeypatch):
+    times = {"imports": 0.5, "kernels": {"quick": 1.0, "slow": 2.0}, "total": 3.75}
+    monkeypatch.setattr(cold_compile, "measure", lambda: times)
+    done = run(app, ["doctor", "--compile"])
+    assert done.exit_code == 0
+    words = done.stdout.partition("Cold start")[2].split()
+    assert words[:12] == ["slow", "2.00", "s", "quick", "1.00", "s", "imports", "0.50", "s", "all", "3.75", "s"]
+
+
+def test_compiling_that_fails_is_a_problem(cache, monkeypatch):
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    done = run(app, ["doctor", "--compile"])
+    assert done.exit_code == 1
+    assert "the compiling process ended with status 1" in done.stderr

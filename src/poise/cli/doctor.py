@@ -32,15 +32,22 @@ class Diagnosis:
     machine: dict[str, Any]
     cache: dict[str, Any]
     optional: dict[str, dict[str, str | None]]
+    compilation: dict[str, Any] | None = None
+    """Where the time of a cold start goes, when that was asked for; s."""
     problems: list[str] = field(default_factory=list)
     """One sentence for each thing that keeps Poise from working."""
 
 
 def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+    cold: Annotated[
+        bool, typer.Option("--compile", help="Compile the standard kernels from nothing and tell the times.")
+    ] = False,
 ) -> None:
     """Check the installation, the processor and the cache."""
     found = diagnose()
+    if cold and not found.problems:
+        _compile(found)
     if as_json:
         typer.echo(to_json(vars(found)))
     else:
@@ -63,6 +70,16 @@ def diagnose() -> Diagnosis:
         },
         problems=problems,
     )
+
+
+def _compile(found: Diagnosis) -> None:
+    """Try a cold start in a cache of its own, which is thrown away."""
+    from poise.cli import cold_compile
+
+    try:
+        found.compilation = cold_compile.measure()
+    except RuntimeError as error:
+        found.problems.append(f"kernels cannot be compiled here: {error}")
 
 
 def _version(distribution: str) -> str | None:
@@ -122,10 +139,21 @@ def _print(found: Diagnosis) -> None:
         size = f"{found.cache['entries']} kernels, {megabytes:.1f} MB"
         print_facts("Kernel cache", {"path": found.cache["path"], "key": found.cache["key"], "size": size})
     print_facts("Optional packages", {name: _optional(entry) for name, entry in found.optional.items()})
+    if found.compilation:
+        _print_compilation(found.compilation)
     for problem in found.problems:
         typer.echo(f"Problem: {problem}", err=True)
     if not found.problems:
         typer.echo("All is well.")
+
+
+def _print_compilation(times: dict[str, Any]) -> None:
+    """Kernels, the slowest first, and what the rest of the time went into."""
+    kernels = sorted(times["kernels"].items(), key=lambda item: -item[1])
+    rows = {name: f"{seconds:6.2f} s" for name, seconds in kernels}
+    rows["imports"] = f"{times['imports']:6.2f} s"
+    rows["all"] = f"{times['total']:6.2f} s"
+    print_facts("Cold start", rows)
 
 
 def _optional(entry: dict[str, str | None]) -> str:

@@ -95,7 +95,9 @@ def _print(facts: dict[str, Any]) -> None:
     typer.echo()
     print_facts("Bodies", {b["name"]: f"{b['mass']:.6g} kg, on {b['parent'] or 'the world'}" for b in facts["bodies"]})
     typer.echo()
-    print_facts("Joints", {joint["name"]: f"{joint['kind']}{_limits(joint)}" for joint in facts["joints"]})
+    print_facts(
+        "Joints (limits in rad or m)", {joint["name"]: f"{joint['kind']}{_limits(joint)}" for joint in facts["joints"]}
+    )
     if facts["unsupported"]:
         typer.echo(f"\nNot kept ({len(facts['unsupported'])})")
         for sentence in facts["unsupported"]:
