@@ -81,7 +81,9 @@ def world_poses(scene: Scene, q) -> dict[str, tuple[np.ndarray, np.ndarray]]:
                 about = turn(axis, values[0]) @ turn(joint.axis2, values[1])
             elif kind == "planar":
                 z = axis / np.linalg.norm(axis)
-                x = np.asarray(joint.axis2, dtype=float)
+                # without a second axis, x goes with z
+                assert joint.axis2 is not None or z[2] == 1.0
+                x = np.asarray(joint.axis2 if joint.axis2 is not None else (1, 0, 0), dtype=float)
                 x = x - z * (x @ z)
                 x = x / np.linalg.norm(x)
                 step, about = x * values[0] + np.cross(z, x) * values[1], turn(z, values[2])

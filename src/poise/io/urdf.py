@@ -2,7 +2,8 @@
 
 Links become bodies in depth-first order, children in the order of their joints in the file. Collision geometry
 collides; visual geometry is only looked at, and hides the collision geometry of its link. As URDF has it, a link
-without `<inertial>` weighs nothing, unless a density for such links is given. What is ignored is listed in
+without `<inertial>` weighs nothing, unless a density for such links is given. Coordinates of a floating joint are the
+pose of the child in the parent's frame, its `<origin>` where it starts. What is ignored is listed in
 `Scene.unsupported`; everything that is wrong with a file is said at once, with lines.
 """
 
