@@ -145,19 +145,9 @@ def _make_model_block(model: Model, width: Width) -> Block:
         "primitive_along": np.where(aligned, axis.argmax(axis=1) if len(axis) else 3, 3),
         "primitive_centred": ~np.any(model.primitive_anchor, axis=1),
         "body_rotation": matrices(model.body_quat_wxyz),
-        "q_zero": _zero_coordinates(model),
     }
     arrays = model.arrays()
     return MODEL.block(width, **given, **{name: arrays[name] for name in MODEL.fields if name not in given})
-
-
-def _zero_coordinates(model: Model) -> np.ndarray:
-    """Rest coordinates, save that a free joint counts from its parent's origin."""
-    zero = model.q_rest.copy()
-    for kind, start in zip(model.joint_kinds, model.joint_q_start[:-1], strict=True):
-        if kind == "free":
-            zero[start : start + 3] = 0.0
-    return zero
 
 
 def matrices(quats_wxyz: np.ndarray) -> np.ndarray:
