@@ -92,6 +92,8 @@ class Traced:
             return self
         if self.type.width not in (1, to.width):
             raise TypeError(f"cannot turn {self.type} into {to}")
+        if self.type.is_float and not to.is_float:
+            raise TypeError(f"{self.type} to {to}: use to_int")
         return Traced(to, self.emit.cast(self.value, self.type, to), self.emit) if self.emit else Traced(to)
 
     def like(self, constant: Any) -> Traced:
