@@ -1,6 +1,7 @@
 """The package as users meet it: public names, quick imports, the README's example, metadata that agrees."""
 
 import ast
+import inspect
 import re
 import subprocess
 import sys
@@ -79,6 +80,33 @@ def test_editors_and_python_see_the_same_names():
     assert typed == looked_up
     assert set(poise.__all__) == set(looked_up) | {"__version__"}
     assert len(poise.__all__) == len(set(poise.__all__))
+
+
+def public_things():
+    """Every class and function that the package and its public packages offer by name."""
+    for home in (poise, *(getattr(poise, name) for name in poise._PACKAGES)):
+        for name in getattr(home, "__all__", ()):
+            thing = getattr(home, name)
+            if inspect.isclass(thing) or inspect.isfunction(thing):
+                yield f"{home.__name__}.{name}", thing
+
+
+def lacks(thing):
+    """What a public class or function does not say of itself."""
+    if not inspect.getdoc(thing):
+        yield "docstring"
+    if inspect.isfunction(thing):
+        signature = inspect.signature(thing)
+        if signature.return_annotation is signature.empty:
+            yield "type of result"
+        yield from (p.name for p in signature.parameters.values() if p.annotation is p.empty)
+
+
+def test_public_things_are_documented_and_typed():
+    """Kernels are typed by their compiler; what users call has hints all the same."""
+    missing = {name: list(lacks(thing)) for name, thing in public_things()}
+    assert len(missing) > 20
+    assert {name: what for name, what in missing.items() if what} == {}
 
 
 def test_types_travel_with_the_package():
