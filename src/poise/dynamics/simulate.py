@@ -69,7 +69,8 @@ class Simulation:
         if not (np.isfinite(self.dt) and self.dt > 0.0):
             raise ValueError(f"dt is {dt}; it must be a positive time in seconds")
         self._space = Workspace(model, F64)
-        self._paths = tuple((int(model.joint_q_start[j]), int(model.joint_v_start[j]), path) for j, path in getattr(model, "paths", ()))
+        starts = model.joint_q_start.tolist(), model.joint_v_start.tolist()
+        self._paths = tuple((starts[0][joint], starts[1][joint], path) for joint, path in model.paths)
         self._space.stages.set_count("n_prescribed", len(self._paths))
         blocks = (self._space.m, self._space.s, self._space.x, self._space.w, self._space.stages)
         self._handles = tuple(block.handle for block in blocks)

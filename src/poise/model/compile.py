@@ -49,7 +49,8 @@ def compile_scene(scene: Scene) -> Model:
             array.flags.writeable = False
     gravity = np.array(scene.gravity, dtype=np.float64)
     gravity.flags.writeable = False
-    return Model(name=scene.name, gravity=gravity, dt=float(scene.dt), **arrays)  # type: ignore[arg-type]
+    paths = tuple((j, bodies[b].path) for j, b in enumerate(tables.joint_body) if bodies[b].motion == "kinematic")
+    return Model(name=scene.name, gravity=gravity, dt=float(scene.dt), paths=paths, **arrays)  # type: ignore[arg-type]
 
 
 def depth_first(bodies: list[Body]) -> tuple[list[Body], list[int]]:

@@ -11,11 +11,15 @@ import hashlib
 import json
 from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from poise.model.errors import resolve_name
+
+if TYPE_CHECKING:
+    from poise.motion.path import Path
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int32]
@@ -126,6 +130,9 @@ class Model:
     dof_prescribed: Indices
     """(nv,) 1 where the acceleration is given (kinematic bodies) and the force is what follows."""
 
+    paths: tuple[tuple[int, Path], ...] = ()
+    """(joint, path) of each kinematic body, in the order of the joints."""
+
     @property
     def n_bodies(self) -> int:
         """Number of bodies, the world not counted."""
@@ -194,8 +201,13 @@ class Model:
         return hashlib.sha256(parts.encode()).hexdigest()
 
     def digests(self) -> dict[str, str]:
-        """Hash of each field by its name, to tell what differs between two models."""
-        return {item.name: _digest(getattr(self, item.name)) for item in fields(self)}
+        """Hash of each field by its name, to tell what differs between two models.
+
+        A path is a function, which no hash can tell from another: only the joints that follow one are counted.
+        """
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
+        values["paths"] = [joint for joint, _ in self.paths]
+        return {name: _digest(value) for name, value in values.items()}
 
 
 def _digest(value: object) -> str:
