@@ -147,7 +147,9 @@ def _run_compiled(width: Width, function: Callable[..., Any], kinds: list[Any], 
     compiled = _compile(view, function, len(kinds), results, width)
     packed = [pack(s, width) for s in samples]
     rows = len(packed[0])
-    block = view.block(width, n=rows, **{f"a{k}": p for k, p in enumerate(packed)}, **{f"o{k}": rows for k in range(len(outs))})
+    block = view.block(
+        width, n=rows, **{f"a{k}": p for k, p in enumerate(packed)}, **{f"o{k}": rows for k in range(len(outs))}
+    )
     compiled(block.handle)
     unpacked = [unpack(block.arrays[f"o{k}"], width, n) for k in range(len(outs))]
     return unpacked if isinstance(first, tuple) else unpacked[0]

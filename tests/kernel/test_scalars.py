@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from kernel.reference import atan2_ref, near_quarter_turns, sin_cos, ulps
 from kernel.runner import ARRAYS, ARRAYS32, COMPILED, MODES, Mode, run
-
 from poise.kernel.scalars import (
     PI,
     all_lanes,
@@ -121,6 +121,22 @@ def test_atan2_of_special_points(mode: Mode) -> None:
     assert np.all(np.isnan(run(mode, _atan2, y, x)))
 
 
+def _roots(x: Any) -> Any:
+    return 1.0 / sqrt(x), x / sqrt(x), 1.0 / x
+
+
+@pytest.mark.parametrize("mode", MODES[1:], ids=str)  # Python's own floats refuse to be divided by nought
+def test_reciprocal_roots_are_divisions(mode: Mode) -> None:
+    tiny = float(np.finfo(mode.dtype).smallest_subnormal)
+    x = np.array([4.0, 2.0, 3.0, 1e-30, 1e30, tiny, 100 * tiny, INF, 0.0]).astype(mode.dtype)
+    inverse, root, reciprocal = run(mode, _roots, x)
+    with np.errstate(all="ignore"):
+        one = mode.dtype(1)
+        assert np.array_equal(inverse, one / np.sqrt(x))  # an estimate would be NaN for 0 and ∞
+        assert np.array_equal(root, x / np.sqrt(x), equal_nan=True)
+        assert np.array_equal(reciprocal, one / x)
+
+
 def _simple(a: Any, b: Any) -> Any:
     return sqrt(fabs(a)), rint(a), floor(a), fabs(a), minimum(a, b), maximum(a, b), a + b, a - b, a * b, a / b, -a
 
@@ -161,7 +177,7 @@ def _masks(a: Any, b: Any) -> Any:
 def test_masks_and_comparisons(mode: Mode) -> None:
     a, b = (m.ravel() for m in np.meshgrid([-1.0, 0.0, -0.0, 2.0, NAN, INF, -INF], [-1.0, 0.0, 2.0, NAN, INF]))
     p, q = a > 0, b > 0
-    expected = [p & q, p | q, p ^ q, a < b, a <= b, a >= b, a == b, a != b, a == a, a != a, p == q, p != q]  # noqa: PLR0124
+    expected = [p & q, p | q, p ^ q, a < b, a <= b, a >= b, a == b, a != b, a == a, a != a, p == q, p != q]
     for found, right in zip(run(mode, _masks, a, b), expected, strict=True):
         assert np.array_equal(found, right.astype(float))
 

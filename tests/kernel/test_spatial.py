@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kernel.matrices import articulated6, cross_motion6, force_transform, inertia6, mat3, motion_transform, sym3, times
-from kernel.runner import COMPILED, MODES, Mode, Of, run
 from scipy.spatial.transform import Rotation
 
+from kernel.matrices import articulated6, cross_motion6, force_transform, inertia6, mat3, motion_transform, sym3, times
+from kernel.runner import COMPILED, MODES, Mode, Of, run
 from poise.kernel import spatial as sp
 from poise.kernel.vec import Mat3, Sym3, Vec3
 

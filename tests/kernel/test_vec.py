@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from kernel.matrices import mat3, skew, sym3, times
 from kernel.runner import COMPILED, MODES, Mode, Of, run
-
 from poise.kernel import vec
 from poise.kernel.scalars import get_lane, select, set_lane
 from poise.kernel.vec import Mat3, Sym3, Vec3
