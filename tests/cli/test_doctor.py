@@ -105,6 +105,7 @@ def test_tables_agree_with_the_requirements():
     assert wanted == {name for name, _, _ in doctor.OPTIONAL}
 
 
+@pytest.mark.slow
 def test_cold_start_is_measured_and_leaves_the_cache_alone(cache):
     done = run(app, ["doctor", "--json", "--compile"])
     assert done.exit_code == 0, done.stderr
