@@ -35,9 +35,11 @@ def compile_scene(scene: Scene) -> Model:
     """
     validate(scene)
     bodies, parents = depth_first(scene.bodies)
-    layout = _Layout(bodies, parents)
-    layout.place_bodies()
-    layout.join_masses()
+    # overflow is looked for afterwards, where the body can be named
+    with np.errstate(over="ignore", invalid="ignore"):
+        layout = _Layout(bodies, parents)
+        layout.place_bodies()
+        layout.join_masses()
     _check_finite(scene, layout)
     tables = _Tables()
     for link in layout.links:
@@ -104,7 +106,7 @@ class _Layout:
         self.link = np.full(n, -1, dtype=np.int32)
         self.position = np.zeros((n, 3))
         self.quat = np.tile(_NO_TURN, (n, 1))
-        self.mass = [body_mass_properties(body) for body in bodies]
+        self.mass = [_matter(body) for body in bodies]
         self.links: list[LinkMotion] = []
 
     def place_bodies(self) -> None:
@@ -303,12 +305,22 @@ def _limits(joint: Joint, kind: JointKind) -> list[tuple[float, float]]:
     return [_bounds(pair) for pair in joint.limits]
 
 
+def _matter(body: Body) -> MassProperties:
+    """Mass properties of a body; infinite where they leave the range of numbers."""
+    try:
+        return body_mass_properties(body)
+    except OverflowError:
+        return MassProperties(np.inf, np.zeros(3), np.zeros((3, 3)))
+
+
 def _check_finite(scene: Scene, layout: _Layout) -> None:
-    """Finite sizes can still make masses beyond the range of numbers."""
-    for body, matter in zip(layout.bodies, layout.mass, strict=True):
-        if not (np.isfinite(matter.mass) and np.isfinite(matter.com).all() and np.isfinite(matter.inertia).all()):
+    """Finite sizes and distances can still make masses and moments beyond the range of numbers."""
+    matter = [*zip(layout.bodies, layout.mass, strict=True)]
+    matter += [(layout.bodies[link.body], link.mass) for link in layout.links]
+    for body, lump in matter:
+        if not (np.isfinite(lump.mass) and np.isfinite(lump.com).all() and np.isfinite(lump.inertia).all()):
             raise SceneError(
-                f"sizes, density or mass are too large, found a mass of {matter.mass:g} kg",
+                "sizes, distances, density or mass are too large for numbers to hold",
                 file=scene.source,
                 line=body.line,
                 field=f'body "{body.name}"',

@@ -30,7 +30,9 @@ def convex_hull(points: ArrayLike) -> Faces:
     Coplanar faces are split into triangles. Raises `SceneError` when the points have no volume.
     """
     vertices = checked_vertices(points)
-    return _Hull(vertices).run()
+    # powers of two lose no bit, and volumes of huge or tiny points stay within the range of numbers
+    _, exponent = np.frexp(np.abs(vertices).max())
+    return _Hull(np.ldexp(vertices, -int(exponent))).run()
 
 
 def checked_vertices(points: ArrayLike) -> Floats:

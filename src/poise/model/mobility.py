@@ -23,8 +23,8 @@ Floats = NDArray[np.float64]
 
 #: a pivot below this part of what it was before the last elimination is rounding (ε times some hundreds)
 _CANCELLED = 1e-13
-#: a moment of inertia below this part of its link's is rounding
-_VANISHING = 1e-24
+#: a moment of inertia below this part of the greatest is rounding (some ε); a planar chain of 10⁵ links stays above it
+_VANISHING = 4e-15
 
 
 @dataclass
