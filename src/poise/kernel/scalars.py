@@ -16,7 +16,9 @@ PI = 3.141592653589793
 @formula
 def select(mask: Any, a: Any, b: Any) -> Any:
     """`a` where the mask is set, else `b`; for scalars and for values made of them."""
-    if isinstance(a, Value):
+    if isinstance(a, Value) or isinstance(b, Value):
+        if type(a) is not type(b):
+            raise TypeError(f"select between {a!r} and {b!r}: they are of different types")
         return type(a).of(*(select(mask, x, y) for x, y in zip(a.leaves(), b.leaves(), strict=True)))
     if isinstance(mask, Traced):
         if not isinstance(a, Traced) and not isinstance(b, Traced):
