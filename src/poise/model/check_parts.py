@@ -14,8 +14,8 @@ from poise.model.massprops import inertia_matrix
 from poise.model.scene import Inertia, Joint
 from poise.model.shapes import Box, Capsule, ConvexMesh, Cylinder, Ellipsoid, Material, Plane, Shape, Sphere
 
-#: files print moments with three or four digits, so that a flat body may miss the triangle inequality by that much
-_ROUNDED = 1e-3
+#: three moments printed with three digits may miss the triangle inequality by 1.5 units of a last digit of 1 in 100
+_ROUNDED = 1.5e-2
 #: sine of the least angle between the two axes of a joint
 _PARALLEL = 1e-6
 
