@@ -9,6 +9,7 @@ the model take part in forward and inverse dynamics; `bias_forces` is Coriolis, 
 
 from __future__ import annotations
 
+import operator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,15 @@ from poise.dynamics import abm, crba, energy as energies, integrate, kinematics,
 from poise.dynamics.integrate import STAGES
 from poise.dynamics.kinematics import BODIES, JACOBIAN
 from poise.dynamics.layout import INPUT, MODEL, STATE, WORK
-from poise.dynamics.workspace import Workspace, Worlds, checked, lane_width, workspace
+from poise.dynamics.workspace import (
+    Workspace,
+    Worlds,
+    checked,
+    checked_step,
+    checked_vector,
+    lane_width,
+    workspace,
+)
 from poise.kernel.jit import entry, kernel
 from poise.kernel.memory import F64
 from poise.model.joints import Primitive
@@ -107,10 +116,10 @@ def forward_dynamics(
     [0.0, 0.0, -9.81]
     """
     fields = {"q": q, "v": v, "tau": tau, "force": forces, "prescribed": prescribed}
-    worlds = Worlds(model, dtype, fields | (drive.fields() if drive else {}))
+    worlds, step = Worlds(model, dtype, fields | (drive.fields() if drive else {})), checked_step(dt)
 
     def call(t: Workspace) -> list[Array]:
-        _forward[t.width](t.m.handle, t.s.handle, t.x.handle, t.w.handle, float(dt))
+        _forward[t.width](t.m.handle, t.s.handle, t.x.handle, t.w.handle, step)
         return [t.w.a]
 
     return worlds.run(call)[0]
@@ -137,10 +146,10 @@ def inverse_dynamics(
     [0.0, 0.0, 19.62]
     """
     fields = {"q": q, "v": v, "a": a, "force": forces}
-    worlds = Worlds(model, dtype, fields | (drive.fields() if drive else {}))
+    worlds, step = Worlds(model, dtype, fields | (drive.fields() if drive else {})), checked_step(dt)
 
     def call(t: Workspace) -> list[Array]:
-        _inverse[t.width](t.m.handle, t.s.handle, t.x.handle, t.w.handle, float(dt))
+        _inverse[t.width](t.m.handle, t.s.handle, t.x.handle, t.w.handle, step)
         return [t.w.u]
 
     return worlds.run(call)[0]
@@ -280,10 +289,10 @@ def jacobian(
     worlds = Worlds(model, dtype, {"q": q, "v": v})
     index = _body(model, body)
     link = int(model.body_link[index])
-    local = _in_link(model, index, np.asarray(point, np.float64))
+    local = _in_link(model, index, checked_vector("point", point))
     if link < 0:
         shape = (6, model.nv) if worlds.count is None else (worlds.count, 6, model.nv)
-        return Jacobian(np.zeros(shape), np.zeros(shape))
+        return Jacobian(np.zeros(shape, dtype), np.zeros(shape, dtype))
 
     def call(t: Workspace) -> list[Array]:
         block = t.jacobian
@@ -299,17 +308,25 @@ def jacobian(
 def _body(model: Model, body: str | int) -> int:
     if isinstance(body, str):
         return model.body_index(body)
-    if not 0 <= body < model.n_bodies:
-        raise ValueError(f"body {body}: the model has bodies 0 to {model.n_bodies - 1}")
-    return int(body)
+    return _number("body", body, model.n_bodies, "bodies")
+
+
+def _number(what: str, number: Any, count: int, many: str) -> int:
+    """An index that is an integer within its range."""
+    try:
+        index = operator.index(number)
+    except TypeError:
+        raise ValueError(f"{what} must be a name or a number, not {number!r}") from None
+    if not 0 <= index < count:
+        has = f"{many} 0 to {count - 1}" if count else f"no {many}"
+        raise ValueError(f"{what} {index}: the model has {has}")
+    return index
 
 
 def _in_link(model: Model, body: int, point: Array) -> Array:
     """A point of a body in its link's frame."""
     from poise.dynamics.layout import matrices
 
-    if point.shape != (3,) or not np.isfinite(point).all():
-        raise ValueError(f"point must be three finite numbers, not {point.tolist()}")
     return matrices(model.body_quat_wxyz[body][None]).reshape(3, 3) @ point + model.body_position[body]
 
 
@@ -326,11 +343,12 @@ def force_delta(
     [0.5, 0.0, 0.0]
     """
     index = _body(model, body)
+    wrench = (*checked_vector("torque", torque), *checked_vector("force", force))
+    space = _prepared(model, q)
     if model.body_link[index] < 0:
         return np.zeros(model.nv)
-    space = _prepared(model, q)
     block = space.response(F64)
-    block.force[index] = (*np.asarray(torque, np.float64), *np.asarray(force, np.float64))
+    block.force[index] = wrench
     _force_delta[F64](space.m.handle, space.w.handle, block.handle, index)
     return block.a.copy()
 
@@ -345,9 +363,9 @@ def torque_delta(model: Model, q: ArrayLike, dof: str | int, torque: float = 1.0
     >>> poise.dynamics.torque_delta(model, model.q_rest, 1).tolist()[:3]
     [0.0, 0.5, 0.0]
     """
-    index = model.dof_index(dof) if isinstance(dof, str) else int(dof)
-    if not 0 <= index < model.nv:
-        raise ValueError(f"dof {index}: the model has degrees of freedom 0 to {model.nv - 1}")
+    index = model.dof_index(dof) if isinstance(dof, str) else _number("dof", dof, model.nv, "degrees of freedom")
+    if not np.isfinite(torque):
+        raise ValueError(f"torque is {torque}; it must be finite")
     space = _prepared(model, q)
     block = space.response(F64)
     block.tau[index] = torque
@@ -478,6 +496,9 @@ def displaced(model: Model, q: ArrayLike, v: ArrayLike, dt: float = 1.0, *, dtyp
     >>> poise.dynamics.displaced(model, model.q_rest, [1, 0, 0, 0, 0, 0], 0.5).tolist()[:3]
     [0.5, 0.0, 0.0]
     """
+
+    if not np.isfinite(dt):
+        raise ValueError(f"dt is {dt}; it must be a finite time in seconds")
 
     def call(t: Workspace) -> list[Array]:
         _move[t.width](t.m.handle, t.s.handle, t.stages.handle, float(dt))

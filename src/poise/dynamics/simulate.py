@@ -136,6 +136,8 @@ class Simulation:
 
     def step(self, n: int = 1) -> None:
         """Go n steps on. Raises `Diverged`, with the last good state kept, when the numbers are no longer finite."""
+        if not isinstance(n, int | np.integer) or n < 0:
+            raise ValueError(f"n is {n!r}; it must be a whole number of steps, 0 or more")
         if not self._paths:
             self._advance(n)
             return

@@ -110,6 +110,8 @@ class Worlds:
         if len(set(counts.values())) > 1:
             raise ValueError(f"the batch has {counts} worlds: give every field as many rows, or one row for all")
         self.count = next(iter(counts.values()), None)
+        if self.count == 0:
+            raise ValueError(f"{', '.join(counts)}: a batch of no worlds; give at least one row")
 
     def run(self, call: Callable[[Workspace], Sequence[Result]]) -> list[Result]:
         """Fill a workspace, call, collect: once for one world, else a group of lanes at a time."""
@@ -123,8 +125,6 @@ class Worlds:
             filled = min(width.lanes, (self.count or 1) - start)
             results = self._call(call, space, rows)
             parts.append([np.moveaxis(r, -1, 0)[:filled].copy() for r in results])
-        if not parts:
-            raise ValueError("a batch of no worlds")
         whole = [np.concatenate(column) for column in zip(*parts, strict=True)]
         return whole if self.count is not None else [r[0] for r in whole]
 
@@ -143,6 +143,28 @@ class Worlds:
                 lanes = value[rows].T if value.ndim == 2 else value[:, None]
                 array[...] = lanes.reshape(*array.shape[:-1], -1)
         return call(space)
+
+
+def checked_step(dt: Any) -> float:
+    """A time step that is finite and not negative; s."""
+    try:
+        step = float(dt)
+    except (TypeError, ValueError):
+        raise ValueError(f"dt must be a number of seconds, not {dt!r}") from None
+    if not (np.isfinite(step) and step >= 0.0):
+        raise ValueError(f"dt is {step}; it must be a finite time in seconds, 0 or more")
+    return step
+
+
+def checked_vector(name: str, value: Any) -> np.ndarray:
+    """Three finite numbers."""
+    try:
+        array = np.asarray(value, np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be three numbers, not {value!r}") from None
+    if array.shape != (3,) or not np.isfinite(array).all():
+        raise ValueError(f"{name} must be three finite numbers, not {array.tolist()}")
+    return array
 
 
 def checked(model: Model, name: str, value: Any) -> np.ndarray:
