@@ -79,7 +79,11 @@ _move = entry(move, MODEL, STATE, STAGES, extra=("float64",))
 
 
 class Drive(NamedTuple):
-    """Springs and dampers towards a goal, on every degree of freedom: τ = gain_p (goal_q − q) + gain_d (goal_v − v)."""
+    """Springs and dampers towards a goal, on every degree of freedom: τ = gain_p (goal_q − q) + gain_d (goal_v − v).
+
+    A ball's error is a rotation vector in the child's axes; its spring has a potential energy, ½ gain_p |error|², only
+    where its three gains are alike.
+    """
 
     gain_p: ArrayLike
     gain_d: ArrayLike

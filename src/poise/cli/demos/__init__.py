@@ -28,6 +28,6 @@ class Demo:
 
 
 #: in the order in which they are listed; the first is the one that `poise demo` runs
-_ALL: tuple[Demo, ...] = ()
+_ALL: tuple[Demo, ...] = (Demo("swing", "A humanoid swings from one hand, and every joule is accounted for."),)
 
 DEMOS: dict[str, Demo] = {entry.name: entry for entry in _ALL}

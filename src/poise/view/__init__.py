@@ -1,0 +1,1 @@
+"""Looking at what Poise computes: plots and pictures."""
