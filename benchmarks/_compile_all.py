@@ -1,0 +1,78 @@
+"""Compiles, or loads from the cache, every entry of Poise at every width, and prints where the time went as JSON.
+
+A program of its own: only a new process starts cold. `--quick` takes one width.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pkgutil
+import sys
+import time
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+PACKAGES = ("dynamics", "collision", "solve", "constraints", "formulations", "control")
+
+
+def kernel_modules() -> Iterator[ModuleType]:
+    """Every module that may declare entries; a package may not exist yet."""
+    for package in PACKAGES:
+        name = f"poise.{package}"
+        try:
+            home = importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            if error.name != name:
+                raise
+            continue
+        yield home
+        for info in pkgutil.iter_modules(home.__path__):
+            yield importlib.import_module(f"{name}.{info.name}")
+
+
+def find_entries(modules: list[ModuleType]) -> list[Any]:
+    """Entries that are global in a module, alone or in a table; each once."""
+    from poise.kernel.jit import Entry
+
+    found = {}
+    for module in modules:
+        for thing in vars(module).values():
+            for item in thing.values() if isinstance(thing, dict) else (thing,):
+                if isinstance(item, Entry):
+                    found[id(item)] = item
+    return list(found.values())
+
+
+def uses(entry: Any, quick: bool) -> Iterator[tuple[str, Any]]:
+    """Widths of an entry, with a name for each. Test forces in lanes act on one world in float64."""
+    from poise.dynamics.response import RESPONSE
+    from poise.kernel.memory import F32X16, F64, F64X8
+
+    for width in (F64,) if quick else (F64, F64X8, F32X16):
+        if RESPONSE not in entry.views:
+            yield f"{entry.name} {width}", width
+        elif width.elem == "f64":
+            yield f"{entry.name} {width}", tuple(width if view is RESPONSE else F64 for view in entry.views)
+
+
+def main(argv: list[str]) -> None:
+    start = time.perf_counter()
+    entries = find_entries(list(kernel_modules()))
+    imported = time.perf_counter()
+    seconds = {}
+    for entry in entries:
+        for name, widths in uses(entry, "--quick" in argv):
+            begin = time.perf_counter()
+            entry[widths]
+            seconds[name] = time.perf_counter() - begin
+    from poise.kernel.jit import compile_log
+
+    total = time.perf_counter() - start
+    found = {"imports": imported - start, "kernels": seconds, "total": total, "compiled": len(compile_log())}
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
