@@ -32,6 +32,12 @@ def shape(content: str):
     return only
 
 
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch) -> None:
+    """MuJoCo logs warnings to a file in the working directory."""
+    monkeypatch.chdir(tmp_path)
+
+
 class TestShapes:
     def test_sizes_are_full_lengths(self) -> None:
         assert shape("<geom type='sphere' size='0.1'/>").radius == pytest.approx(0.1)

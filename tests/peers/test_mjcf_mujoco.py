@@ -53,6 +53,33 @@ KITCHEN = """
 """
 
 
+CLOTH = """
+<mujoco>
+  <worldbody>
+    <flexcomp name="cloth" type="grid" count="3 3 1" spacing="0.1 0.1 0.1" radius="0.01" dim="2" mass="1"/>
+    <replicate count="3" offset="0.5 0 0">
+      <body name="peg" pos="0 0 1"><joint name="swing" axis="0 1 0"/><geom type="box" size="0.1 0.1 0.1"/></body>
+    </replicate>
+  </worldbody>
+</mujoco>
+"""
+
+ALIGNED = """
+<mujoco>
+  <compiler fusestatic="true" balanceinertia="true" angle="radian" eulerseq="zyx"/>
+  <worldbody>
+    <body name="tool" pos="0 0 1" euler="0.1 0.2 0.3">
+      <freejoint align="true"/>
+      <geom type="capsule" fromto="0 0 0 0.3 0.1 0" size="0.02"/>
+      <body name="grip" pos="0.3 0.1 0"><geom type="box" size="0.05 0.02 0.02" axisangle="0 1 0 0.4"/></body>
+    </body>
+    <body name="lever" pos="1 0 0" xyaxes="0 1 0 -1 0 0"><joint name="j" type="hinge" ref="0.5" axis="1 1 0"/>
+      <joint name="b" type="ball" pos="0.1 0 0"/><geom size="0.1" pos="0.2 0 0"/></body>
+  </worldbody>
+</mujoco>
+"""
+
+
 def model_files() -> list[Path]:
     """Every MJCF file that other packages and the shared folder hold."""
     roots = [Path(spec.origin).parent for name in ("dm_control", "gymnasium") if (spec := find_spec(name))]
@@ -90,8 +117,19 @@ def check_against(scene, model) -> None:
         assert np.allclose(R, data.xmat[i].reshape(3, 3), atol=1e-9), name
 
 
-def test_own_model() -> None:
-    check_against(load_mjcf(KITCHEN), mujoco.MjModel.from_xml_string(KITCHEN))
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch) -> None:
+    """MuJoCo logs warnings to a file in the working directory."""
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("xml", [KITCHEN, CLOTH, ALIGNED], ids=["kitchen", "cloth", "aligned"])
+def test_own_models(xml: str) -> None:
+    check_against(load_mjcf(xml), mujoco.MjModel.from_xml_string(xml))
+
+
+def test_elasticity_is_listed() -> None:
+    assert any(sentence.startswith("1 flex (cloth)") for sentence in load_mjcf(CLOTH).unsupported)
 
 
 def test_inertia_in_world_axes() -> None:

@@ -132,12 +132,15 @@ class _Human:
         """The root, with the lowest part of the trunk."""
         navel = TRUNKS[self.sex].navel * self.trunk_scale
         h, g = self.height, self.height * self.girth
-        shape = Capsule(radius=0.056 * g, length=0.09 * h, position=(0.0, 0.0, 0.02 * h), quat_wxyz=_along(_LEFT))
+        rolls = [
+            Capsule(radius=0.056 * g, length=0.09 * h, position=(0.0, 0.0, 0.02 * h), quat_wxyz=_along(_LEFT)),
+            Capsule(radius=0.050 * g, length=0.08 * h, position=(0.0, 0.0, 0.8 * navel), quat_wxyz=_along(_LEFT)),
+        ]
         return Body(
             "pelvis",
             position=(0.0, 0.0, table.HIP_HEIGHT * h),
             joints=[Joint("free", name="root")],
-            shapes=_dress([shape], _TROUSERS),
+            shapes=_dress([*rolls], _TROUSERS),
             inertia=_inertia([self.lump("hips", (0.0, 0.0, navel), (0.0, 0.0, 0.0))]),
         )
 
@@ -150,8 +153,8 @@ class _Human:
         h, g = self.height, self.height * self.girth
         shoulders = (trunk.shoulders - trunk.navel) * scale
         rolls = [
-            Capsule(radius=0.052 * g, length=0.08 * h, position=(0.0, 0.0, 0.30 * shoulders)),
-            Capsule(radius=0.060 * g, length=0.10 * h, position=(0.0, 0.0, 0.66 * shoulders)),
+            Capsule(radius=0.050 * g, length=0.08 * h, position=(0.0, 0.0, 0.22 * shoulders)),
+            Capsule(radius=0.059 * g, length=0.085 * h, position=(0.0, 0.0, 0.62 * shoulders)),
             Capsule(radius=0.045 * g, length=0.14 * h, position=(0.0, 0.0, 0.93 * shoulders)),
         ]
         for roll in rolls:
