@@ -1,0 +1,96 @@
+"""Charts: right places, right words, clear refusals."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+
+from poise.view.plots import below, line_chart, ticks
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def points(svg: str) -> list[np.ndarray]:
+    lines = re.findall(r'<polyline points="([^"]+)"', svg)
+    return [np.array([[float(c) for c in pair.split(",")] for pair in line.split()]) for line in lines]
+
+
+def test_a_straight_line_is_drawn_straight() -> None:
+    x = np.linspace(0.0, 4.0, 9)
+    chart = line_chart(x, {"up": 3.0 * x, "down": -x})
+    up, down = points(chart.svg())
+    assert np.all(np.diff(up[:, 0]) > 0)
+    slopes = np.diff(up[:, 1]) / np.diff(up[:, 0])
+    np.testing.assert_allclose(slopes, slopes.mean(), rtol=0.02)  # coordinates are written to a tenth of a pixel
+    assert slopes.mean() < 0 < np.diff(down[:, 1]).mean()  # SVG counts downwards
+    ratio = np.ptp(up[:, 1]) / np.ptp(down[:, 1])
+    assert ratio == pytest.approx(3.0, rel=0.01)
+
+
+def test_everything_lies_inside_the_picture() -> None:
+    x = np.linspace(-5.0, 5.0, 5000)
+    chart = line_chart(x, {"wild": 1e6 * np.sin(7 * x), "flat": np.full_like(x, -3e6)}, width=600, height=300)
+    for line in points(chart.svg()):
+        assert len(line) <= 1500
+        assert line.min() >= 0
+        assert line[:, 0].max() <= 600
+        assert line[:, 1].max() <= 300
+
+
+def test_it_is_well_formed_and_words_are_escaped() -> None:
+    chart = line_chart([0, 1], {"a < b & c": [1, 2]}, title="<script>", x_label='"x"', y_label="y")
+    root = ET.fromstring(chart.svg())
+    words = {node.text for node in root.iter(f"{SVG}text")}
+    assert {"a < b & c", "<script>", '"x"', "y"} <= words
+
+
+def test_a_constant_curve_and_a_single_moment_in_time_have_room() -> None:
+    flat = points(line_chart([2.0, 2.0], {"flat": [0.0, 0.0]}).svg())[0]
+    assert np.isfinite(flat).all()
+
+
+def test_drawings_stand_under_one_another() -> None:
+    small, large = (line_chart([0, 1], {"y": [0, 1]}, width=w, height=h) for w, h in ((300, 200), (500, 100)))
+    both = below(small, large)
+    assert (both.width, both.height) == (500, 300)
+    assert "translate(0 200)" in both.body
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        (0.0, 1.0, [0, 0.2, 0.4, 0.6, 0.8, 1.0]),
+        (-1e-3, 1e-3, [-1e-3, -5e-4, 0, 5e-4, 1e-3]),
+        (7.0, 107.0, range(20, 101, 20)),
+    ],
+)
+def test_ticks_are_round_numbers(low: float, high: float, expected) -> None:
+    np.testing.assert_allclose(ticks(low, high, 5), list(expected), atol=1e-12)
+
+
+def test_no_tick_is_minus_nought() -> None:
+    assert not np.signbit(ticks(-0.1, 1.0)).any()
+
+
+@pytest.mark.parametrize(
+    ("x", "curves", "message"),
+    [
+        ([0], {"y": [1]}, "at least two points"),
+        ([0, 1], {}, "one curve"),
+        ([0, 1], {"y": [1, 2, 3]}, "curve 'y' has shape"),
+        ([0, 1], {"y": [1, np.nan]}, "curve 'y' holds numbers that are not finite"),
+        ([0, np.inf], {"y": [1, 2]}, "x holds numbers"),
+    ],
+)
+def test_bad_curves_are_refused(x, curves, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        line_chart(x, curves)
+
+
+def test_a_chart_is_saved_as_it_is(tmp_path) -> None:
+    chart = line_chart([0, 1], {"y": [0, 1]}, title="größer")
+    assert chart.save(tmp_path / "chart.svg").read_text(encoding="utf-8") == chart.svg()
+    assert chart._repr_svg_() == chart.svg()
