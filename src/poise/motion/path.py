@@ -64,12 +64,12 @@ class ConstantPath:
     """
 
     def __init__(self, position: ArrayLike = (0, 0, 0), quat_wxyz: ArrayLike = (1, 0, 0, 0)) -> None:
-        position = _vectors("position", position, (3,))
-        self._point = _still(position, _quats("quat_wxyz", quat_wxyz, (4,)))
+        self._position = _vectors("position", position, (3,))
+        self._quat = _quats("quat_wxyz", quat_wxyz, (4,))
 
     def __call__(self, time: float, /) -> PathPoint:
-        """The same point at any time."""
-        return self._point
+        """The same pose at any time."""
+        return _still(self._position, self._quat)
 
 
 class OrbitPath:
