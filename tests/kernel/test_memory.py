@@ -271,8 +271,16 @@ def test_loops_end_when_every_lane_is_done_and_finished_lanes_stand_still(width:
 
 @pytest.mark.parametrize(
     ("function", "compiled"),
-    [(copy_all, COPY), (masked, MASKED), (gathered, GATHERED), (gathered_all, GATHERED_ALL), (scattered, SCATTERED)]
-    + [(scattered_all, SCATTERED_ALL), (masked_by_topology, TOPOLOGY), (counting, COUNTING)],
+    [
+        (copy_all, COPY),
+        (masked, MASKED),
+        (gathered, GATHERED),
+        (gathered_all, GATHERED_ALL),
+        (scattered, SCATTERED),
+        (scattered_all, SCATTERED_ALL),
+        (masked_by_topology, TOPOLOGY),
+        (counting, COUNTING),
+    ],
     ids=lambda x: getattr(getattr(x, "py_func", None), "__name__", ""),
 )
 def test_a_kernel_as_plain_python_does_what_the_compiled_one_does(function: object, compiled: object) -> None:
