@@ -212,6 +212,7 @@ class TestMocap:
         scene = load_mjcf(self.XML)
         assert [(body.name, body.motion) for body in scene.bodies] == [("limb", "dynamic"), ("hand", "kinematic")]
         assert widths(scene) == (14, 12)
+        assert scene.compile().nq == 14
         assert rest_q(scene)[7:10] == pytest.approx((1, 2, 3))
         point = scene.bodies[1].path(0.7)
         assert tuple(point.position) == (1.0, 2.0, 3.0)
@@ -232,6 +233,7 @@ class TestMocap:
         scene = load_mjcf(xml)
         assert [body.name for body in scene.bodies] == ["limb", "hand", "finger"]
         assert scene.keyframes[0].q == (2, 0, 0, 0, 1, 0, 0, 0, 1)
+        assert scene.compile().joint_names[-1] == "f"
         assert any("finger" in text and "last" in text for text in scene.unsupported)
 
 

@@ -301,6 +301,7 @@ class TestMeshes:
         assert any("package://gone/x.stl" in sentence for sentence in scene.unsupported)
         assert problems(robot(mesh_link("package://gone/x.stl", inertial="")))[0][0] == 2
         assert load_urdf(robot(mesh_link("gone.stl", "visual", inertial=""))).bodies[0].shapes == []
+        assert load_urdf(robot(mesh_link("x" * 5000 + ".stl"))).bodies[0].shapes == []
 
     def test_other_format(self, tmp_path) -> None:
         (tmp_path / "x.dae").write_text("<COLLADA/>")

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from poise.io.mjcf import load_mjcf
+from poise.model.compile import compile_scene
 from poise.model.errors import SceneError
 from scene_kinematics import rest_q, rotation, widths, world_poses
 
@@ -117,6 +118,25 @@ def check_against(scene, model) -> None:
         assert np.allclose(R, data.xmat[i].reshape(3, 3), atol=1e-9), name
 
 
+def check_compiled(scene, model) -> None:
+    """The arrays of the compiled scene beside MuJoCo's. Coordinates of mocap bodies follow MuJoCo's own."""
+    compiled = compile_scene(scene)
+    nq, nv = model.nq, model.nv
+    assert (compiled.nq, compiled.nv) == (nq + 7 * model.nmocap, nv + 6 * model.nmocap)
+    assert compiled.q_rest[:nq] == pytest.approx(model.qpos0, abs=1e-12)
+    assert compiled.q_spring[:nq] == pytest.approx(model.qpos_spring, abs=1e-12)
+    assert np.array_equal(compiled.dof_damping[:nv], model.dof_damping)
+    assert np.array_equal(compiled.dof_armature[:nv], model.dof_armature)
+    assert np.array_equal(compiled.dof_parent[:nv], model.dof_parentid)
+    assert not compiled.dof_prescribed[:nv].any()
+    assert compiled.dof_prescribed[nv:].all()
+    joints = [i for i in range(model.njnt) if model.jnt_type[i] >= 2]
+    limits = np.where(model.jnt_limited[joints, None], model.jnt_range[joints], (-np.inf, np.inf))
+    assert np.array_equal(compiled.dof_limits[model.jnt_dofadr[joints]], limits)
+    names = compiled.joint_names[: model.njnt]
+    assert all(model.joint(i).name in ("", name) for i, name in enumerate(names))
+
+
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path, monkeypatch) -> None:
     """MuJoCo logs warnings to a file in the working directory."""
@@ -125,7 +145,9 @@ def elsewhere(tmp_path, monkeypatch) -> None:
 
 @pytest.mark.parametrize("xml", [KITCHEN, CLOTH, ALIGNED], ids=["kitchen", "cloth", "aligned"])
 def test_own_models(xml: str) -> None:
-    check_against(load_mjcf(xml), mujoco.MjModel.from_xml_string(xml))
+    scene, model = load_mjcf(xml), mujoco.MjModel.from_xml_string(xml)
+    check_against(scene, model)
+    check_compiled(scene, model)
 
 
 def test_elasticity_is_listed() -> None:
@@ -153,6 +175,7 @@ def test_every_file_at_hand(file: Path) -> None:
         return
     scene = load_mjcf(file)
     check_against(scene, model)
+    check_compiled(scene, model)
     assert scene.source == str(file)
     for count, word in (
         (model.nsensor, "sensor"),

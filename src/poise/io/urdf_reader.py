@@ -90,8 +90,7 @@ class UrdfReader:
 
     def find(self, uri: str) -> Path | None:
         """The file that a mesh names, None where there is none."""
-        candidates = list(self._candidates(uri))
-        return next((path for path in candidates if path.is_file()), None)
+        return next((path for path in self._candidates(uri) if _is_file(path)), None)
 
     def _candidates(self, uri: str) -> list[Path]:
         here = self.file.resolve().parent if self.file is not None else Path.cwd()
@@ -108,6 +107,14 @@ class UrdfReader:
             if folder.name == package:
                 paths.append(folder / rest)
         return paths
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        # a name that is too long, or no name at all
+        return False
 
 
 def quat_from_rpy(roll: float, pitch: float, yaw: float) -> Quaternion:
