@@ -418,3 +418,4 @@ class TestErrors:
         part = b"<mujocoinclude><worldbody><geom name='g' size='1'/></worldbody></mujocoinclude>"
         (body,) = load_mjcf(xml, assets={"part.xml": part}).bodies
         assert isinstance(body.shapes[0], Sphere)
+        assert body.shapes[0].line is None, "it would be a line of another file"

@@ -46,8 +46,9 @@ def load_mjcf(source: str | PathLike[str], *, assets: Mapping[str, bytes] | None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         spec = _parse(mj, source, file, assets)
-        model = _compile(mj, spec, file)
-    scene = _to_scene(MjcfSource(mj, spec, model), file)
+        model = _compile(mj, spec, source, file)
+    one_file = not _INCLUDE.search(_text(source, file))
+    scene = _to_scene(MjcfSource(mj, spec, model, one_file=one_file), file)
     scene.unsupported += [f"MuJoCo warns: {' '.join(str(warning.message).split())}." for warning in caught]
     return scene
 
@@ -90,7 +91,7 @@ def _parse(mj: ModuleType, source: str | PathLike[str], file: Path | None, asset
             spec = mj.MjSpec.from_string(text, include=_included(text, file.parent) | contents, assets=contents)
             spec.modelfiledir = str(file.parent.resolve())
     except (ValueError, RuntimeError, mj.FatalError) as error:
-        raise _refusal(error, file) from error
+        raise _refusal(error, source, file) from error
     _refuse_urdf(source, file)
     return spec
 
@@ -107,26 +108,31 @@ def _included(text: str, folder: Path) -> dict[str, bytes]:
     return found
 
 
+def _text(source: str | PathLike[str], file: Path | None) -> str:
+    """The model without its comments."""
+    text = str(source) if file is None else file.read_text(encoding="utf-8", errors="replace")
+    return re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
+
+
 def _refuse_urdf(source: str | PathLike[str], file: Path | None) -> None:
     """MuJoCo reads URDF too, but turns it into something else; Poise has a reader of its own."""
-    text = str(source) if file is None else file.read_text(encoding="utf-8", errors="replace")
-    root = re.search(r"<([A-Za-z_][\w.-]*)", re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL))
+    root = re.search(r"<([A-Za-z_][\w.-]*)", _text(source, file))
     if root and root.group(1) == "robot":
         raise SceneError("this is URDF, not MJCF: read it with poise.load", file=None if file is None else str(file))
 
 
-def _compile(mj: ModuleType, spec: Any, file: Path | None) -> Any:
+def _compile(mj: ModuleType, spec: Any, source: str | PathLike[str], file: Path | None) -> Any:
     try:
         return spec.compile()
     except (ValueError, RuntimeError, mj.FatalError) as error:
-        raise _refusal(error, file) from error
+        raise _refusal(error, source, file) from error
 
 
-def _refusal(error: Exception, file: Path | None) -> SceneError:
-    """MuJoCo's message as a SceneError, with the line that it names."""
+def _refusal(error: Exception, source: str | PathLike[str], file: Path | None) -> SceneError:
+    """MuJoCo's message as a SceneError, with the line that it names where there is only one file to count in."""
     text = " ".join(str(error).split())
     text = re.sub(r"^(?:XML )?Error: (?:Error: )?", "", text)
-    match = _LINE.search(text)
+    match = _LINE.search(text) if not _INCLUDE.search(_text(source, file)) else None
     return SceneError(
         f"MuJoCo cannot read this model: {text}",
         file=None if file is None else str(file),

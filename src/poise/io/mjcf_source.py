@@ -48,10 +48,11 @@ def fresh(wanted: str, taken: Iterable[str]) -> str:
 class MjcfSource:
     """MuJoCo's spec and compiled model. Elements without a name get one from their kind and MuJoCo's index."""
 
-    def __init__(self, mj: ModuleType, spec: Any, model: Any) -> None:
+    def __init__(self, mj: ModuleType, spec: Any, model: Any, *, one_file: bool = True) -> None:
         self.mj = mj
         self.spec = spec
         self.model = model
+        self.one_file = one_file
 
     def given_names(self, kind: str, count: int) -> list[str]:
         """Names in the file of the elements of a kind (such as "BODY"), empty where there is none."""
@@ -129,8 +130,13 @@ class MjcfSource:
         return (0.0, 0.0, 0.0) if self.disabled("GRAVITY") else vector(self.model.opt.gravity)
 
     def lines(self, elements: Iterable[Any]) -> dict[int, int]:
-        """Lines of the file by MuJoCo's index, for elements of the spec that know theirs."""
-        found = {}
+        """Lines of the file by MuJoCo's index, for elements of the spec that know theirs.
+
+        Nothing for models of several files: MuJoCo does not tell which of them a line is in.
+        """
+        found: dict[int, int] = {}
+        if not self.one_file:
+            return found
         for element in elements:
             match = re.search(r"line (\d+)", element.info or "")
             if match and int(match.group(1)) > 0:

@@ -139,7 +139,7 @@ def _list_ignored(robot: Element, reader: UrdfReader) -> None:
                 counts[key] = counts.get(key, 0) + 1
     for (owner_name, tag), count in counts.items():
         where = "" if owner_name == "robot" else f" in {owner_name}s"
-        reader.unsupported.append(f"{count} <{tag}> element{'s' if count > 1 else ''}{where} ignored.")
+        reader.ignore("elements ignored", f"{count} <{tag}>{where}")
 
 
 def _to_scene(
@@ -165,7 +165,7 @@ def _to_scene(
         scene.bodies.append(body)
     scene.equalities = [_mimic(joint) for joint in joints if joint.mimics is not None]
     scene.actuators = [_drive(joint) for joint in joints if joint.joint is not None and joint.effort > 0.0]
-    scene.unsupported = reader.unsupported
+    scene.unsupported = reader.unsupported()
     return scene
 
 

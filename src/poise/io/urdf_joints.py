@@ -133,7 +133,7 @@ def _read_limit(element: Element, kind: str, joint: UrdfJoint, what: str, reader
     if lower > upper:
         reader.problem(limit, f"{what}: lower limit {lower:g} is above upper limit {upper:g}")
     if "lower" not in limit.attributes and "upper" not in limit.attributes:
-        reader.unsupported.append(f"{what} gives no range, which URDF takes as 0 to 0: it cannot move.")
+        reader.ignore("joints that cannot move, as <limit> gives no range and URDF takes that as 0 to 0", joint.name)
     if math.isfinite(lower) or math.isfinite(upper):
         joint.joint.limits = (lower, upper)
 

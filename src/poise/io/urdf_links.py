@@ -35,7 +35,6 @@ def read_links(robot: Element, reader: UrdfReader, density: float | None) -> dic
     colors = _read_colors(robot, reader)
     meshes: dict[Path, Mesh] = {}
     links: dict[str, UrdfLink] = {}
-    weightless = []
     for element in robot.all("link"):
         name = reader.text(element, "name", "link")
         if name is None:
@@ -54,11 +53,8 @@ def read_links(robot: Element, reader: UrdfReader, density: float | None) -> dic
         if any(visuals):
             _hide(collisions)
         if inertia is None and element.all("collision") and not by_shapes:
-            weightless.append(name)
+            reader.ignore("links with shapes but without <inertial>, weightless unless a density is given", name)
         links[name] = link
-    if weightless:
-        who = f"{len(weightless)} link{'s' if len(weightless) > 1 else ''} ({', '.join(weightless[:12])})"
-        reader.unsupported.append(f"{who} with shapes but without <inertial>: weightless unless a density is given.")
     return links
 
 
@@ -72,14 +68,12 @@ def _hide(shapes: list[Shape | None]) -> None:
 def _read_colors(robot: Element, reader: UrdfReader) -> dict[str, Color]:
     """Colours by the names of their materials, wherever these are defined."""
     colors: dict[str, Color] = {}
-    textures = 0
     for material in (element for element in robot.walk() if element.name == "material"):
-        textures += len(material.all("texture"))
+        if material.all("texture"):
+            reader.ignore("textures of materials not kept", material.attributes.get("name", ""))
         color = _color(material, reader)
         if color is not None and material.attributes.get("name"):
             colors.setdefault(material.attributes["name"], color)
-    if textures:
-        reader.unsupported.append(f"{textures} texture{'s' if textures > 1 else ''} of materials not kept.")
     return colors
 
 
@@ -139,7 +133,7 @@ class _ShapeMaker:
                 options["color"] = color
             elif not material.all("texture"):
                 name = material.attributes.get("name", "")
-                self.reader.unsupported.append(f'{self.what}: material "{name}" is not defined; grey is shown.')
+                self.reader.ignore("materials that are not defined, grey is shown", f'"{name}" in {self.what}')
         return self._shape(element, density=0.0, group=0, mask=0, **options)
 
     def _shape(self, element: Element, **options: Any) -> Shape | None:
@@ -170,7 +164,7 @@ class _ShapeMaker:
         if kind == "mesh":
             return self._mesh(solid, collides)
         known = ", ".join(_SHAPES)
-        self.reader.unsupported.append(f"{self.what}: shape <{solid.tag}> left out; Poise reads {known}.")
+        self.reader.ignore(f"shapes left out, as Poise reads {known}", f"<{solid.tag}> in {self.what}")
         return None
 
     def _size(self, solid: Element, attribute: str) -> float:
@@ -204,23 +198,22 @@ class _ShapeMaker:
             if collides:
                 self.reader.problem(solid, f'{self.what}: mesh "{uri}" is flat and bounds no volume')
             else:
-                self.reader.unsupported.append(f'{self.what}: visual mesh "{uri}" is flat: left out.')
+                self.reader.ignore("flat visual meshes left out", f'"{uri}" in {self.what}')
             return None
         if collides:
             return partial(ConvexMesh, vertices=vertices)
         faces = mesh.faces if np.prod(scale) > 0 else mesh.faces[:, ::-1]
         if not is_closed(faces):
-            self.reader.unsupported.append(f'{self.what}: visual mesh "{uri}" is not closed: its convex hull is shown.')
+            self.reader.ignore("visual meshes that are not closed, convex hulls are shown", f'"{uri}" in {self.what}')
         return partial(ConvexMesh, vertices=vertices, faces=faces if is_closed(faces) else None)
 
     def _read(self, solid: Element, uri: str, role: str) -> Mesh | None:
         """The mesh, None where it is missing or of a format that Poise does not read; broken files are problems."""
         ending = Path(uri).suffix.lower()
         path = self.reader.find(uri)
-        reason = f"is not there (relative to the file, or in package folders above it): {role} shape left out"
+        reason = "not found (relative to the file, or in package folders above it)"
         if path is not None and ending not in MESH_FORMATS:
-            known = " and ".join(MESH_FORMATS)
-            reason = f"is of a format that Poise does not read (it reads {known}): {role} shape left out"
+            reason = f"of a format that Poise does not read (it reads {' and '.join(MESH_FORMATS)})"
         elif path is not None:
             try:
                 return self.meshes.setdefault(path, self.meshes.get(path) or read_mesh(path))
@@ -228,7 +221,7 @@ class _ShapeMaker:
                 self.reader.problem(solid, f'{self.what}: mesh "{uri}": {error.problems[0].message}')
                 return None
         if role == "collision" and not self.has_mass:
-            self.reader.problem(solid, f'{self.what} has no <inertial>, and its mesh "{uri}" {reason}')
+            self.reader.problem(solid, f'{self.what} has no <inertial>, and its mesh "{uri}" is {reason}')
         else:
-            self.reader.unsupported.append(f'{self.what}: mesh "{uri}" {reason}.')
+            self.reader.ignore(f"{role} meshes left out, {reason}", f'"{uri}" in {self.what}')
         return None

@@ -11,6 +11,8 @@ from poise.io.xml_lines import Element
 from poise.model.errors import Problem, SceneError
 from poise.model.shapes import Quaternion, Vector
 
+#: items that a sentence lists before it only counts
+_MOST_LISTED = 12
 _SCHEMES = ("package://", "model://")
 
 
@@ -22,11 +24,19 @@ class UrdfReader:
         self.name = None if file is None else str(file)
         self.package_dirs = package_dirs
         self.problems: list[Problem] = []
-        self.unsupported: list[str] = []
+        self._ignored: dict[str, list[str]] = {}
 
     def problem(self, element: Element, message: str) -> None:
         """Remember something that is wrong."""
         self.problems.append(Problem(message, self.name, element.line))
+
+    def ignore(self, fate: str, item: str) -> None:
+        """Remember something that is not kept as it is; items of one fate are listed together."""
+        self._ignored.setdefault(fate, []).append(item)
+
+    def unsupported(self) -> list[str]:
+        """One sentence for each fate."""
+        return [f"{fate}: {listed(items)}." for fate, items in self._ignored.items()]
 
     def raise_problems(self) -> None:
         """Raise everything that is wrong, if anything is, in the order of the file."""
@@ -107,6 +117,16 @@ class UrdfReader:
             if folder.name == package:
                 paths.append(folder / rest)
         return paths
+
+
+def listed(items: list[str]) -> str:
+    """Items, only counted where they are many.
+
+    >>> listed(["a", "b"])
+    'a, b'
+    """
+    more = len(items) - _MOST_LISTED
+    return ", ".join(items[:_MOST_LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _is_file(path: Path) -> bool:
