@@ -215,8 +215,8 @@ def horner(x: Any, coefficients: list[float]) -> Any:
 # |r| ≤ π/4: the first term left out is below half a unit in the last place
 _SIN = {24: _taylor(1, 6), 53: _taylor(1, 9)}
 _COS = {24: _taylor(2, 5), 53: _taylor(2, 9)}
-# Quarter turns are counted exactly up to 2^14 (angles to 2.5e4) in single and 2^20 (1.6e6) in double precision. The last
-# part is as long as a number can be: close to a multiple of π/2 it is all that is left of the angle.
+# Quarter turns are counted exactly up to 2^14 (angles to 2.5e4) in single and 2^20 (1.6e6) in double precision. The
+# last part is as long as a number can be: close to a multiple of π/2 it is all that is left of the angle.
 _QUARTER = {24: _parts(_PI / 2, (10, 10, 10, 10, 24)), 53: _parts(_PI / 2, (33, 33, 53))}
 
 
