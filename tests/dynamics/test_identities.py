@@ -208,7 +208,10 @@ CHECKS = (
 )
 
 EASY = settings(
-    max_examples=30, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
+    max_examples=30,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 SEEDS = st.integers(0, 2**32 - 1)
 

@@ -8,7 +8,7 @@ from poise.dynamics.kinematics import BALL, load_quat, place_links, weigh_links
 from poise.kernel.jit import kernel
 from poise.kernel.memory import Real, View, load, store
 from poise.kernel.quat import Quat, conjugate, log_rotation, normalize
-from poise.kernel.scalars import zero
+from poise.kernel.scalars import select, zero
 from poise.kernel.spatial import Force, kinetic_energy, no_force
 from poise.kernel.trace import formula
 from poise.kernel.vec import Vec3, cross, dot, zero3
@@ -71,7 +71,7 @@ def add_up(m, s, w, t):
     for d in range(m.nv):
         v = load(s.v, d)
         drives = drives + v * v * load(m.dof_armature, d)
-    com = moment * (1.0 / mass)
+    com = moment * select(mass > 0.0, 1.0 / mass, zero_vec.x)  # without mass O stands for the centre
     store(t.kinetic, 0, kinetic)
     store(t.drives, 0, drives * 0.5)
     store(t.gravity, 0, -dot(load(m.gravity, 0), moment + first * mass))

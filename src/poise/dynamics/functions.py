@@ -368,8 +368,8 @@ def torque_delta(model: Model, q: ArrayLike, dof: str | int, torque: float = 1.0
     [0.0, 0.5, 0.0]
     """
     index = model.dof_index(dof) if isinstance(dof, str) else _number("dof", dof, model.nv, "degrees of freedom")
-    if not np.isfinite(torque):
-        raise ValueError(f"torque is {torque}; it must be finite")
+    if np.ndim(torque) != 0 or not isinstance(torque, int | float | np.number) or not np.isfinite(torque):
+        raise ValueError(f"torque is {torque!r}; it must be one finite number")
     space = _prepared(model, q)
     block = space.response(F64)
     block.tau[index] = torque
@@ -392,6 +392,8 @@ def response(model: Model, q: ArrayLike, tau: ArrayLike | None = None, forces: A
     if not given:
         raise ValueError("give tau, forces, or both")
     count = {len(x) for x in given.values()}
+    if 0 in count:
+        raise ValueError("tau and forces have no rows; give at least one")
     if len(count) > 1:
         raise ValueError(f"tau and forces have {sorted(count)} rows: give as many of both")
     space, width = _prepared(model, q), lane_width(np.float64)
@@ -500,7 +502,6 @@ def displaced(model: Model, q: ArrayLike, v: ArrayLike, dt: float = 1.0, *, dtyp
     >>> poise.dynamics.displaced(model, model.q_rest, [1, 0, 0, 0, 0, 0], 0.5).tolist()[:3]
     [0.5, 0.0, 0.0]
     """
-
     if not np.isfinite(dt):
         raise ValueError(f"dt is {dt}; it must be a finite time in seconds")
 

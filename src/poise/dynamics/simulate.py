@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from poise.dynamics.functions import Drive
 from poise.dynamics.integrate import STAGES, runge_kutta, semi_implicit
 from poise.dynamics.layout import INPUT, MODEL, STATE, WORK
-from poise.dynamics.workspace import Workspace, checked
+from poise.dynamics.workspace import Workspace, check_given, checked_row, checked_step
 from poise.kernel.jit import entry
 from poise.kernel.memory import F64
 from poise.model.model import Model
@@ -62,11 +62,13 @@ class Simulation:
     def __init__(
         self, model: Model, state: State | None = None, *, dt: float | None = None, method: Method = "semi_implicit"
     ) -> None:
-        if method not in STEPPERS:
+        if not isinstance(model, Model):
+            raise TypeError(f"model must be a compiled model, not {type(model).__name__}; scene.compile() makes one")
+        if not isinstance(method, str) or method not in STEPPERS:
             raise ValueError(f"method is {method!r}; there are {', '.join(STEPPERS)}")
         self.model, self.method = model, method
-        self.dt = float(model.dt if dt is None else dt)
-        if not (np.isfinite(self.dt) and self.dt > 0.0):
+        self.dt = checked_step(model.dt if dt is None else dt)
+        if self.dt == 0.0:
             raise ValueError(f"dt is {dt}; it must be a positive time in seconds")
         self._space = Workspace(model, F64)
         starts = model.joint_q_start.tolist(), model.joint_v_start.tolist()
@@ -107,15 +109,13 @@ class Simulation:
     def drive(self, drive: Drive | None) -> None:
         """Pull towards a goal with springs and dampers: implicit with semi_implicit, explicit with rk4."""
         x = self._space.x
-        x.set_count("n_gains", int(drive is not None))
-        if drive is None:
-            return
-        for name, value in drive.fields().items():
-            if value is None:
-                x.arrays[name][...] = 0.0
-            else:
-                full = np.broadcast_to(np.asarray(value, np.float64), x.arrays[name].shape)
-                x.arrays[name][...] = checked(self.model, name, full)
+        given = {} if drive is None else {k: value for k, value in drive.fields().items() if value is not None}
+        check_given(given)
+        rows = {name: checked_row(self.model, name, value) for name, value in given.items()}
+        x.set_count("n_gains", int("gain_p" in rows or "gain_d" in rows))
+        for name in ("gain_p", "gain_d", "goal_v"):
+            x.arrays[name][...] = rows.get(name, 0.0)
+        x.arrays["goal_q"][...] = rows.get("goal_q", self.model.q_rest)
 
     @property
     def drive_forces(self) -> np.ndarray:
@@ -130,8 +130,8 @@ class Simulation:
 
     @state.setter
     def state(self, state: State) -> None:
-        self.q[...] = checked(self.model, "q", state.q)
-        self.v[...] = checked(self.model, "v", state.v)
+        q, v = checked_row(self.model, "q", state.q), checked_row(self.model, "v", state.v)
+        self.q[...], self.v[...] = q, v
         self.time = float(state.time)
 
     def step(self, n: int = 1) -> None:
@@ -171,8 +171,8 @@ class Simulation:
         self, duration: float, *, every: int = 1, before_step: Callable[[Simulation], Any] | None = None
     ) -> Trajectory:
         """Go on for a time and keep every so manieth state. `before_step` may change what acts."""
-        steps = round(duration / self.dt)
-        if steps < 1 or every < 1:
+        steps = round(checked_step(duration, "duration") / self.dt)
+        if steps < 1 or not isinstance(every, int | np.integer) or every < 1:
             raise ValueError(f"{duration} s in steps of {self.dt} s, one in {every} kept: nothing to do")
         times, qs, vs = [self.time], [self.q.copy()], [self.v.copy()]
         start = self.time
@@ -210,6 +210,6 @@ def simulate(
     5.095
     """
     start = State.rest(model)
-    start.q[...] = start.q if q is None else checked(model, "q", q)
-    start.v[...] = start.v if v is None else checked(model, "v", v)
+    start.q[...] = start.q if q is None else checked_row(model, "q", q)
+    start.v[...] = start.v if v is None else checked_row(model, "v", v)
     return Simulation(model, start, dt=dt, method=method).run(duration, every=every)

@@ -92,6 +92,24 @@ def workspace(model: Model, width: Width = F64) -> Workspace:
 
 
 _PLACES = {"q": "s", "v": "s", "a": "w"}
+_GAINS = ("gain_p", "gain_d", "goal_v")
+
+
+def check_given(fields: dict[str, Any]) -> None:
+    """Nothing may be left to what a workspace held before."""
+    for name in ("q", "a"):
+        if name in fields and fields[name] is None:
+            raise ValueError(f"{name} is missing")
+    if fields.get("gain_p") is not None and fields.get("goal_q") is None:
+        raise ValueError("goal_q is missing: a drive with gain_p needs a goal")
+
+
+def _check_range(fields: dict[str, np.ndarray]) -> None:
+    """What is finite in float64 must stay so in float32."""
+    largest = float(np.finfo(np.float32).max)
+    for name, array in fields.items():
+        if array.size and np.abs(array).max() > largest:
+            raise ValueError(f"{name} has numbers up to {np.abs(array).max():g}; float32 ends at {largest:g}")
 
 
 class Worlds:
@@ -102,10 +120,15 @@ class Worlds:
     """
 
     def __init__(self, model: Model, dtype: Any, fields: dict[str, Any]) -> None:
+        if not isinstance(model, Model):
+            raise TypeError(f"model must be a compiled model, not {type(model).__name__}; scene.compile() makes one")
         if np.dtype(dtype) not in (np.float64, np.float32):
             raise ValueError(f"dtype is {np.dtype(dtype)}; kernels run in float64 or float32")
         self.model, self.dtype = model, np.dtype(dtype)
+        check_given(fields)
         self.fields = {name: checked(model, name, value) for name, value in fields.items() if value is not None}
+        if self.dtype == np.float32:
+            _check_range(self.fields)
         counts = {name: len(value) for name, value in self.fields.items() if value.ndim == 2}
         if len(set(counts.values())) > 1:
             raise ValueError(f"the batch has {counts} worlds: give every field as many rows, or one row for all")
@@ -141,39 +164,55 @@ class Worlds:
                 array[...] = value.reshape(array.shape)
             else:
                 lanes = value[rows].T if value.ndim == 2 else value[:, None]
-                array[...] = lanes.reshape(*array.shape[:-1], -1)
+                array[...] = lanes.reshape(*array.shape[:-1], lanes.shape[-1])
         return call(space)
 
 
-def checked_step(dt: Any) -> float:
-    """A time step that is finite and not negative; s."""
+def checked_step(dt: Any, name: str = "dt") -> float:
+    """A time that is finite and not negative; s."""
     try:
         step = float(dt)
     except (TypeError, ValueError):
-        raise ValueError(f"dt must be a number of seconds, not {dt!r}") from None
+        raise ValueError(f"{name} must be a number of seconds, not {dt!r}") from None
     if not (np.isfinite(step) and step >= 0.0):
-        raise ValueError(f"dt is {step}; it must be a finite time in seconds, 0 or more")
+        raise ValueError(f"{name} is {step}; it must be a finite time in seconds, 0 or more")
     return step
+
+
+def _real(name: str, value: Any) -> np.ndarray:
+    """An array of real numbers."""
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind == "c":
+            raise TypeError
+        return np.asarray(array, np.float64)
+    except (TypeError, ValueError):
+        what = "complex numbers" if np.iscomplexobj(value) else type(value).__name__
+        raise ValueError(f"{name} must be real numbers, not {what}") from None
 
 
 def checked_vector(name: str, value: Any) -> np.ndarray:
     """Three finite numbers."""
-    try:
-        array = np.asarray(value, np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must be three numbers, not {value!r}") from None
+    array = _real(name, value)
     if array.shape != (3,) or not np.isfinite(array).all():
         raise ValueError(f"{name} must be three finite numbers, not {array.tolist()}")
     return array
 
 
+def checked_row(model: Model, name: str, value: Any) -> np.ndarray:
+    """An input of one world."""
+    array = checked(model, name, value)
+    if array.ndim != 1:
+        raise ValueError(f"{name} has shape {array.shape}; one world wants ({array.shape[-1]},)")
+    return array
+
+
 def checked(model: Model, name: str, value: Any) -> np.ndarray:
-    """An input as float64 of the right length, finite, its quaternions not nought."""
+    """An input as float64 of the right length, finite, its quaternions not nought. A gain may be one for all."""
     length = {"q": model.nq, "goal_q": model.nq, "force": 6 * model.n_bodies}.get(name, model.nv)
-    try:
-        array = np.asarray(value, np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must be numbers, not {type(value).__name__}") from None
+    array = _real(name, value)
+    if name in _GAINS and array.ndim == 0:
+        array = np.full(length, array)
     if name == "force" and array.shape[-2:] == (model.n_bodies, 6):
         array = array.reshape(*array.shape[:-2], length)
     if array.ndim not in (1, 2) or array.shape[-1] != length:
