@@ -145,7 +145,8 @@ class TestCollisionGroups:
 class TestJoints:
     def test_several_in_order(self) -> None:
         joints = (
-            "<joint name='a' axis='0 0 2'/><joint name='b' type='slide' axis='1 0 0'/><joint name='c' type='ball'/>"
+            "<joint name='a' axis='0 0 2' pos='1 0 0'/>"
+            "<joint name='b' type='slide' axis='1 0 0'/><joint name='c' type='ball'/>"
         )
         body = limb_of(load_mjcf(model(limb(joint=joints))))
         assert [(joint.name, joint.kind) for joint in body.joints] == [("a", "hinge"), ("b", "slider"), ("c", "ball")]
@@ -176,7 +177,8 @@ class TestJoints:
 
     def test_names_that_are_missing(self) -> None:
         xml = model(
-            "<body name='torso'><freejoint/><geom size='1'/><body><joint/><joint/><geom size='1'/></body></body>"
+            "<body name='torso'><freejoint/><geom size='1'/>"
+            "<body><joint/><joint axis='1 0 0'/><geom size='1'/></body></body>"
             "<body name='x'><joint/><geom size='1'/></body><body name='y'><joint name='x'/><geom size='1'/></body>"
         )
         scene = load_mjcf(xml)

@@ -132,13 +132,15 @@ class MjcfSource:
     def lines(self, elements: Iterable[Any]) -> dict[int, int]:
         """Lines of the file by MuJoCo's index, for elements of the spec that know theirs.
 
-        Nothing for models of several files: MuJoCo does not tell which of them a line is in.
+        Nothing for models of several files, as MuJoCo does not tell which of them a line is in, and nothing from
+        versions of MuJoCo that do not tell the index of an element.
         """
         found: dict[int, int] = {}
         if not self.one_file:
             return found
         for element in elements:
             match = re.search(r"line (\d+)", element.info or "")
-            if match and int(match.group(1)) > 0:
-                found[int(element.id)] = int(match.group(1))
+            index = getattr(element, "id", None)
+            if match and index is not None and int(match.group(1)) > 0:
+                found[int(index)] = int(match.group(1))
         return found
