@@ -44,6 +44,14 @@ CASES = {
     "gravity text": (Scene(gravity=("0", 0, 1)), "gravity[0]: must be a number, found '0'"),
     "gravity nan": (Scene(gravity=(0, NAN, 1)), "gravity[1]: must be a finite number, found nan"),
     "dt zero": (Scene(dt=0), "dt: must be more than 0, found 0"),
+    "name": (Scene(name=None), "name: must be text that is not empty, found None"),
+    "source": (Scene(source=3), "source: must be text that is not empty, found 3"),
+    "keyframes": (Scene(keyframes=None), "keyframes: must be a list of Keyframe, found None"),
+    "excluded pairs": (Scene(excluded_pairs=3), "excluded_pairs: must be a list of pairs of names, found 3"),
+    "actuators": (Scene(actuators=3), "actuators: must be a list of Actuator, found 3"),
+    "equalities": (Scene(equalities=[3]), "equalities[0]: must be an Equality, found 3"),
+    "keyframe name": (Scene(keyframes=[Keyframe("")]), "keyframes[0]: name: must be text that is not empty"),
+    "actuator name": (Scene(actuators=[Actuator(3, "motor", "j")]), "actuators[0]: name: must be text that is not"),
     "bodies": (Scene(bodies="abc"), "bodies: must be a list of bodies, found 'abc'"),
     "not a body": (Scene(bodies=[3]), "bodies[0]: must be a Body, found 3"),
     # bodies
@@ -52,7 +60,10 @@ CASES = {
     "position": (with_body(position=(1, 2)), 'body "a": position: must be 3 numbers, found 2: (1, 2)'),
     "position inf": (with_body(position=(1, 2, INF)), 'body "a": position[2]: must be a finite number, found inf'),
     "position bool": (with_body(position=(1, 2, True)), 'body "a": position[2]: must be a number, found True'),
-    "position huge": (with_body(position=(1, 2, 10**400)), 'body "a": position[2]: must be a finite number, found inf'),
+    "position huge": (
+        with_body(position=(1, 2, 10**400)),
+        'body "a": position[2]: must be a finite number, found one with more than 308 digits',
+    ),
     "quat zero": (
         with_body(quat_wxyz=(0, 0, 0, 0)),
         'body "a": quat_wxyz: must be a rotation (w, x, y, z), found (0, 0, 0, 0); no rotation is (1, 0, 0, 0)',
@@ -189,6 +200,7 @@ CASES = {
     # shapes
     "formless": (with_shape(Shape()), S + "(shape): Shape is not a shape that has a form; use one of Sphere, Capsule"),
     "radius": (with_shape(sphere(0)), S + "(sphere): radius: must be more than 0, found 0"),
+    "shape name": (with_shape(sphere(1, name=3)), S + "(sphere): name: must be text that is not empty, found 3"),
     "named": (with_shape(sphere(-1, name="head")), 'body "a": shape "head": radius: must be more than 0, found -1'),
     "radius text": (with_shape(sphere("big")), S + "(sphere): radius: must be a number, found 'big'"),
     "length": (with_shape(capsule(1, -2)), S + "(capsule): length: must be more than 0, found -2"),

@@ -13,6 +13,7 @@ from poise.model.joints import JOINTS, JointKind
 from poise.model.massprops import inertia_matrix
 from poise.model.scene import Inertia, Joint
 from poise.model.shapes import Box, Capsule, ConvexMesh, Cylinder, Ellipsoid, Material, Plane, Shape, Sphere
+from poise.motion.rotations import cross, unit
 
 #: three moments printed with three digits may miss the triangle inequality by 1.5 units of a last digit of 1 in 100
 _ROUNDED = 1.5e-2
@@ -49,9 +50,7 @@ def _check_axes(check: Checker, joint: Joint) -> None:
     first = (0.0, 0.0, 1.0) if joint.axis is None else axis
     if first is None or axis2 is None:
         return
-    a = np.array(first) / np.linalg.norm(first)
-    b = np.array(axis2) / np.linalg.norm(axis2)
-    if np.linalg.norm(np.cross(a, b)) < _PARALLEL:
+    if np.linalg.norm(cross(unit(first), unit(axis2))) < _PARALLEL:
         check.fail("axis2", f"must not be parallel to axis, found {shown(joint.axis2)} beside {shown(tuple(first))}")
 
 
@@ -147,6 +146,8 @@ def check_shape(check: Checker, shape: Shape) -> None:
         names = ", ".join(known.__name__ for known in _SIZES)
         check.fail("", f"{type(shape).__name__} is not a shape that has a form; use one of {names}")
         return
+    if shape.name is not None:
+        check.text("name", shape.name)
     for field in _SIZES[kind]:
         value = getattr(shape, field)
         if field == "size":
@@ -178,10 +179,9 @@ def _check_material(check: Checker, material: object) -> None:
         check.fail("material", f"must be a Material, found {shown(material)}")
         return
     for field in ("friction", "restitution", "torsional_friction", "rolling_friction"):
-        check.number(f"material.{field}", getattr(material, field), negative=False)
-    bounce = material.restitution
-    if isinstance(bounce, (int, float)) and 1.0 < bounce < math.inf:
-        check.fail("material.restitution", f"must be between 0 and 1, found {bounce:g}")
+        value = check.number(f"material.{field}", getattr(material, field), negative=False)
+        if field == "restitution" and value is not None and value > 1.0:
+            check.fail("material.restitution", f"must be between 0 and 1, found {value:g}")
 
 
 def _check_mesh(check: Checker, shape: ConvexMesh) -> None:

@@ -53,7 +53,8 @@ class Checker:
             try:
                 value = float(value)
             except OverflowError:
-                value = math.inf
+                self.fail(field, "must be a finite number, found one with more than 308 digits")
+                return None
         if not math.isfinite(value) and not (infinite and not math.isnan(value)):
             self.fail(field, f"must be a finite number, found {value}")
             return None

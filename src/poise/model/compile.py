@@ -18,7 +18,7 @@ from poise.model.mobility import LinkMotion, check_mobility
 from poise.model.model import Model
 from poise.model.scene import Body, Joint, Scene
 from poise.model.validate import validate
-from poise.motion.rotations import cross, quat_multiply, quat_normalize, quat_to_matrix
+from poise.motion.rotations import cross, quat_multiply, quat_normalize, quat_to_matrix, unit
 
 Floats = NDArray[np.float64]
 
@@ -44,7 +44,8 @@ def compile_scene(scene: Scene) -> Model:
     tables = _Tables()
     for link in layout.links:
         tables.add_link(link, bodies[link.body])
-    check_mobility(scene, bodies, layout.links, tables.dof_names, tables.dof_armature, tables.dof_prescribed)
+    with np.errstate(over="ignore", invalid="ignore"):
+        check_mobility(scene, bodies, layout.links, tables.dof_names, tables.dof_armature, tables.dof_prescribed)
     arrays = {**_body_arrays(layout), **_link_arrays(layout, tables), **_joint_arrays(tables)}
     for array in arrays.values():
         if isinstance(array, np.ndarray):
@@ -79,21 +80,14 @@ def joint_frame(joint: Joint) -> Floats:
     """
     if joint.kind == "free":
         return np.eye(3)
-    axis = _unit((0.0, 0.0, 1.0) if joint.axis is None else joint.axis)
+    axis = unit((0.0, 0.0, 1.0) if joint.axis is None else joint.axis)
     if joint.axis2 is None:
         second = np.zeros(3)
         second[(int(np.argmax(np.abs(axis))) + 1) % 3] = 1.0
     else:
-        second = _unit(joint.axis2)
-    second = _unit(second - (second @ axis) * axis)
+        second = unit(joint.axis2)
+    second = unit(second - (second @ axis) * axis)
     return np.column_stack((axis, second, cross(axis, second)))
-
-
-def _unit(vector: object) -> Floats:
-    v = np.array(vector, dtype=np.float64)
-    v /= np.abs(v).max()
-    unit: Floats = v / np.sqrt(v @ v)
-    return unit
 
 
 class _Layout:

@@ -39,7 +39,7 @@ def checked_vertices(points: ArrayLike) -> Floats:
     """`points` as an (n, 3) array that has a volume, or `SceneError`."""
     try:
         vertices = np.asarray(points, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise SceneError("must be a list of points (x, y, z), found something else", field="vertices") from None
     if vertices.ndim != 2 or vertices.shape[1] != 3:
         raise SceneError(f"must be points (x, y, z), found an array of shape {vertices.shape}", field="vertices")
@@ -207,7 +207,12 @@ def polyhedron_moments(vertices: Floats, faces: Faces) -> tuple[float, Floats, F
 
 def checked_faces(faces: ArrayLike, vertices: Floats) -> Faces:
     """`faces` as an (m, 3) array of indices that closes a solid and faces outward, or `SceneError`."""
-    triangles = np.asarray(faces)
+    try:
+        triangles = np.asarray(faces)
+    except ValueError:
+        raise SceneError(
+            "must be triangles of three vertex numbers, found lists of other lengths", field="faces"
+        ) from None
     if triangles.ndim != 2 or triangles.shape[1] != 3 or not np.issubdtype(triangles.dtype, np.integer):
         raise SceneError(
             f"must be triangles of three vertex numbers, found an array of shape {triangles.shape} "

@@ -78,6 +78,8 @@ def check_mobility(
                 continue
             push = inertia @ motion
             pivot = float(motion @ push) + dof_armature[dof]
+            if not np.isfinite(pivot):
+                raise _too_large(scene, bodies[link.body], dof_names[dof])
             if pivot <= _rounding(inertia, before, motion, dof_armature[dof]):
                 problems.append(_problem(scene, bodies[link.body], dof_names[dof]))
                 continue
@@ -114,6 +116,11 @@ def _to_parent(link: LinkMotion) -> Floats:
     transform[:3, :3] = transform[3:, 3:] = turn
     transform[3:, :3] = -turn @ skew(link.position)
     return transform
+
+
+def _too_large(scene: Scene, body: Body, dof: str) -> SceneError:
+    message = "masses, sizes or distances of what this moves are too large for numbers to hold"
+    return SceneError(message, file=scene.source, line=body.line, field=f'body "{body.name}": joint coordinate "{dof}"')
 
 
 def _problem(scene: Scene, body: Body, dof: str) -> Problem:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from poise.model.joints import JOINTS
 from poise.model.shapes import IDENTITY, ORIGIN, Material, Quaternion, Shape, Vector
 
 if TYPE_CHECKING:
@@ -102,7 +101,7 @@ class Body:
         if self.motion == "kinematic" and not self.joints:
             return [(self.name, Joint("free"))]
         named = zip(self.joint_names(), self.joints, strict=True)
-        return [(name, joint) for name, joint in named if joint.kind in JOINTS and JOINTS[joint.kind].nv]
+        return [(name, joint) for name, joint in named if joint.kind != "fixed"]
 
     def joint_names(self) -> list[str]:
         """Names of the joints: as given, else the body's own, numbered from 1 when it has several joints."""

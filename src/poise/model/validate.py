@@ -9,7 +9,7 @@ from poise.model.check_parts import check_inertia, check_joint, check_shape
 from poise.model.checks import Checker, as_sequence, shown
 from poise.model.errors import Problem, SceneError, did_you_mean
 from poise.model.joints import JOINTS
-from poise.model.scene import Body, Inertia, Joint, Keyframe, Motion, Scene
+from poise.model.scene import Actuator, Body, Equality, Inertia, Joint, Keyframe, Motion, Scene
 from poise.model.shapes import Plane, Shape
 
 __all__ = ["Problem", "SceneError", "did_you_mean", "find_problems", "validate"]
@@ -32,7 +32,10 @@ def validate(scene: Scene) -> None:
 
 def find_problems(scene: Scene) -> list[Problem]:
     """Every problem of a scene, in the order in which it lists its parts."""
-    check = Checker(scene.source)
+    check = Checker(scene.source if isinstance(scene.source, str) else None)
+    if scene.source is not None:
+        check.text("source", scene.source)
+    check.text("name", scene.name)
     check.numbers("gravity", scene.gravity, 3)
     check.number("dt", scene.dt, positive=True)
     listed: object = scene.bodies
@@ -60,13 +63,14 @@ def _is_body(check: Checker, index: int, body: object) -> bool:
 def _check_body(check: Checker, body: Body) -> None:
     check.numbers("position", body.position, 3)
     check.quaternion("quat_wxyz", body.quat_wxyz)
-    if body.motion not in MOTIONS:
+    if not isinstance(body.motion, str) or body.motion not in MOTIONS:
         check.fail("motion", f"{body.motion!r} is not a kind of motion{did_you_mean(body.motion, MOTIONS)}")
     if _is_list_of(check, "joints", body.joints, Joint):
         _check_joints(check, body)
     if _is_list_of(check, "shapes", body.shapes, Shape):
         for k, shape in enumerate(body.shapes):
-            label = f'shape "{shape.name}"' if shape.name else f"shapes[{k}] ({type(shape).__name__.lower()})"
+            named = isinstance(shape.name, str) and shape.name
+            label = f'shape "{shape.name}"' if named else f"shapes[{k}] ({type(shape).__name__.lower()})"
             check_shape(check.at(label, shape.line), shape)
     inertia: object = body.inertia
     if isinstance(inertia, Inertia):
@@ -80,8 +84,9 @@ def _is_list_of(check: Checker, field: str, value: object, kind: type) -> bool:
         check.fail(field, f"must be a list of {kind.__name__}, found {shown(value)}")
         return False
     wrong = [(k, item) for k, item in enumerate(value) if not isinstance(item, kind)]
+    article = "an" if kind.__name__[0] in "AEIOU" else "a"
     for k, item in wrong:
-        check.fail(f"{field}[{k}]", f"must be a {kind.__name__}, found {shown(item)}")
+        check.fail(f"{field}[{k}]", f"must be {article} {kind.__name__}, found {shown(item)}")
     return not wrong
 
 
@@ -91,9 +96,11 @@ def _check_joints(check: Checker, body: Body) -> None:
         if joint.name is not None:
             part.text("name", joint.name)
         check_joint(part, joint)
+    if not _joints_are_sound(body):
+        return
     kinds = [joint.kind for joint in body.joints]
     if "free" in kinds and len(kinds) > 1:
-        check.fail("joints", f"a free joint must be the only joint of its body, found {', '.join(map(str, kinds))}")
+        check.fail("joints", f"a free joint must be the only joint of its body, found {', '.join(kinds)}")
     if body.motion == "kinematic":
         _check_kinematic(check, body, kinds)
     elif body.path is not None:
@@ -102,7 +109,7 @@ def _check_joints(check: Checker, body: Body) -> None:
 
 def _check_kinematic(check: Checker, body: Body, kinds: list[str]) -> None:
     if kinds not in ([], ["free"]):
-        found = ", ".join(map(str, kinds))
+        found = ", ".join(kinds)
         check.fail("joints", f"a kinematic body has one free joint or none (it is added then), found {found}")
     if body.path is None:
         check.fail("path", "a kinematic body needs a path to follow, such as poise.motion.KeyedPath, found none")
@@ -178,11 +185,10 @@ def _check_tree(check: Checker, bodies: list[Body]) -> bool:
 def _check_planes(check: Checker, bodies: list[Body]) -> None:
     """Planes belong on what never moves."""
     parents = {body.name: body.parent for body in bodies}
-    moves: dict[str, bool] = {
-        body.name: bool(body.moving_joints()) if _joints_are_sound(body) else True for body in bodies
-    }
+    moves = {body.name: not _joints_are_sound(body) or bool(body.moving_joints()) for body in bodies}
     for body in bodies:
-        if not any(isinstance(shape, Plane) for shape in body.shapes or ()):
+        shapes: object = body.shapes
+        if not isinstance(shapes, (list, tuple)) or not any(isinstance(shape, Plane) for shape in shapes):
             continue
         carrier: str | None = body.name
         while carrier is not None and not moves[carrier]:
@@ -195,20 +201,24 @@ def _check_planes(check: Checker, bodies: list[Body]) -> None:
 
 
 def _joints_are_sound(body: Body) -> bool:
-    return isinstance(body.joints, (list, tuple)) and all(isinstance(joint, Joint) for joint in body.joints)
+    """Whether every joint is one, of a kind that there is, and the body's motion likewise."""
+    joints: object = body.joints
+    motion: object = body.motion
+    return (
+        isinstance(motion, str)
+        and isinstance(joints, (list, tuple))
+        and all(isinstance(joint, Joint) and isinstance(joint.kind, str) and joint.kind in JOINTS for joint in joints)
+    )
 
 
 def _check_keyframes(check: Checker, scene: Scene, bodies: list[Body]) -> None:
     # lengths can only be compared once the joints are known to be sound
-    if any(not _joints_are_sound(body) or any(joint.kind not in JOINTS for joint in body.joints) for body in bodies):
+    if not _is_list_of(check, "keyframes", scene.keyframes, Keyframe) or not all(map(_joints_are_sound, bodies)):
         return
     kinds = [JOINTS[joint.kind] for body in bodies for _, joint in body.moving_joints()]
     nq, nv = sum(kind.nq for kind in kinds), sum(kind.nv for kind in kinds)
-    frames: list[object] = list(scene.keyframes)
-    for k, frame in enumerate(frames):
-        if not isinstance(frame, Keyframe):
-            check.fail(f"keyframes[{k}]", f"must be a Keyframe, found {shown(frame)}")
-            continue
+    for k, frame in enumerate(scene.keyframes):
+        check.at(f"keyframes[{k}]").text("name", frame.name)
         part = check.at(f'keyframe "{frame.name}"')
         part.number("time", frame.time)
         for field, value, count in (("q", frame.q, nq), ("v", frame.v, nv), ("control", frame.control, None)):
@@ -218,7 +228,10 @@ def _check_keyframes(check: Checker, scene: Scene, bodies: list[Body]) -> None:
 
 def _check_references(check: Checker, scene: Scene, bodies: list[Body]) -> None:
     names = [body.name for body in bodies]
-    for k, pair in enumerate(scene.excluded_pairs):
+    pairs = as_sequence(scene.excluded_pairs)
+    if pairs is None:
+        check.fail("excluded_pairs", f"must be a list of pairs of names, found {shown(scene.excluded_pairs)}")
+    for k, pair in enumerate(pairs or ()):
         items = as_sequence(pair)
         if items is None or len(items) != 2:
             check.fail(f"excluded_pairs[{k}]", f"must be the names of two bodies, found {shown(pair)}")
@@ -226,7 +239,11 @@ def _check_references(check: Checker, scene: Scene, bodies: list[Body]) -> None:
         for name in items:
             if name not in names:
                 check.fail(f"excluded_pairs[{k}]", f'there is no body "{name}"{did_you_mean(name, names)}')
-    for actuator in scene.actuators:
+    _is_list_of(check, "equalities", scene.equalities, Equality)
+    if not _is_list_of(check, "actuators", scene.actuators, Actuator):
+        return
+    for k, actuator in enumerate(scene.actuators):
+        check.at(f"actuators[{k}]").text("name", actuator.name)
         part = check.at(f'actuator "{actuator.name}"')
         part.numbers("gear", actuator.gear, None)
         for field, bounds in (("control_range", actuator.control_range), ("force_range", actuator.force_range)):

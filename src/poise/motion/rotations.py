@@ -16,13 +16,18 @@ Floats = NDArray[np.float64]
 _SMALL = 1e-4
 
 
+def unit(vector: ArrayLike) -> Floats:
+    """The vector of length 1 in the same direction, (..., n); the given one must not be 0."""
+    given = np.asarray(vector, dtype=np.float64)
+    # the largest component first: squares of tiny or huge numbers would leave the range
+    scaled = given / np.max(np.abs(given), axis=-1, keepdims=True)
+    direction: Floats = scaled / np.sqrt(np.sum(scaled * scaled, axis=-1, keepdims=True))
+    return direction
+
+
 def quat_normalize(quat_wxyz: ArrayLike) -> Floats:
     """Unit quaternion, (..., 4)."""
-    quat = np.asarray(quat_wxyz, dtype=np.float64)
-    # the largest component first: squares of tiny or huge numbers would leave the range
-    scaled = quat / np.max(np.abs(quat), axis=-1, keepdims=True)
-    unit: Floats = scaled / np.sqrt(np.sum(scaled * scaled, axis=-1, keepdims=True))
-    return unit
+    return unit(quat_wxyz)
 
 
 def quat_conjugate(quat_wxyz: ArrayLike) -> Floats:
