@@ -401,3 +401,24 @@ def test_views_of_one_name_are_told_apart() -> None:
         block = view.block(F64, a=1, b=1)
         entry(write, view)[F64](block.handle)
         assert (block.a[0], block.b[0]) == (1.0, 2.0)
+
+
+OTHER = View("Other", n=Count, x=Real)
+
+
+@kernel
+def count_up(t):
+    for i in range(t.n):
+        store(t.x, i, load(t.x, i) + 1.0)
+
+
+def test_a_handle_of_another_view_or_width_is_refused() -> None:
+    run = entry(count_up, OTHER)[F64]
+    right = OTHER.block(F64, n=2, x=2)
+    run(right.handle)
+    assert right.x.tolist() == [1.0, 1.0]
+    for wrong in (OTHER.block(F64X8, n=2, x=2), View("Other", n=Count, y=Real).block(F64, n=2, y=2)):
+        with pytest.raises(TypeError, match="handle 0 is not of view Other at f64"):
+            run(wrong.handle)
+    with pytest.raises(TypeError, match="handle 0"):
+        run(right.handle[:-1].copy())

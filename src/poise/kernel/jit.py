@@ -214,6 +214,12 @@ def _view_opener(view: View, width: Width) -> Any:
     return open_view
 
 
+def _seal_check(handle: str, view: View, width: Width) -> str:
+    """Source that refuses a handle of another view or width, which compiled code would misread."""
+    sealed = f"{handle}.size != {view.words} or {handle}[{view.words - 1}] != {view.seal(width)}"
+    return f"    if {sealed}:\n        raise TypeError('handle {handle[1:]} is not of view {view.name} at {width}')\n"
+
+
 class Entry:
     """A kernel that Python can call: handles of its views first, then plain numbers."""
 
@@ -241,7 +247,8 @@ class Entry:
             f"open_{n}": _view_opener(v, w) for n, v, w in zip(names, self.views, widths, strict=True)
         }
         scope |= {"kernel": self.function, "__name__": __name__}
-        exec(f"def {name}({', '.join(names + numbers)}):\n    return kernel({call})\n", scope)
+        checks = "".join(_seal_check(n, v, w) for n, v, w in zip(names, self.views, widths, strict=True))
+        exec(f"def {name}({', '.join(names + numbers)}):\n{checks}    return kernel({call})\n", scope)
         function = njit(scope[name], **_OPTIONS)
         self._use_cache(function, scope[name])
         signature = (*(types.int64[::1] for _ in names), *(getattr(types, kind) for kind in self.extra))

@@ -298,6 +298,16 @@ class View:
         text = repr((self.name, self.constant, list(self.fields), kinds))
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
+    @property
+    def words(self) -> int:
+        """Length of a handle: a word a field, and the seal."""
+        return len(self.fields) + 1
+
+    def seal(self, width: Width) -> int:
+        """The last word of a handle: tells views, and what they look like at other widths, apart."""
+        text = self.layout + (width.elem if self.constant else str(width))
+        return int(hashlib.sha256(text.encode()).hexdigest()[:15], 16)
+
     def buffer_type(self, field: str, width: Width) -> BufferType:
         """Type of a field's buffer at a width."""
         kind = self.fields[field]
@@ -333,8 +343,9 @@ class Block:
                 f"view {view.name}: fields {sorted(view.fields.keys() ^ given.keys())} are missing or unknown"
             )
         self.view, self.width = view, width
-        table = _Table(max(len(view.fields), 1))
+        table = _Table(view.words)
         self.handle, self.arrays = np.asarray(table), table.arrays
+        self.handle[-1] = view.seal(width)
         for field, what in given.items():
             if view.fields[field] is Count:
                 self.handle[view.places[field]] = operator.index(what)
