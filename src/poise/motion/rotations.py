@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from math import cos, factorial, sin
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -44,8 +45,8 @@ def quat_multiply(first_wxyz: ArrayLike, second_wxyz: ArrayLike) -> Floats:
     """
     a = np.asarray(first_wxyz, dtype=np.float64)
     b = np.asarray(second_wxyz, dtype=np.float64)
-    aw, ax, ay, az = a[..., 0], a[..., 1], a[..., 2], a[..., 3]
-    bw, bx, by, bz = b[..., 0], b[..., 1], b[..., 2], b[..., 3]
+    aw, ax, ay, az = _components(a)
+    bw, bx, by, bz = _components(b)
     product = (
         aw * bw - ax * bx - ay * by - az * bz,
         aw * bx + ax * bw + ay * bz - az * by,
@@ -55,10 +56,16 @@ def quat_multiply(first_wxyz: ArrayLike, second_wxyz: ArrayLike) -> Floats:
     return np.stack(product, axis=-1) if a.ndim > 1 or b.ndim > 1 else np.array(product)
 
 
+def _components(quat: Floats) -> list[Any]:
+    """w, x, y, z: plain numbers of a single quaternion, on which arithmetic is several times faster than on numpy's."""
+    parts: list[Any] = quat.tolist() if quat.ndim == 1 else [quat[..., k] for k in range(4)]
+    return parts
+
+
 def quat_to_matrix(quat_wxyz: ArrayLike) -> Floats:
     """Rotation matrix of a unit quaternion, (..., 3, 3)."""
     quat = np.asarray(quat_wxyz, dtype=np.float64)
-    w, x, y, z = quat[..., 0], quat[..., 1], quat[..., 2], quat[..., 3]
+    w, x, y, z = _components(quat)
     rows = (
         (1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - w * z), 2.0 * (x * z + w * y)),
         (2.0 * (x * y + w * z), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - w * x)),
