@@ -215,7 +215,7 @@ def machine() -> dict[str, Any]:
         "cores": os.cpu_count(),
         "compiled_for": target["name"],
         "simd_bits": target["simd_bits"],
-        "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
+        "load": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
         "platform": platform.platform(),
         "versions": versions,
     }

@@ -147,15 +147,15 @@ def rows(times: Timings, residuals: dict[str, float], beside_pin: float) -> list
 
     table = [Row("MuJoCo mj_step, loop in C", times.of("mj_step"), note="no contacts, no constraints")]
     for name in residuals:
-        what = f"Poise ABM {name} in a kernel{'' if name == 'f64' else ', per world'}"
-        table.append(row(f"Poise {name}", "mj_step", what, most=limits[name], residual=residuals[name]))
+        what, note = f"Poise ABM {name} in a kernel", "" if name == "f64" else "per world"
+        table.append(row(f"Poise {name}", "mj_step", what, most=limits[name], residual=residuals[name], note=note))
     table.append(row("Poise step", "mj_step", "Poise whole step f64 in a kernel", note="semi-implicit, as mj_step"))
     called, inner = without_calls(times)
-    convention = f"{called.split()[1]} convention, the faster one"
+    convention = f"{called.split()[1]} convention, the faster"
     table += [
         row(called, "mj_step", "Pinocchio aba from Python", residual=beside_pin, note=convention),
-        row("aba less call", "mj_step", "Pinocchio aba less a call of no joints"),
-        row("aba batch", "mj_step", "Pinocchio aba, batch in C++, one thread"),
+        row("aba less call", "mj_step", "Pinocchio aba less an empty call", note="of a tree of no joints"),
+        row("aba batch", "mj_step", "Pinocchio aba, batch in C++", note="one thread"),
         row("Poise f64", inner, "Poise ABM f64 in a kernel", most=0.6),
         row("Poise f64 from Python", called, "Poise ABM f64 from Python", most=0.6),
     ]
