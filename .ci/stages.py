@@ -16,6 +16,10 @@ LINT: dict[str, Command] = {
 }
 
 
+# a file stays with one worker, so that few kernels are compiled twice; more workers would only compile more
+PARALLEL = ["-n", "auto", "--maxprocesses", "4", "--dist", "loadfile"]
+
+
 def main(arguments: list[str]) -> int:
     """Run what the arguments ask for; all stages run even when one fails."""
     if arguments == ["lint"]:
@@ -24,7 +28,7 @@ def main(arguments: list[str]) -> int:
         return tests(["-m", "slow", *arguments[1:]])
     if arguments:
         return tests(arguments)
-    return max(lint(), tests([]))
+    return max(lint(), tests(PARALLEL))
 
 
 def lint() -> int:
