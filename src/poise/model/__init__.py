@@ -1,6 +1,7 @@
 """Scenes and what they compile to: description, checks, mass properties, model and state."""
 
 from poise.model.build import BodyHandle, CharacterHandle
+from poise.model.chain import GimbalLock, from_chain, single_dof_chain, to_chain
 from poise.model.compile import compile_scene
 from poise.model.errors import Problem, SceneError
 from poise.model.joints import JOINTS, JointKind, Primitive
@@ -24,6 +25,7 @@ __all__ = [
     "Cylinder",
     "Ellipsoid",
     "Equality",
+    "GimbalLock",
     "Inertia",
     "Joint",
     "JointKind",
@@ -41,6 +43,9 @@ __all__ = [
     "State",
     "body_mass_properties",
     "compile_scene",
+    "from_chain",
     "shape_mass_properties",
+    "single_dof_chain",
+    "to_chain",
     "validate",
 ]
