@@ -272,7 +272,7 @@ def show(report: Report) -> None:
     if not console.is_terminal:
         console = Console(highlight=False, width=160)
     table = Table(title=f"{report.name}: {report.question}", title_justify="left")
-    table.add_column("what")
+    table.add_column("what", no_wrap=True)
     for column in ("median", "quartiles", "ratio", "quartiles"):
         table.add_column(column, justify="right", no_wrap=True)
     for column in ("beside", "target", "met", "residual", "note"):

@@ -135,7 +135,9 @@ def without_avx512() -> dict[str, str]:
         raise SystemExit("--avx2: this processor has no AVX2")
     narrow = {name: has and not name.startswith(("avx512", "avx10", "evex512")) for name, has in features.items()}
     flags = ",".join(f"{'+' if has else '-'}{name}" for name, has in sorted(narrow.items()))
-    return {"NUMBA_CPU_NAME": "znver3", "NUMBA_CPU_FEATURES": flags}
+    # tuned as the last of the kind that had no AVX-512
+    name = "znver3" if llvm.get_host_cpu_name().startswith("znver") else "haswell"
+    return {"NUMBA_CPU_NAME": name, "NUMBA_CPU_FEATURES": flags}
 
 
 def rows(times: Timings, residuals: dict[str, float], beside_pin: float) -> list[Row]:

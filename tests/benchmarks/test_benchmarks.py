@@ -81,3 +81,29 @@ def test_model_from_the_environment(tmp_path, monkeypatch):
         trees.find_humanoid()
     (tmp_path / "other.xml").write_text("<mujoco/>")
     assert trees.find_humanoid() == tmp_path / "other.xml"
+
+
+def test_avx2_leaves_out_all_that_is_wider(monkeypatch):
+    import llvmlite.binding as llvm
+
+    has = {"avx2": True, "fma": True, "avx512f": True, "avx512vl": True, "avx10.1": True, "sse4a": False}
+    monkeypatch.setattr(llvm, "get_host_cpu_features", lambda: has)
+    monkeypatch.setattr(llvm, "get_host_cpu_name", lambda: "znver5")
+    given = script("articulated_body")["without_avx512"]()
+    assert given["NUMBA_CPU_NAME"] == "znver3"
+    assert set(given["NUMBA_CPU_FEATURES"].split(",")) == {
+        "+avx2",
+        "+fma",
+        "-avx512f",
+        "-avx512vl",
+        "-avx10.1",
+        "-sse4a",
+    }
+
+
+def test_avx2_needs_it(monkeypatch):
+    import llvmlite.binding as llvm
+
+    monkeypatch.setattr(llvm, "get_host_cpu_features", lambda: {"neon": True})
+    with pytest.raises(SystemExit, match="has no AVX2"):
+        script("articulated_body")["main"](["--avx2"])
