@@ -91,7 +91,6 @@ def workspace(model: Model, width: Width = F64) -> Workspace:
     return known[width]
 
 
-_PLACES = {"q": "s", "v": "s", "a": "w"}
 _GAINS = ("gain_p", "gain_d", "goal_v")
 
 
@@ -139,33 +138,56 @@ class Worlds:
     def run(self, call: Callable[[Workspace], Sequence[Result]]) -> list[Result]:
         """Fill a workspace, call, collect: once for one world, else a group of lanes at a time."""
         if self.count is None and self.dtype == np.float64:
-            return [np.array(result) for result in self._call(call, workspace(self.model, F64), None)]
-        width = lane_width(self.dtype)
-        space = workspace(self.model, width)
-        parts = []
-        for start in range(0, self.count or 1, width.lanes):
-            rows = np.minimum(np.arange(start, start + width.lanes), (self.count or 1) - 1)
-            filled = min(width.lanes, (self.count or 1) - start)
-            results = self._call(call, space, rows)
-            parts.append([np.moveaxis(r, -1, 0)[:filled].copy() for r in results])
-        whole = [np.concatenate(column) for column in zip(*parts, strict=True)]
-        return whole if self.count is not None else [r[0] for r in whole]
+            space = self._cleared(F64)
+            for name, value in self.fields.items():
+                target = _target(space, name)
+                target[...] = value.reshape(target.shape)
+            return [np.array(result) for result in call(space)]
+        whole = self._run_groups(call, lane_width(self.dtype))
+        return whole if self.count is not None else [result[0] for result in whole]
 
-    def _call(self, call: Callable[[Workspace], Sequence[Result]], space: Workspace, rows: Any) -> Sequence[Result]:
-        blocks = {"s": space.s, "x": space.x, "w": space.w}
+    def _run_groups(self, call: Callable[[Workspace], Sequence[Result]], width: Width) -> list[Result]:
+        space, count = self._cleared(width), self.count or 1
+        groups = -(-count // width.lanes)
+        rows = np.minimum(np.arange(groups * width.lanes), count - 1)  # the last group is filled up with the last world
+        moving = []
+        for name, value in self.fields.items():
+            target = _target(space, name)
+            if value.ndim == 1:
+                target[...] = value.reshape(*target.shape[:-1], 1)
+            else:
+                lanes = value[rows].reshape(groups, width.lanes, -1).swapaxes(1, 2)
+                moving.append((target, np.ascontiguousarray(lanes, self.dtype).reshape(groups, *target.shape)))
+        collected: list[Result] = []
+        for group in range(groups):
+            for target, packed in moving:
+                target[...] = packed[group]
+            results = call(space)
+            collected = collected or [np.empty((groups, *result.shape), self.dtype) for result in results]
+            for out, result in zip(collected, results, strict=True):
+                out[group] = result
+        return [_unpacked(out)[:count] for out in collected]
+
+    def _cleared(self, width: Width) -> Workspace:
+        """A workspace in which nothing acts."""
+        space = workspace(self.model, width)
         space.s.v[...] = 0.0
         for name in ("tau", "prescribed", "force", "gain_p", "gain_d", "goal_v"):
-            blocks["x"].arrays[name][...] = 0.0
+            space.x.arrays[name][...] = 0.0
         space.x.set_count("n_forces", int("force" in self.fields))
         space.x.set_count("n_gains", int("gain_p" in self.fields or "gain_d" in self.fields))
-        for name, value in self.fields.items():
-            array = blocks[_PLACES.get(name, "x")].arrays[name]
-            if rows is None:
-                array[...] = value.reshape(array.shape)
-            else:
-                lanes = value[rows].T if value.ndim == 2 else value[:, None]
-                array[...] = lanes.reshape(*array.shape[:-1], lanes.shape[-1])
-        return call(space)
+        return space
+
+
+def _target(space: Workspace, field: str) -> np.ndarray:
+    """The array that a field goes to."""
+    return {"q": space.s, "v": space.s, "a": space.w}.get(field, space.x).arrays[field]
+
+
+def _unpacked(groups: Result) -> Result:
+    """(groups, …, lanes) as (worlds, …)."""
+    lanes_first = np.moveaxis(groups, -1, 1)
+    return np.ascontiguousarray(lanes_first).reshape(-1, *lanes_first.shape[2:])
 
 
 def checked_step(dt: Any, name: str = "dt") -> float:
