@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import dm_control
@@ -53,7 +54,7 @@ def test_humanoid_keeps_its_momentum() -> None:
 
 
 def orders(errors: list[float]) -> list[float]:
-    return [float(np.log2(a / b)) for a, b in zip(errors, errors[1:], strict=False)]
+    return [float(np.log2(a / b)) for a, b in pairwise(errors)]
 
 
 @pytest.mark.parametrize(
