@@ -220,6 +220,15 @@ def test_folder_of_somebody_else_without_python_is_refused(environment, recorded
     assert recorded == []
 
 
+@pytest.mark.parametrize(("version", "calls"), [("3.11.9", 1), ("3.12.1", 1), ("3.13.0", 2)])
+def test_models_of_dm_control_come_without_its_code_where_that_cannot_run(environment, monkeypatch, version, calls):
+    monkeypatch.setattr(environment, "venv_version", lambda: version)
+    wanted = environment.wanted_packages({"test"})
+    assert len(wanted) == calls
+    assert wanted[0] == ["--editable", f"{environment.ROOT}[test]"]
+    assert environment.wanted_packages(set()) == [["--editable", str(environment.ROOT)]]
+
+
 def test_second_run_waits_for_the_first(environment):
     with environment.locked():
         command = [sys.executable, str(environment.ROOT / ".ci" / "environment.py")]
