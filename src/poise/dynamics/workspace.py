@@ -91,6 +91,8 @@ def workspace(model: Model, width: Width = F64) -> Workspace:
     return known[width]
 
 
+#: lengths of quaternions whose squares float32 still holds with all digits
+_SHORT, _LONG = 1e-10, 1e10
 _GAINS = ("gain_p", "gain_d", "goal_v")
 
 
@@ -187,7 +189,8 @@ def _target(space: Workspace, field: str) -> np.ndarray:
 def _unpacked(groups: Result) -> Result:
     """(groups, …, lanes) as (worlds, …)."""
     lanes_first = np.moveaxis(groups, -1, 1)
-    return np.ascontiguousarray(lanes_first).reshape(-1, *lanes_first.shape[2:])
+    worlds = lanes_first.shape[0] * lanes_first.shape[1]
+    return np.ascontiguousarray(lanes_first).reshape(worlds, *lanes_first.shape[2:])
 
 
 def checked_step(dt: Any, name: str = "dt") -> float:
@@ -205,12 +208,12 @@ def _real(name: str, value: Any) -> np.ndarray:
     """An array of real numbers."""
     try:
         array = np.asarray(value)
-        if array.dtype.kind == "c":
-            raise TypeError
-        return np.asarray(array, np.float64)
-    except (TypeError, ValueError):
-        what = "complex numbers" if np.iscomplexobj(value) else type(value).__name__
-        raise ValueError(f"{name} must be real numbers, not {what}") from None
+    except ValueError:
+        raise ValueError(f"{name} must be real numbers, not a {type(value).__name__} of rows that differ") from None
+    if array.dtype.kind not in "biuf":
+        what = "complex numbers" if array.dtype.kind == "c" else type(value).__name__
+        raise ValueError(f"{name} must be real numbers, not {what}")
+    return np.asarray(array, np.float64)
 
 
 def checked_vector(name: str, value: Any) -> np.ndarray:
@@ -243,12 +246,16 @@ def checked(model: Model, name: str, value: Any) -> np.ndarray:
     if not np.isfinite(array).all():
         where = np.argwhere(~np.isfinite(array))[0]
         raise ValueError(f"{name}[{', '.join(map(str, where))}] is {array[tuple(where)]}; every number must be finite")
-    if name in ("q", "goal_q"):
-        _check_quaternions(model, name, array)
-    return array
+    return with_sane_quaternions(model, name, array) if name in ("q", "goal_q") else array
 
 
-def _check_quaternions(model: Model, name: str, array: np.ndarray) -> None:
+def with_sane_quaternions(model: Model, name: str, array: np.ndarray) -> np.ndarray:
+    """The array, its quaternions brought near to unit length where their squares might leave the range of numbers."""
     for start in model.primitive_q_start[model.primitive_kind == Primitive.BALL]:
-        if not np.all(np.any(array[..., start : start + 4], axis=-1)):
+        largest = np.abs(array[..., start : start + 4]).max(axis=-1, keepdims=True)
+        if not largest.all():
             raise ValueError(f"{name}[{start}:{start + 4}] is a quaternion of length 0; the identity is (1, 0, 0, 0)")
+        if np.any(largest < _SHORT) or np.any(largest > _LONG):
+            array = array.copy()
+            array[..., start : start + 4] /= largest
+    return array
