@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
-import dm_control
 import mujoco
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ NAMES = ("humanoid", "humanoid_CMU", "quadruped", "walker", "fish")
 def file_of(name: str) -> Path:
     """MuJoCo's own humanoid where it is at hand; the others (and else its twin) come with dm_control."""
     ours = Path(__file__).parents[3] / "shared" / "data" / "mjcf" / f"{name}.xml"
-    return ours if ours.exists() else Path(dm_control.__file__).parent / "suite" / f"{name}.xml"
+    return ours if ours.exists() else Path(find_spec("dm_control").origin).parent / "suite" / f"{name}.xml"
 
 
 @dataclass(frozen=True)
