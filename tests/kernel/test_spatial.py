@@ -40,7 +40,7 @@ def _moving(a: Any, b: Any, f: Any, i: Any, A: Any, X: Any, Y: Any, r: Any, k: A
         A @ a,
         sp.pair(a, f),
         sp.kinetic_energy(i, a),
-        sp.without(A, f, k),
+        sp.without(A, f * k, f),
         sp.articulated(i),
         sp.inverse(X),
         X @ Y,
@@ -51,6 +51,7 @@ def _moving(a: Any, b: Any, f: Any, i: Any, A: Any, X: Any, Y: Any, r: Any, k: A
         sp.no_force(k),
         sp.rigid_inertia(X.R, X.p, i.m, r, i.I),
         a + b * k,
+        sp.less(k, a, f),
     )
 
 
@@ -95,6 +96,7 @@ def _expected(x: dict[str, np.ndarray]) -> list[np.ndarray]:
         np.zeros((N, 6)),
         np.concatenate([m[:, None], c * m[:, None], world[:, *upper]], axis=1),
         a + x["b"] * k[:, None],
+        k - np.einsum("ni,ni->n", a, f),
     ]
 
 

@@ -16,13 +16,13 @@ from poise.dynamics.passive import gather_forces
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store
 from poise.kernel.scalars import zero
-from poise.kernel.spatial import Motion, articulated, pair, without
+from poise.kernel.spatial import Motion, articulated, less, no_force, pair, without
 from poise.kernel.vec import zero3
 
 
 @kernel
 def factor(m, w):
-    """Articulated inertias, from the leaves to the roots; h, 1/d of every dof; I c of every link."""
+    """Articulated inertias, from the leaves to the roots; 1/d and ĥ/d of every dof; I c of every link."""
     for i in range(m.n_links):
         store(w.articulated, i, articulated(load(w.inertia, i)))
     for n in range(m.n_links):
@@ -33,13 +33,16 @@ def factor(m, w):
             d = last - 1 - k
             axis = load(w.axis, d)
             h = I @ axis
-            store(w.h, d, h)
             if load(m.dof_prescribed, d) == 0:
                 inverse = 1.0 / (pair(axis, h) + load(m.dof_armature, d) + load(w.diagonal, d))
+                gain = h * inverse
                 store(w.inverse, d, inverse)
-                I = without(I, h, inverse)
+                store(w.gain, d, gain)
+                I = without(I, gain, h)
             else:
                 store(w.inverse, d, zero(h.t.x))
+                store(w.gain, d, no_force(h.t.x))
+                store(w.hold, d, h)
         parent = load(m.link_parent, i)
         store(w.lag, i, I @ load(w.bias, i))
         if parent >= 0:
@@ -59,12 +62,11 @@ def balance(m, x, w):
         first, last = load(m.link_dof_start, i), load(m.link_dof_start, i + 1)
         for k in range(last - first):
             d = last - 1 - k
-            u = load(w.total, d) - pair(load(w.axis, d), p)
+            u = less(load(w.total, d), load(w.axis, d), p)
             store(w.u, d, u)
-            if load(m.dof_prescribed, d) == 0:
-                p = p + load(w.h, d) * (u * load(w.inverse, d))
-            else:
-                p = p + load(w.h, d) * load(x.prescribed, d)
+            p = p + load(w.gain, d) * u
+            if load(m.dof_prescribed, d) != 0:
+                p = p + load(w.hold, d) * load(x.prescribed, d)
         parent = load(m.link_parent, i)
         if parent >= 0:
             store(w.p, parent, load(w.p, parent) + p + load(w.lag, i))
@@ -83,7 +85,7 @@ def accelerate(m, x, w):
         else:
             acceleration = load(w.acceleration, parent) + load(w.bias, i)
         for d in range(load(m.link_dof_start, i), load(m.link_dof_start, i + 1)):
-            a = (load(w.u, d) - pair(acceleration, load(w.h, d))) * load(w.inverse, d)
+            a = less(load(w.u, d) * load(w.inverse, d), acceleration, load(w.gain, d))
             if load(m.dof_prescribed, d) != 0:
                 a = load(x.prescribed, d)
             store(w.a, d, a)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from poise.dynamics.kinematics import BALL, load_quat, place_links, weigh_links
+from poise.dynamics.kinematics import BALL, load_four, load_quat, place_links, weigh_links
 from poise.kernel.jit import kernel
 from poise.kernel.memory import Real, View, load, store
-from poise.kernel.quat import Quat, conjugate, log_rotation, normalize
+from poise.kernel.quat import conjugate, log_rotation, normalize
 from poise.kernel.scalars import select, zero
 from poise.kernel.spatial import Force, kinetic_energy, no_force
 from poise.kernel.trace import formula
@@ -38,9 +38,7 @@ def spring_energy(m, s):
     for k in range(m.n_primitives):
         j, d = load(m.primitive_q_start, k), load(m.primitive_v_start, k)
         if load(m.primitive_kind, k) == BALL:
-            rest = normalize(
-                Quat(load(m.q_spring, j), load(m.q_spring, j + 1), load(m.q_spring, j + 2), load(m.q_spring, j + 3))
-            )
+            rest = normalize(load_four(m.q_spring, j))
             error = log_rotation(conjugate(load_quat(s, j)) @ rest)
             stiffness = load(m.dof_stiffness, d), load(m.dof_stiffness, d + 1), load(m.dof_stiffness, d + 2)
             total = total + sum_of_squares(error, stiffness[0], stiffness[1], stiffness[2])

@@ -15,7 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from poise.dynamics import abm, crba, energy as energies, integrate, kinematics, passive, response as responses, rnea
+from poise.dynamics import abm, crba, integrate, kinematics, passive, rnea
+from poise.dynamics import energy as energies
+from poise.dynamics import response as responses
 from poise.dynamics.integrate import STAGES
 from poise.dynamics.kinematics import BODIES, JACOBIAN
 from poise.dynamics.layout import INPUT, MODEL, STATE, WORK

@@ -10,10 +10,10 @@ Degrees of freedom whose motion is prescribed are put where their path is at the
 from __future__ import annotations
 
 from poise.dynamics.abm import articulated_body
-from poise.dynamics.kinematics import BALL
+from poise.dynamics.kinematics import BALL, load_four
 from poise.kernel.jit import kernel
 from poise.kernel.memory import Count, Real, View, load, store
-from poise.kernel.quat import Quat, exp_rate, exp_rotation, normalize
+from poise.kernel.quat import exp_rate, exp_rotation, normalize
 from poise.kernel.scalars import all_lanes, zero
 from poise.kernel.vec import Vec3
 
@@ -62,8 +62,7 @@ def displace(m, q0, shift, scale, q):
     for k in range(m.n_primitives):
         j, d = load(m.primitive_q_start, k), load(m.primitive_v_start, k)
         if load(m.primitive_kind, k) == BALL:
-            start = Quat(load(q0, j), load(q0, j + 1), load(q0, j + 2), load(q0, j + 3))
-            store_quat(q, j, normalize(start @ exp_rotation(load_vec(shift, d) * scale)))
+            store_quat(q, j, normalize(load_four(q0, j) @ exp_rotation(load_vec(shift, d) * scale)))
         else:
             store(q, j, load(q0, j) + load(shift, d) * scale)
 

@@ -27,7 +27,8 @@ def turned(R: Any, axis: Any, s: Any, c: Any) -> Any:
     x, y, z = axis.x * t, axis.y * t, axis.z * t
     sx, sy, sz = axis.x * s, axis.y * s, axis.z * s
     xy, xz, yz = x * axis.y, x * axis.z, y * axis.z
-    return R @ Mat3(x * axis.x + c, xy - sz, xz + sy, xy + sz, y * axis.y + c, yz - sx, xz - sy, yz + sx, z * axis.z + c)
+    xx, yy, zz = x * axis.x + c, y * axis.y + c, z * axis.z + c
+    return R @ Mat3(xx, xy - sz, xz + sy, xy + sz, yy, yz - sx, xz - sy, yz + sx, zz)
 
 
 @formula
@@ -70,9 +71,15 @@ def turn(m, k, R, angle):
 
 
 @kernel
+def load_four(buffer, j):
+    """Four scalars as a quaternion."""
+    return Quat(load(buffer, j), load(buffer, j + 1), load(buffer, j + 2), load(buffer, j + 3))
+
+
+@kernel
 def load_quat(s, j):
     """The unit quaternion that begins at coordinate j."""
-    return normalize(Quat(load(s.q, j), load(s.q, j + 1), load(s.q, j + 2), load(s.q, j + 3)))
+    return normalize(load_four(s.q, j))
 
 
 @formula
@@ -227,7 +234,7 @@ JACOBIAN = View("Jacobian", link=Count, local=Vec3, axis_rate=Motion, columns=Mo
 
 @kernel
 def turn_axes(m, s, w, t):
-    """Rate of every axis: it is carried by the bodies on both sides of its joint; those of a ball turn with the child."""
+    """Rate of every axis: bodies on both sides of its joint carry it along; those of a ball turn with the child."""
     for i in range(m.n_links):
         velocity = no_motion(load(s.q, 0))
         if load(m.link_parent, i) >= 0:

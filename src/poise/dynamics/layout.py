@@ -87,8 +87,9 @@ WORK = View(
     total=Real,  # of each dof: tau, springs, dampers and drives, at the start of the step
     diagonal=Real,  # of each dof: what implicit springs, dampers and drives add to the inertia
     articulated=Articulated,  # of each link
-    h=Force,  # of each dof: articulated inertia times axis (KOK's ĥ)
     inverse=Real,  # of each dof: 1/d, 0 where the motion is prescribed
+    gain=Force,  # of each dof: ĥ/d, with KOK's ĥ = articulated inertia times axis; 0 where the motion is prescribed
+    hold=Force,  # of each dof whose motion is prescribed: ĥ
     lag=Force,  # of each link: articulated inertia times bias
     p=Force,  # of each link: force that is still to be balanced
     u=Real,  # of each dof
@@ -114,7 +115,7 @@ def state_block(model: Model, width: Width) -> Block:
 
 def input_block(model: Model, width: Width) -> Block:
     """Nothing acts."""
-    sizes = {field: model.nv for field in INPUT.fields} | {"force": model.n_bodies, "goal_q": model.nq}
+    sizes = dict.fromkeys(INPUT.fields, model.nv) | {"force": model.n_bodies, "goal_q": model.nq}
     return INPUT.block(width, **(sizes | {"n_forces": 0, "n_gains": 0}))
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from poise.dynamics.kinematics import BALL, load_quat
+from poise.dynamics.kinematics import BALL, load_four, load_quat
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store
-from poise.kernel.quat import Quat, conjugate, log_rotation, normalize
+from poise.kernel.quat import conjugate, log_rotation, normalize
 from poise.kernel.scalars import spread, zero
 from poise.kernel.trace import formula
 
@@ -56,9 +56,7 @@ def add_springs(m, s, w, dt):
         j, d = load(m.primitive_q_start, k), load(m.primitive_v_start, k)
         step = spread(dt, load(s.q, 0))
         if load(m.primitive_kind, k) == BALL:
-            rest = normalize(
-                Quat(load(m.q_spring, j), load(m.q_spring, j + 1), load(m.q_spring, j + 2), load(m.q_spring, j + 3))
-            )
+            rest = normalize(load_four(m.q_spring, j))
             error = log_rotation(conjugate(load_quat(s, j)) @ rest)
             for e in range(3):
                 v, part = load(s.v, d + e), component(error, e)
@@ -75,7 +73,7 @@ def add_drives(m, s, x, w, dt):
         j, d = load(m.primitive_q_start, k), load(m.primitive_v_start, k)
         step = spread(dt, load(s.q, 0))
         if load(m.primitive_kind, k) == BALL:
-            goal = normalize(Quat(load(x.goal_q, j), load(x.goal_q, j + 1), load(x.goal_q, j + 2), load(x.goal_q, j + 3)))
+            goal = normalize(load_four(x.goal_q, j))
             error = log_rotation(conjugate(load_quat(s, j)) @ goal)
             for e in range(3):
                 v, part = load(s.v, d + e), component(error, e)

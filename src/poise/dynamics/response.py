@@ -13,7 +13,7 @@ from poise.dynamics.kinematics import arm
 from poise.kernel.jit import kernel
 from poise.kernel.memory import Count, Real, View, load, store
 from poise.kernel.scalars import zero
-from poise.kernel.spatial import Force, Motion, no_force, no_motion, pair
+from poise.kernel.spatial import Force, Motion, less, no_force, no_motion, pair
 from poise.kernel.vec import cross
 
 RESPONSE = View(
@@ -29,22 +29,17 @@ RESPONSE = View(
 
 
 @kernel
-def spread_acceleration(m, w, t, root):
-    """KOK §4.3, lines 18-22: from du to accelerations, in the tree of `root` (−1: in all)."""
+def spread_acceleration(m, w, t):
+    """KOK §4.3, lines 18-22: from du to accelerations."""
     for i in range(m.n_links):
         parent = load(m.link_parent, i)
-        like = load(t.u, load(m.link_dof_start, i))
-        acceleration = no_motion(like)
+        acceleration = no_motion(load(t.u, 0))
         if parent >= 0:
             acceleration = load(t.acceleration, parent)
-        if root >= 0 and load(m.link_root, i) != root:
-            for d in range(load(m.link_dof_start, i), load(m.link_dof_start, i + 1)):
-                store(t.a, d, zero(like))
-        else:
-            for d in range(load(m.link_dof_start, i), load(m.link_dof_start, i + 1)):
-                a = (load(t.u, d) - pair(acceleration, load(w.h, d))) * load(w.inverse, d)
-                store(t.a, d, a)
-                acceleration = acceleration + load(w.axis, d) * a
+        for d in range(load(m.link_dof_start, i), load(m.link_dof_start, i + 1)):
+            a = less(load(t.u, d) * load(w.inverse, d), acceleration, load(w.gain, d))
+            store(t.a, d, a)
+            acceleration = acceleration + load(w.axis, d) * a
         store(t.acceleration, i, acceleration)
 
 
@@ -56,12 +51,12 @@ def clear(m, t):
 
 
 @kernel
-def carry(m, w, t, d, p):
-    """KOK §4.3, lines 5-16: a force p, still to be balanced, on its way from dof d to the root."""
+def carry(m, w, t, d, f):
+    """KOK §4.3, lines 5-16: what is left of a force f on its way from dof d to the root (−p of the paper)."""
     while d >= 0:
-        u = -pair(load(w.axis, d), p)
+        u = pair(load(w.axis, d), f)
         store(t.u, d, u)
-        p = p + load(w.h, d) * (u * load(w.inverse, d))
+        f = f - load(w.gain, d) * u
         d = load(m.dof_parent, d)
 
 
@@ -71,9 +66,9 @@ def force_delta(m, w, t, body):
     clear(m, t)
     link = load(m.body_link, body)
     f = load(t.force, body)
-    p = -Force(f.t + cross(arm(m, w, body), f.f), f.f)
-    carry(m, w, t, load(m.link_dof_start, link + 1) - 1, p)
-    spread_acceleration(m, w, t, load(m.link_root, link))
+    f = Force(f.t + cross(arm(m, w, body), f.f), f.f)
+    carry(m, w, t, load(m.link_dof_start, link + 1) - 1, f)
+    spread_acceleration(m, w, t)
 
 
 @kernel
@@ -82,8 +77,8 @@ def torque_delta(m, w, t, dof):
     clear(m, t)
     u = load(t.tau, dof)
     store(t.u, dof, u)
-    carry(m, w, t, load(m.dof_parent, dof), load(w.h, dof) * (u * load(w.inverse, dof)))
-    spread_acceleration(m, w, t, load(m.link_root, load(m.dof_link, dof)))
+    carry(m, w, t, load(m.dof_parent, dof), load(w.gain, dof) * -u)
+    spread_acceleration(m, w, t)
 
 
 @kernel
@@ -103,12 +98,12 @@ def respond(m, w, t):
         first, last = load(m.link_dof_start, i), load(m.link_dof_start, i + 1)
         for k in range(last - first):
             d = last - 1 - k
-            u = load(t.tau, d) - pair(load(w.axis, d), p)
+            u = less(load(t.tau, d), load(w.axis, d), p)
             store(t.u, d, u)
-            p = p + load(w.h, d) * (u * load(w.inverse, d))
+            p = p + load(w.gain, d) * u
         parent = load(m.link_parent, i)
         if parent >= 0:
             store(t.p, parent, load(t.p, parent) + p)
-    spread_acceleration(m, w, t, -1)
+    spread_acceleration(m, w, t)
 
 

@@ -153,7 +153,7 @@ def cross_force(a: Any, f: Any) -> Any:
 
 @formula
 def rigid_inertia(R: Any, r: Any, mass: Any, com: Any, moments: Any) -> Any:
-    """Inertia in world axes about O of a body at (R, r), given its mass, centre and moments about it in its own axes."""
+    """Inertia in world axes about O of a body at (R, r), from its mass, centre and moments in its own axes."""
     c = R @ com + r
     return Inertia(mass, c * mass, rotate_sym(R, moments) + point_inertia(mass, c))
 
@@ -167,9 +167,15 @@ def articulated(i: Any) -> Any:
 
 
 @formula
-def without(i: Any, h: Any, scale: Any) -> Any:
-    """I − scale h hᵀ: what an articulated inertia keeps once an axis is free to move."""
-    t, f = h.t * scale, h.f * scale
+def less(u: Any, m: Any, f: Any) -> Any:
+    """u − m · f, in two short chains of multiply-adds: this is what a pass along a tree waits for at every joint."""
+    return u - m.w.x * f.t.x - m.w.y * f.t.y - m.w.z * f.t.z - dot(m.v, f.f)
+
+
+@formula
+def without(i: Any, g: Any, h: Any) -> Any:
+    """I − g hᵀ, with g a multiple of h: what an articulated inertia keeps once an axis is free to move."""
+    t, f = g.t, g.f
     A = Sym3(t.x * h.t.x, t.y * h.t.y, t.z * h.t.z, t.x * h.t.y, t.x * h.t.z, t.y * h.t.z)
     C = Sym3(f.x * h.f.x, f.y * h.f.y, f.z * h.f.z, f.x * h.f.y, f.x * h.f.z, f.y * h.f.z)
     return Articulated(i.A - A, i.B - outer(t, h.f), i.C - C)
