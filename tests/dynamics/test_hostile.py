@@ -385,3 +385,18 @@ def test_results_are_copies(model: Model) -> None:
     plain = dynamics.forward_dynamics(model, q, v)
     assert np.abs(with_forces - plain).max() > 0.1
     np.testing.assert_array_equal(dynamics.forward_dynamics(model, q, v), plain)
+
+
+def test_a_singular_pose_is_said() -> None:
+    """Three hinges in gimbal lock: the first and the last turn the same way, and nothing tells them apart."""
+    axes = ((0, 0, 1), (1, 0, 0), (0, 0, 1))
+    joints = [Joint("hinge", name=f"turn{k}", axis=axis) for k, axis in enumerate(axes)]
+    inertia = Inertia(1.0, moments=(1.0, 2.0, 2.5))
+    model = Scene(bodies=[Body("gimbal", joints=joints, inertia=inertia)]).compile()
+    with pytest.raises(dynamics.Singular, match='"turn0"'):
+        dynamics.forward_dynamics(model, [0, 0, 0], [1, 2, 3])
+    with pytest.raises(dynamics.Singular, match="of world 1"):
+        dynamics.forward_dynamics(model, [[0, 0.5, 0], [0, 0, 0]], [1, 2, 3])
+    with pytest.raises(dynamics.Singular, match="singular"):
+        dynamics.response(model, [0, 0, 0], [1, 0, 0])
+    assert np.isfinite(dynamics.forward_dynamics(model, [0, 0.5, 0], [1, 2, 3])).all()

@@ -1,26 +1,27 @@
 """The dynamics of trees: kinematics, articulated bodies, inverse dynamics, responses, energies, integration."""
 
+from poise.dynamics.deltas import force_delta, response, torque_delta
 from poise.dynamics.functions import (
-    Bodies,
     Drive,
+    bias_forces,
+    forward_dynamics,
+    gravity_forces,
+    inverse_dynamics,
+    mass_matrix,
+    passive_forces,
+)
+from poise.dynamics.inputs import Singular
+from poise.dynamics.measures import (
+    Bodies,
     Energy,
     Jacobian,
     Momentum,
-    bias_forces,
     bodies,
     difference,
     displaced,
     energy,
-    force_delta,
-    forward_dynamics,
-    gravity_forces,
-    inverse_dynamics,
     jacobian,
-    mass_matrix,
     momentum,
-    passive_forces,
-    response,
-    torque_delta,
 )
 from poise.dynamics.simulate import Diverged, Simulation, Trajectory, simulate
 
@@ -32,6 +33,7 @@ __all__ = [
     "Jacobian",
     "Momentum",
     "Simulation",
+    "Singular",
     "Trajectory",
     "bias_forces",
     "bodies",

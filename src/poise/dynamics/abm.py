@@ -4,30 +4,32 @@ Because nothing is transformed between links, a joint of several degrees of free
 its bias acceleration is added once, on the parent's side, which is the same set of equations. The pass is in three
 parts, so that what depends on the state alone is done once for any number of forces (KOK §4.3):
 
-    place_links, weigh_links, factor    depend on the state       lines 3-8, 11, 15, 17, 18
+    place_links, factor                 depend on the state       lines 3-8, 11, 15, 17, 18
     balance                             depends on the forces     lines 12, 16, 19
     accelerate                          gives the accelerations   lines 21-25
 """
 
 from __future__ import annotations
 
-from poise.dynamics.kinematics import apply_forces, place_links, weigh_links
+from poise.dynamics.kinematics import apply_forces, keep_going, place_links, weigh
 from poise.dynamics.passive import gather_forces
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store
 from poise.kernel.scalars import zero
-from poise.kernel.spatial import Motion, articulated, less, no_force, pair, without
+from poise.kernel.spatial import Motion, articulated, less, no_force, no_motion, pair, without
 from poise.kernel.vec import zero3
 
 
 @kernel
 def factor(m, w):
     """Articulated inertias, from the leaves to the roots; 1/d and ĥ/d of every dof; I c of every link."""
-    for i in range(m.n_links):
-        store(w.articulated, i, articulated(load(w.inertia, i)))
     for n in range(m.n_links):
         i = m.n_links - 1 - n
-        I = load(w.articulated, i)
+        inertia = weigh(m, w, i)
+        keep_going(w, i, inertia)
+        I = articulated(inertia)
+        if load(m.link_has_children, i) != 0:
+            I = I + load(w.articulated, i)
         first, last = load(m.link_dof_start, i), load(m.link_dof_start, i + 1)
         for k in range(last - first):
             d = last - 1 - k
@@ -44,9 +46,11 @@ def factor(m, w):
                 store(w.gain, d, no_force(h.t.x))
                 store(w.hold, d, h)
         parent = load(m.link_parent, i)
-        store(w.lag, i, I @ load(w.bias, i))
         if parent >= 0:
-            store(w.articulated, parent, load(w.articulated, parent) + I)
+            store(w.lag, i, I @ load(w.bias, i))
+            if load(m.link_is_last_child, i) == 0:
+                I = I + load(w.articulated, parent)
+            store(w.articulated, parent, I)
 
 
 @kernel
@@ -56,9 +60,10 @@ def balance(m, x, w):
         store(w.p, i, load(w.gyro, i))
     if x.n_forces != 0:
         apply_forces(m, x, w)
+    carried = no_force(load(x.tau, 0))  # to the link just before: in registers, as memory would make it wait
     for n in range(m.n_links):
         i = m.n_links - 1 - n
-        p = load(w.p, i)
+        p = load(w.p, i) + carried
         first, last = load(m.link_dof_start, i), load(m.link_dof_start, i + 1)
         for k in range(last - first):
             d = last - 1 - k
@@ -68,22 +73,27 @@ def balance(m, x, w):
             if load(m.dof_prescribed, d) != 0:
                 p = p + load(w.hold, d) * load(x.prescribed, d)
         parent = load(m.link_parent, i)
+        carried = no_force(load(x.tau, 0))
         if parent >= 0:
-            store(w.p, parent, load(w.p, parent) + p + load(w.lag, i))
+            p = p + load(w.lag, i)
+            if parent == i - 1:
+                carried = p
+            else:
+                store(w.p, parent, load(w.p, parent) + p)
 
 
 @kernel
 def accelerate(m, x, w):
     """Accelerations, from the roots to the leaves. The base accelerates by −g, which is gravity."""
+    acceleration = no_motion(load(x.tau, 0))
     for i in range(m.n_links):
         parent = load(m.link_parent, i)
         if parent < 0:
-            like = load(w.r, i).x
-            g = load(m.gravity, 0)
-            base = zero3(like)
-            acceleration = load(w.bias, i) + Motion(base, base - g)
-        else:
-            acceleration = load(w.acceleration, parent) + load(w.bias, i)
+            rest = zero3(load(x.tau, 0))
+            acceleration = Motion(rest, rest - load(m.gravity, 0))
+        elif parent < i - 1:  # else it is still at hand
+            acceleration = load(w.acceleration, parent)
+        acceleration = acceleration + load(w.bias, i)
         for d in range(load(m.link_dof_start, i), load(m.link_dof_start, i + 1)):
             a = less(load(w.u, d) * load(w.inverse, d), acceleration, load(w.gain, d))
             if load(m.dof_prescribed, d) != 0:
@@ -97,7 +107,6 @@ def accelerate(m, x, w):
 def prepare(m, s, x, w, dt):
     """Everything that depends on the state alone: poses, velocities, articulated inertias."""
     place_links(m, s, w)
-    weigh_links(m, w)
     gather_forces(m, s, x, w, dt)
     factor(m, w)
 
@@ -108,5 +117,3 @@ def articulated_body(m, s, x, w, dt):
     prepare(m, s, x, w, dt)
     balance(m, x, w)
     accelerate(m, x, w)
-
-

@@ -56,9 +56,17 @@ def turned_z(R: Any, sign: Any, s: Any, c: Any) -> Any:
 
 
 @kernel
-def turn(m, k, R, angle):
-    """R after the turn of primitive k."""
-    s, c = sincos(angle)
+def find_angles(m, s, w):
+    """Sine and cosine of every coordinate, needed or not: a plain loop that vectorizes for a single world too."""
+    for j in range(m.nq):
+        sine, cosine = sincos(load(s.q, j) - load(m.q_zero, j))
+        store(w.sine, j, sine)
+        store(w.cosine, j, cosine)
+
+
+@kernel
+def turn(m, k, R, s, c):
+    """R after the turn of primitive k, by an angle of which sine and cosine are known."""
     axis = load(m.primitive_axis, k)
     along = load(m.primitive_along, k)
     if along == 0:
@@ -97,6 +105,7 @@ def sliding(axis: Any) -> Any:
 @kernel
 def place_links(m, s, w):
     """Poses, axes, velocities and velocity-product accelerations of all links."""
+    find_angles(m, s, w)
     for i in range(m.n_links):
         parent = load(m.link_parent, i)
         like = load(s.q, 0)
@@ -140,17 +149,17 @@ def place_links(m, s, w):
                     omega = R @ Vec3(load(s.v, d), load(s.v, d + 1), load(s.v, d + 2))
                     step = about(anchor, omega, spread(0.0, like))
                 else:
-                    angle = load(s.q, j) - load(m.q_zero, j)
                     along = R @ load(m.primitive_axis, k)
                     if kind == SCREW:
                         axis = about(anchor, along, load(m.primitive_pitch, k))
                     else:
                         axis = Motion(along, cross(anchor, along))
-                    R = turn(m, k, R, angle)
+                    R = turn(m, k, R, load(w.sine, j), load(w.cosine, j))
                     store(w.axis, d, axis)
                     step = axis * load(s.v, d)
                     if kind == SCREW:
-                        anchor = anchor + along * (angle * load(m.primitive_pitch, k))
+                        advance = (load(s.q, j) - load(m.q_zero, j)) * load(m.primitive_pitch, k)
+                        anchor = anchor + along * advance
                 r = anchor
                 if load(m.primitive_centred, k) == 0:
                     r = anchor - R @ load(m.primitive_anchor, k)
@@ -177,15 +186,26 @@ def spread_mat(m: Any, like: Any) -> Any:
 
 
 @kernel
+def weigh(m, w, i):
+    """Inertia of link i about O."""
+    R, r = load(w.R, i), load(w.r, i)
+    return rigid_inertia(R, r, load(m.link_mass, i), load(m.link_com, i), load(m.link_inertia, i))
+
+
+@kernel
+def keep_going(w, i, inertia):
+    """The force v ×* I v that keeps link i on its way."""
+    velocity = load(w.velocity, i)
+    store(w.gyro, i, cross_force(velocity, inertia @ velocity))
+
+
+@kernel
 def weigh_links(m, w):
-    """Inertias of all links about O, and the forces v ×* I v that keep them on their way."""
+    """Inertias of all links about O, and the forces that keep them on their way."""
     for i in range(m.n_links):
-        inertia = rigid_inertia(
-            load(w.R, i), load(w.r, i), load(m.link_mass, i), load(m.link_com, i), load(m.link_inertia, i)
-        )
-        velocity = load(w.velocity, i)
+        inertia = weigh(m, w, i)
         store(w.inertia, i, inertia)
-        store(w.gyro, i, cross_force(velocity, inertia @ velocity))
+        keep_going(w, i, inertia)
 
 
 BODIES = View("Bodies", rotation=Mat3, position=Vec3, twist=Motion)

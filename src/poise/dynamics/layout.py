@@ -23,11 +23,14 @@ MODEL = View(
     "Model",
     constant=True,
     n_links=Count,
+    nq=Count,
     nv=Count,
     n_bodies=Count,
     has_passive=Count,  # any spring or damper
     gravity=Vec3,
     link_parent=Index,
+    link_has_children=Index,
+    link_is_last_child=Index,  # 1 where no later link has the same parent
     link_root=Index,
     link_position=Vec3,
     link_rotation=Mat3,
@@ -82,6 +85,8 @@ WORK = View(
     velocity=Motion,  # of each link
     bias=Motion,  # acceleration of each link that comes from the turning of its own joints, Ṡ q̇
     axis=Motion,  # of each dof: the motion of its link per unit velocity
+    sine=Real,  # of each coordinate, as if it were an angle
+    cosine=Real,
     inertia=Inertia,  # of each link, rigid
     gyro=Force,  # of each link: v ×* I v
     total=Real,  # of each dof: tau, springs, dampers and drives, at the start of the step
@@ -97,12 +102,14 @@ WORK = View(
     a=Real,  # of each dof
 )
 
+_COORDINATE = ("sine", "cosine")
 _LINK = ("origin", "R", "r", "velocity", "bias", "inertia", "gyro", "articulated", "lag", "p", "acceleration")
 
 
 def work_block(model: Model, width: Width) -> Block:
     """Room to work in, for one width."""
-    sizes = {field: model.n_links if field in _LINK else model.nv for field in WORK.fields}
+    sizes = dict.fromkeys(WORK.fields, model.nv)
+    sizes |= dict.fromkeys(_LINK, model.n_links) | dict.fromkeys(_COORDINATE, model.nq)
     return WORK.block(width, **sizes)
 
 
@@ -136,6 +143,7 @@ def _make_model_block(model: Model, width: Width) -> Block:
     turned = np.any(model.link_quat_wxyz[:, 1:] != 0.0, axis=1)
     given: dict[str, Any] = {
         "n_links": model.n_links,
+        "nq": model.nq,
         "nv": model.nv,
         "n_bodies": model.n_bodies,
         "n_primitives": len(model.primitive_kind),
@@ -143,12 +151,21 @@ def _make_model_block(model: Model, width: Width) -> Block:
         "gravity": model.gravity[None],
         "link_rotation": matrices(model.link_quat_wxyz),
         "link_turned": turned,
+        "link_has_children": np.isin(np.arange(model.n_links), model.link_parent),
+        "link_is_last_child": _last_children(model),
         "primitive_along": np.where(aligned, axis.argmax(axis=1) if len(axis) else 3, 3),
         "primitive_centred": ~np.any(model.primitive_anchor, axis=1),
         "body_rotation": matrices(model.body_quat_wxyz),
     }
     arrays = model.arrays()
     return MODEL.block(width, **given, **{name: arrays[name] for name in MODEL.fields if name not in given})
+
+
+def _last_children(model: Model) -> np.ndarray:
+    """Which links are the last ones that their parents carry."""
+    last = np.zeros(model.n_links, bool)
+    last[list({int(parent): link for link, parent in enumerate(model.link_parent)}.values())] = True
+    return last
 
 
 def matrices(quats_wxyz: np.ndarray) -> np.ndarray:

@@ -31,10 +31,12 @@ RESPONSE = View(
 @kernel
 def spread_acceleration(m, w, t):
     """KOK §4.3, lines 18-22: from du to accelerations."""
+    acceleration = no_motion(load(t.u, 0))
     for i in range(m.n_links):
         parent = load(m.link_parent, i)
-        acceleration = no_motion(load(t.u, 0))
-        if parent >= 0:
+        if parent < 0:
+            acceleration = no_motion(load(t.u, 0))
+        elif parent < i - 1:  # else it is still at hand
             acceleration = load(t.acceleration, parent)
         for d in range(load(m.link_dof_start, i), load(m.link_dof_start, i + 1)):
             a = less(load(t.u, d) * load(w.inverse, d), acceleration, load(w.gain, d))
@@ -105,5 +107,3 @@ def respond(m, w, t):
         if parent >= 0:
             store(t.p, parent, load(t.p, parent) + p)
     spread_acceleration(m, w, t)
-
-

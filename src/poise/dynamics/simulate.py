@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from poise.dynamics.functions import Drive
+from poise.dynamics.inputs import check_given, checked_row, checked_step
 from poise.dynamics.integrate import STAGES, runge_kutta, semi_implicit
 from poise.dynamics.layout import INPUT, MODEL, STATE, WORK
-from poise.dynamics.workspace import Workspace, check_given, checked_row, checked_step
+from poise.dynamics.workspace import Workspace
 from poise.kernel.jit import entry
 from poise.kernel.memory import F64
 from poise.model.model import Model

@@ -12,12 +12,12 @@ import numpy as np
 
 from poise.dynamics.crba import MASS
 from poise.dynamics.energy import TOTALS
+from poise.dynamics.inputs import check_given, check_range, checked
 from poise.dynamics.integrate import STAGES
 from poise.dynamics.kinematics import BODIES, JACOBIAN
 from poise.dynamics.layout import input_block, model_block, state_block, work_block
 from poise.dynamics.response import RESPONSE
 from poise.kernel.memory import F32X16, F64, F64X8, Block, Width
-from poise.model.joints import Primitive
 from poise.model.model import Model
 
 Result = np.ndarray
@@ -91,28 +91,6 @@ def workspace(model: Model, width: Width = F64) -> Workspace:
     return known[width]
 
 
-#: lengths of quaternions whose squares float32 still holds with all digits
-_SHORT, _LONG = 1e-10, 1e10
-_GAINS = ("gain_p", "gain_d", "goal_v")
-
-
-def check_given(fields: dict[str, Any]) -> None:
-    """Nothing may be left to what a workspace held before."""
-    for name in ("q", "a"):
-        if name in fields and fields[name] is None:
-            raise ValueError(f"{name} is missing")
-    if fields.get("gain_p") is not None and fields.get("goal_q") is None:
-        raise ValueError("goal_q is missing: a drive with gain_p needs a goal")
-
-
-def _check_range(fields: dict[str, np.ndarray]) -> None:
-    """What is finite in float64 must stay so in float32."""
-    largest = float(np.finfo(np.float32).max)
-    for name, array in fields.items():
-        if array.size and np.abs(array).max() > largest:
-            raise ValueError(f"{name} has numbers up to {np.abs(array).max():g}; float32 ends at {largest:g}")
-
-
 class Worlds:
     """One world, or a batch of them on its way through lanes.
 
@@ -129,7 +107,7 @@ class Worlds:
         check_given(fields)
         self.fields = {name: checked(model, name, value) for name, value in fields.items() if value is not None}
         if self.dtype == np.float32:
-            _check_range(self.fields)
+            check_range(self.fields)
         counts = {name: len(value) for name, value in self.fields.items() if value.ndim == 2}
         if len(set(counts.values())) > 1:
             raise ValueError(f"the batch has {counts} worlds: give every field as many rows, or one row for all")
@@ -191,71 +169,3 @@ def _unpacked(groups: Result) -> Result:
     lanes_first = np.moveaxis(groups, -1, 1)
     worlds = lanes_first.shape[0] * lanes_first.shape[1]
     return np.ascontiguousarray(lanes_first).reshape(worlds, *lanes_first.shape[2:])
-
-
-def checked_step(dt: Any, name: str = "dt") -> float:
-    """A time that is finite and not negative; s."""
-    try:
-        step = float(dt)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must be a number of seconds, not {dt!r}") from None
-    if not (np.isfinite(step) and step >= 0.0):
-        raise ValueError(f"{name} is {step}; it must be a finite time in seconds, 0 or more")
-    return step
-
-
-def _real(name: str, value: Any) -> np.ndarray:
-    """An array of real numbers."""
-    try:
-        array = np.asarray(value)
-    except ValueError:
-        raise ValueError(f"{name} must be real numbers, not a {type(value).__name__} of rows that differ") from None
-    if array.dtype.kind not in "biuf":
-        what = "complex numbers" if array.dtype.kind == "c" else type(value).__name__
-        raise ValueError(f"{name} must be real numbers, not {what}")
-    return np.asarray(array, np.float64)
-
-
-def checked_vector(name: str, value: Any) -> np.ndarray:
-    """Three finite numbers."""
-    array = _real(name, value)
-    if array.shape != (3,) or not np.isfinite(array).all():
-        raise ValueError(f"{name} must be three finite numbers, not {array.tolist()}")
-    return array
-
-
-def checked_row(model: Model, name: str, value: Any) -> np.ndarray:
-    """An input of one world."""
-    array = checked(model, name, value)
-    if array.ndim != 1:
-        raise ValueError(f"{name} has shape {array.shape}; one world wants ({array.shape[-1]},)")
-    return array
-
-
-def checked(model: Model, name: str, value: Any) -> np.ndarray:
-    """An input as float64 of the right length, finite, its quaternions not nought. A gain may be one for all."""
-    length = {"q": model.nq, "goal_q": model.nq, "force": 6 * model.n_bodies}.get(name, model.nv)
-    array = _real(name, value)
-    if name in _GAINS and array.ndim == 0:
-        array = np.full(length, array)
-    if name == "force" and array.shape[-2:] == (model.n_bodies, 6):
-        array = array.reshape(*array.shape[:-2], length)
-    if array.ndim not in (1, 2) or array.shape[-1] != length:
-        rows = f"({length},) for one world or (n, {length}) for n of them"
-        raise ValueError(f"{name} has shape {array.shape}; the model wants {rows}")
-    if not np.isfinite(array).all():
-        where = np.argwhere(~np.isfinite(array))[0]
-        raise ValueError(f"{name}[{', '.join(map(str, where))}] is {array[tuple(where)]}; every number must be finite")
-    return with_sane_quaternions(model, name, array) if name in ("q", "goal_q") else array
-
-
-def with_sane_quaternions(model: Model, name: str, array: np.ndarray) -> np.ndarray:
-    """The array, its quaternions brought near to unit length where their squares might leave the range of numbers."""
-    for start in model.primitive_q_start[model.primitive_kind == Primitive.BALL]:
-        largest = np.abs(array[..., start : start + 4]).max(axis=-1, keepdims=True)
-        if not largest.all():
-            raise ValueError(f"{name}[{start}:{start + 4}] is a quaternion of length 0; the identity is (1, 0, 0, 0)")
-        if np.any(largest < _SHORT) or np.any(largest > _LONG):
-            array = array.copy()
-            array[..., start : start + 4] /= largest
-    return array

@@ -27,6 +27,7 @@ from numba.extending import intrinsic
 
 from poise.kernel import bridge, quat, scalars, spatial, vec  # noqa: F401  (bridge teaches Numba the others)
 from poise.kernel.cachefile import SealedFile, fingerprint, prune
+from poise.kernel.emit import align_stack
 from poise.kernel.memory import View, Width
 from poise.kernel.trace import FLAGS
 
@@ -207,6 +208,7 @@ def _view_opener(view: View, width: Width) -> Any:
     @intrinsic
     def open_view(context: Any, handle: Any) -> Any:
         def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            align_stack(builder)
             return context.make_array(signature.args[0])(context, builder, args[0]).data
 
         return result(handle), code

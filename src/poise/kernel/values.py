@@ -44,7 +44,9 @@ class Value:
     def of(cls, *leaves: Any) -> Any:
         """The value with these scalars."""
         rest = iter(leaves)
-        return cls(*(kind.of(*(next(rest) for _ in range(kind.size))) if kind else next(rest) for _, kind in cls.fields))
+        return cls(
+            *(kind.of(*(next(rest) for _ in range(kind.size))) if kind else next(rest) for _, kind in cls.fields)
+        )
 
     def map(self, function: Callable[..., Any], *others: Any) -> Any:
         """A function applied to each scalar, and to those at the same place of others."""

@@ -1,7 +1,8 @@
 """Whether every degree of freedom has something to move.
 
 A massless link is fine where what it carries has inertia along each of its degrees of freedom. The check eliminates the
-degrees of freedom from the leaves to the root, as forward dynamics does, at the rest pose, and looks at the pivots.
+degrees of freedom from the leaves to the root, as forward dynamics does, and looks at the pivots: at the rest pose, and
+if that fails (three hinges may well rest in gimbal lock) at a pose that is nothing special.
 Spatial vectors are (ω, v) in a link's axes about its origin.
 """
 
@@ -64,32 +65,77 @@ def check_mobility(
     dof_armature: Sequence[float],
     dof_prescribed: Sequence[int],
 ) -> None:
-    """Raise `SceneError` if a degree of freedom moves nothing that has inertia."""
+    """Raise `SceneError` if a degree of freedom moves nothing that has inertia, whatever the pose."""
+    dofs = _Dofs(dof_names, dof_armature, dof_prescribed)
+    if _stuck(scene, bodies, links, [(link.motions, _to_parent(link)) for link in links], dofs):
+        elsewhere = [_anywhere(link) for link in links]
+        if problems := _stuck(scene, bodies, links, elsewhere, dofs):
+            raise SceneError.of(problems)
+
+
+@dataclass(frozen=True)
+class _Dofs:
+    """What is known of all degrees of freedom."""
+
+    names: Sequence[str]
+    armature: Sequence[float]
+    prescribed: Sequence[int]
+
+
+def _stuck(
+    scene: Scene,
+    bodies: Sequence[Body],
+    links: Sequence[LinkMotion],
+    poses: Sequence[tuple[Sequence[Floats], Floats]],
+    dofs: _Dofs,
+) -> list[Problem]:
+    """Degrees of freedom without inertia, for links whose motions and transforms from their parents are given."""
     articulated = [_spatial_inertia(link.mass) for link in links]
     # the same with the last elimination taken back: what rounding has to be compared with
     stiffer = [inertia.copy() for inertia in articulated]
     problems: list[Problem] = []
-    dof = len(dof_names)
+    dof = len(dofs.names)
     for k in reversed(range(len(links))):
         link, inertia, before = links[k], articulated[k], stiffer[k]
-        for motion in reversed(link.motions):
+        motions, transform = poses[k]
+        for motion in reversed(motions):
             dof -= 1
-            if dof_prescribed[dof]:
+            if dofs.prescribed[dof]:
                 continue
             push = inertia @ motion
-            pivot = float(motion @ push) + dof_armature[dof]
+            pivot = float(motion @ push) + dofs.armature[dof]
             if not np.isfinite(pivot):
-                raise _too_large(scene, bodies[link.body], dof_names[dof])
-            if pivot <= _rounding(inertia, before, motion, dof_armature[dof]):
-                problems.append(_problem(scene, bodies[link.body], dof_names[dof]))
+                raise _too_large(scene, bodies[link.body], dofs.names[dof])
+            if pivot <= _rounding(inertia, before, motion, dofs.armature[dof]):
+                problems.append(_problem(scene, bodies[link.body], dofs.names[dof]))
                 continue
             before, inertia = inertia, inertia - np.outer(push, push) / pivot
         if link.parent >= 0:
-            transform = _to_parent(link)
             articulated[link.parent] += transform.T @ inertia @ transform
             stiffer[link.parent] += transform.T @ before @ transform
-    if problems:
-        raise SceneError.of(problems[::-1])
+    return problems[::-1]
+
+
+def _anywhere(link: LinkMotion) -> tuple[list[Floats], Floats]:
+    """Motions of a link and its transform from the parent after each degree of freedom has gone some way."""
+    motions: list[Floats] = []
+    transform = _to_parent(link)
+    for number, motion in enumerate(link.motions):
+        step = _moved(motion, 0.6 + 0.3 * number)
+        motions = [step @ earlier for earlier in motions] + [motion]
+        transform = step @ transform
+    return motions, transform
+
+
+def _moved(motion: Floats, amount: float) -> Floats:
+    """Matrix that takes twists to the frame of a link that has gone along a motion; 6 × 6."""
+    turn, slide = motion[:3] * amount, motion[3:] * amount
+    angle = float(np.linalg.norm(turn))
+    spin = skew(turn / angle) if angle else np.zeros((3, 3))
+    rotation = np.eye(3) + np.sin(angle) * spin + (1.0 - np.cos(angle)) * spin @ spin
+    if angle:
+        slide = (np.eye(3) + (1.0 - np.cos(angle)) / angle * spin + (1.0 - np.sin(angle) / angle) * spin @ spin) @ slide
+    return _from_frame(rotation, slide)
 
 
 def _rounding(inertia: Floats, before: Floats, motion: Floats, armature: float) -> float:
@@ -111,10 +157,14 @@ def _spatial_inertia(matter: MassProperties) -> Floats:
 
 def _to_parent(link: LinkMotion) -> Floats:
     """Matrix that takes a twist of the parent link (its axes, its origin) to the link's axes and origin; 6 × 6."""
-    turn = quat_to_matrix(link.quat).T
+    return _from_frame(quat_to_matrix(link.quat), link.position)
+
+
+def _from_frame(rotation: Floats, position: Floats) -> Floats:
+    """Matrix that takes twists to a frame at a pose; 6 × 6."""
     transform = np.zeros((6, 6))
-    transform[:3, :3] = transform[3:, 3:] = turn
-    transform[3:, :3] = -turn @ skew(link.position)
+    transform[:3, :3] = transform[3:, 3:] = rotation.T
+    transform[3:, :3] = -rotation.T @ skew(position)
     return transform
 
 
@@ -125,7 +175,7 @@ def _too_large(scene: Scene, body: Body, dof: str) -> SceneError:
 
 def _problem(scene: Scene, body: Body, dof: str) -> Problem:
     message = (
-        "nothing that has inertia moves along this degree of freedom at the rest pose; give the body or what it "
+        "nothing that has inertia moves along this degree of freedom; give the body or what it "
         "carries a mass (and size), or the joint an armature"
     )
     return Problem(message, scene.source, body.line, f'body "{body.name}": joint coordinate "{dof}"')

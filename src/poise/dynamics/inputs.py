@@ -1,0 +1,133 @@
+"""What callers hand in, checked before a kernel sees it: shapes, finite numbers, names."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from poise.model.joints import Primitive
+from poise.model.model import Model
+
+#: lengths of quaternions whose squares float32 still holds with all digits
+_SHORT, _LONG = 1e-10, 1e10
+_GAINS = ("gain_p", "gain_d", "goal_v")
+
+
+def check_given(fields: dict[str, Any]) -> None:
+    """Nothing may be left to what a workspace held before."""
+    for name in ("q", "a"):
+        if name in fields and fields[name] is None:
+            raise ValueError(f"{name} is missing")
+    if fields.get("gain_p") is not None and fields.get("goal_q") is None:
+        raise ValueError("goal_q is missing: a drive with gain_p needs a goal")
+
+
+def check_range(fields: dict[str, np.ndarray]) -> None:
+    """What is finite in float64 must stay so in float32."""
+    largest = float(np.finfo(np.float32).max)
+    for name, array in fields.items():
+        if array.size and np.abs(array).max() > largest:
+            raise ValueError(f"{name} has numbers up to {np.abs(array).max():g}; float32 ends at {largest:g}")
+
+
+def checked_step(dt: Any, name: str = "dt") -> float:
+    """A time that is finite and not negative; s."""
+    try:
+        step = float(dt)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be a number of seconds, not {dt!r}") from None
+    if not (np.isfinite(step) and step >= 0.0):
+        raise ValueError(f"{name} is {step}; it must be a finite time in seconds, 0 or more")
+    return step
+
+
+def _real(name: str, value: Any) -> np.ndarray:
+    """An array of real numbers."""
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise ValueError(f"{name} must be real numbers, not a {type(value).__name__} of rows that differ") from None
+    if array.dtype.kind not in "biuf":
+        what = "complex numbers" if array.dtype.kind == "c" else type(value).__name__
+        raise ValueError(f"{name} must be real numbers, not {what}")
+    return np.asarray(array, np.float64)
+
+
+def checked_vector(name: str, value: Any) -> np.ndarray:
+    """Three finite numbers."""
+    array = _real(name, value)
+    if array.shape != (3,) or not np.isfinite(array).all():
+        raise ValueError(f"{name} must be three finite numbers, not {array.tolist()}")
+    return array
+
+
+def checked_row(model: Model, name: str, value: Any) -> np.ndarray:
+    """An input of one world."""
+    array = checked(model, name, value)
+    if array.ndim != 1:
+        raise ValueError(f"{name} has shape {array.shape}; one world wants ({array.shape[-1]},)")
+    return array
+
+
+def checked(model: Model, name: str, value: Any) -> np.ndarray:
+    """An input as float64 of the right length, finite, its quaternions not nought. A gain may be one for all."""
+    length = {"q": model.nq, "goal_q": model.nq, "force": 6 * model.n_bodies}.get(name, model.nv)
+    array = _real(name, value)
+    if name in _GAINS and array.ndim == 0:
+        array = np.full(length, array)
+    if name == "force" and array.shape[-2:] == (model.n_bodies, 6):
+        array = array.reshape(*array.shape[:-2], length)
+    if array.ndim not in (1, 2) or array.shape[-1] != length:
+        rows = f"({length},) for one world or (n, {length}) for n of them"
+        raise ValueError(f"{name} has shape {array.shape}; the model wants {rows}")
+    if not np.isfinite(array).all():
+        where = np.argwhere(~np.isfinite(array))[0]
+        raise ValueError(f"{name}[{', '.join(map(str, where))}] is {array[tuple(where)]}; every number must be finite")
+    return with_sane_quaternions(model, name, array) if name in ("q", "goal_q") else array
+
+
+def with_sane_quaternions(model: Model, name: str, array: np.ndarray) -> np.ndarray:
+    """The array, its quaternions brought near to unit length where their squares might leave the range of numbers."""
+    for start in model.primitive_q_start[model.primitive_kind == Primitive.BALL]:
+        largest = np.abs(array[..., start : start + 4]).max(axis=-1, keepdims=True)
+        if not largest.all():
+            raise ValueError(f"{name}[{start}:{start + 4}] is a quaternion of length 0; the identity is (1, 0, 0, 0)")
+        if np.any(largest < _SHORT) or np.any(largest > _LONG):
+            array = array.copy()
+            array[..., start : start + 4] /= largest
+    return array
+
+
+def body_number(model: Model, body: str | int) -> int:
+    """A body's place, from its name or number."""
+    if isinstance(body, str):
+        return model.body_index(body)
+    return number_within("body", body, model.n_bodies, "bodies")
+
+
+def number_within(what: str, number: Any, count: int, many: str) -> int:
+    """An index that is an integer within its range."""
+    try:
+        index = operator.index(number)
+    except TypeError:
+        raise ValueError(f"{what} must be a name or a number, not {number!r}") from None
+    if not 0 <= index < count:
+        has = f"{many} 0 to {count - 1}" if count else f"no {many}"
+        raise ValueError(f"{what} {index}: the model has {has}")
+    return index
+
+
+class Singular(ArithmeticError):
+    """Accelerations that no number can tell: at this pose, nothing that has inertia moves along some axis."""
+
+
+def check_result(model: Model, a: np.ndarray) -> np.ndarray:
+    """Accelerations, if they are finite."""
+    if np.isfinite(a).all():
+        return a
+    where = np.argwhere(~np.isfinite(a))[0]
+    world = f" of world {where[0]}" if a.ndim > 1 else ""
+    dof = model.dof_names[where[-1]]
+    raise Singular(f'the acceleration of "{dof}"{world} is {a[tuple(where)]}: the mass matrix is singular at this pose')

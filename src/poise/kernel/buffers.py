@@ -1,0 +1,203 @@
+"""Buffers: typed memory inside a kernel, and the only ways to read and write it.
+
+A buffer holds elements of one kind, each a scalar or a value of several, with the lanes of a scalar side by side.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from poise.kernel.trace import ScalarType, Traced, formula
+from poise.kernel.values import Value
+
+
+@dataclass(frozen=True)
+class BufferType:
+    """Type of a buffer: what an element is made of, and whether it never changes while a kernel runs."""
+
+    scalar: ScalarType
+    value: type[Value] | None = None
+    constant: bool = False
+
+    @property
+    def leaves(self) -> int:
+        """Scalars an element."""
+        return self.value.size if self.value else 1
+
+
+class Buffer:
+    """A buffer inside a formula: a pointer that is known when the kernel runs."""
+
+    __slots__ = ("emit", "pointer", "type")
+
+    def __init__(self, type: BufferType, pointer: Any = None, emit: Any = None) -> None:
+        self.type, self.pointer, self.emit = type, pointer, emit
+
+    def _place(self, i: Any, leaf: int) -> Any:
+        i = i if isinstance(i, Traced) else Traced(ScalarType("i64"), None, self.emit).like(i)
+        if i.type.is_float or i.type.is_mask or i.type.width > 1:
+            raise TypeError(f"an index is a plain integer, not {i.type} (lanes of indices: gather and scatter)")
+        return i.cast(ScalarType("i64")) * self.type.leaves + leaf
+
+    def _build(self, leaf: Any) -> Any:
+        parts = [leaf(k) for k in range(self.type.leaves)]
+        return self.type.value.of(*parts) if self.type.value else parts[0]
+
+    def _scalars(self, value: Any) -> list[Any]:
+        t = self.type
+        if t.value and type(value) is not t.value:
+            raise TypeError(f"a buffer of {t.value.__name__} cannot hold {value!r}")
+        if not t.value and isinstance(value, Value):
+            raise TypeError(f"a buffer of {t.scalar} cannot hold {value!r}")
+        if t.constant:
+            raise TypeError("a kernel cannot write to a constant")
+        like = Traced(t.scalar, None, self.emit)
+        parts = value.leaves() if t.value else [value]
+        return [x.cast(t.scalar) if isinstance(x, Traced) else like.like(x) for x in parts]
+
+    def _mask(self, mask: Any, scalar: ScalarType) -> Any:
+        """A mask that has a truth value for each lane of a scalar."""
+        if mask is None:
+            return None
+        if not isinstance(mask, Traced) or not mask.type.is_mask:
+            raise TypeError(f"a mask is made of truth values, not {mask!r}")
+        return mask.cast(scalar.of("b1"))
+
+    def load(self, i: Any, mask: Any = None) -> Any:
+        """Element i; of a plain buffer, if the mask is set, and nought else."""
+        t, e = self.type, self.emit
+        mask = self._mask(mask, t.scalar)
+
+        def leaf(k: int) -> Traced:
+            where = self._place(i, k)
+            if e is None:
+                return Traced(t.scalar)
+            pointer = e.address(self.pointer, where.value)
+            if mask is None:
+                return Traced(t.scalar, e.load(pointer, t.scalar, t.constant), e)
+            return Traced(t.scalar, e.load_masked(pointer, t.scalar, t.constant, mask.value), e)
+
+        return self._build(leaf)
+
+    def store(self, i: Any, value: Any, mask: Any = None) -> None:
+        """Element i, in the lanes of the mask."""
+        scalars, mask = self._scalars(value), self._mask(mask, self.type.scalar)
+        places = [self._place(i, k) for k in range(self.type.leaves)]
+        if self.emit is None:
+            return
+        pointers = [self.emit.address(self.pointer, place.value) for place in places]
+        for pointer, x in zip(pointers, scalars, strict=True):
+            if mask is None:
+                self.emit.store(x.value, pointer, self.type.scalar)
+            else:
+                self.emit.store_masked(x.value, pointer, self.type.scalar, mask.value)
+
+    def gather(self, indices: Traced, mask: Any = None) -> Any:
+        """Element indices[k] of lane k (of a plain buffer: element indices[k])."""
+        lanes = self._lanes(indices)
+        if lanes == 1 and (mask is None or self.type.scalar.width == 1):
+            return self.load(indices, mask)
+        scalar = ScalarType(self.type.scalar.elem, max(lanes, self.type.scalar.width))
+        mask = self._mask(mask, scalar)
+        return self._build(lambda k: self._gather_leaf(indices, mask, k, scalar))
+
+    def _lanes(self, indices: Any) -> int:
+        """Lanes of an index, which must suit the lanes of the buffer."""
+        if not isinstance(indices, Traced):
+            return 1
+        if indices.type.is_float or indices.type.is_mask:
+            raise TypeError(f"an index is an integer, not {indices.type}")
+        if 1 not in (indices.type.width, self.type.scalar.width) and indices.type.width != self.type.scalar.width:
+            raise TypeError(f"indices {indices.type} into a buffer of {self.type.scalar}")
+        return indices.type.width
+
+    def _gather_leaf(self, indices: Traced, mask: Any, k: int, scalar: ScalarType) -> Traced:
+        e = self.emit
+        if e is None:
+            return Traced(scalar)
+        if mask is None:
+            mask = Traced(scalar.of("b1"), None, e).like(1)
+        return Traced(scalar, e.gather(self._pointers(indices, k, scalar), scalar, mask.value), e)
+
+    def _pointers(self, indices: Traced, k: int, scalar: ScalarType) -> Any:
+        places = indices.cast(scalar.of("i64")) * self.type.leaves + k
+        return self.emit.lane_pointers(self.pointer, scalar, places.value, self.type.scalar.width > 1)
+
+    def scatter(self, indices: Traced, value: Any, mask: Any = None) -> None:
+        """Lane k to its element indices[k], in the lanes of the mask."""
+        if self._lanes(indices) == 1:
+            self.store(indices, value, mask)
+            return
+        if self.type.scalar.width == 1:
+            raise TypeError("lanes would race for the elements of a plain buffer")
+        scalars, mask = self._scalars(value), self._mask(mask, self.type.scalar)
+        if (e := self.emit) is None:
+            return
+        if mask is None:
+            mask = Traced(self.type.scalar.of("b1"), None, e).like(1)
+        for k, x in enumerate(scalars):
+            e.scatter(x.value, self._pointers(indices, k, x.type), x.type, mask.value)
+
+
+class PlainBuffer:
+    """A buffer as kernels see it when they run as plain Python on float64."""
+
+    def __init__(self, array: np.ndarray, value: type[Value] | None) -> None:
+        self.array, self.value = array, value
+
+    def load(self, i: int, mask: Any = True) -> Any:
+        """Element i; nought if the mask is not set."""
+        element = self.array[i] if mask else np.zeros(self.array.shape[1:], self.array.dtype)[()]
+        return self.value.of(*element) if self.value else element
+
+    def store(self, i: int, value: Any, mask: Any = True) -> None:
+        """Element i, if the mask is set."""
+        if mask:
+            self.array[i] = tuple(value.leaves()) if self.value else value
+
+    gather, scatter = load, store
+
+
+@formula
+def load(buffer: Any, i: Any) -> Any:
+    """Element i of a buffer."""
+    return buffer.load(i)
+
+
+@formula
+def store(buffer: Any, i: Any, value: Any) -> None:
+    """Write element i of a buffer."""
+    buffer.store(i, value)
+
+
+@formula
+def store_where(buffer: Any, i: Any, value: Any, mask: Any) -> None:
+    """Write element i of a buffer in the lanes of the mask."""
+    buffer.store(i, value, mask)
+
+
+@formula
+def gather(buffer: Any, indices: Any) -> Any:
+    """Read element indices[k] in lane k."""
+    return buffer.gather(indices)
+
+
+@formula
+def gather_where(buffer: Any, indices: Any, mask: Any) -> Any:
+    """Read element indices[k] in lane k where the mask is set; nought elsewhere, and no memory is touched there."""
+    return buffer.gather(indices, mask)
+
+
+@formula
+def scatter(buffer: Any, indices: Any, value: Any) -> None:
+    """Write element indices[k] in lane k."""
+    buffer.scatter(indices, value)
+
+
+@formula
+def scatter_where(buffer: Any, indices: Any, value: Any, mask: Any) -> None:
+    """Write element indices[k] in lane k where the mask is set."""
+    buffer.scatter(indices, value, mask)
