@@ -59,6 +59,13 @@ def test_benchmark_by_name(folder):
     assert "== good: status 0" in done.stdout
 
 
+def test_quick_is_passed_on(folder):
+    (folder / "told.py").write_text("def main(argv):\n    print(argv)\n")
+    done = run(app, ["bench", "told", "--quick"])
+    assert done.exit_code == 0
+    assert "['--quick']\n" in done.stdout
+
+
 def test_numbers_are_collected(folder, tmp_path):
     file = tmp_path / "all.json"
     assert run(app, ["bench", "good", "--json", str(file)]).exit_code == 0

@@ -1,8 +1,8 @@
 """`poise bench`: run the benchmarks of a checkout.
 
 A benchmark is a file `benchmarks/NAME.py` with a function `main(argv: list[str]) -> int`: it prints its table, writes
-its numbers to the file that `--json FILE` names, and returns an exit status. Names that begin with an underscore are
-helpers.
+its numbers to the file that `--json FILE` names, takes few repeats with `--quick`, and returns an exit status. Names
+that begin with an underscore are helpers.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ def bench(
         Path | None, typer.Option("--json", help="Write the numbers of all of them to this file.", show_default=False)
     ] = None,
     list_: Annotated[bool, typer.Option("--list", "-l", help="Print the names of the benchmarks.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Few repeats: to see that they run.")] = False,
 ) -> None:
     """Run benchmarks beside peer engines (in a checkout of Poise)."""
     scripts = find_scripts(checkout())
@@ -45,7 +46,8 @@ def bench(
         # found out now rather than after minutes of measuring
         with clear_errors():
             json_file.touch()
-    results = {name: run_script(name, scripts[name], want_json=json_file is not None) for name in chosen}
+    options = ["--quick"] if quick else []
+    results = {name: run_script(name, scripts[name], options, want_json=json_file is not None) for name in chosen}
     if json_file is not None:
         json_file.write_text(to_json(results) + "\n", encoding="utf-8")
     failed = [name for name, result in results.items() if result["status"] != 0]
@@ -74,13 +76,13 @@ def summary(script: Path) -> str:
     return docstring.partition("\n")[0]
 
 
-def run_script(name: str, script: Path, *, want_json: bool) -> dict[str, Any]:
+def run_script(name: str, script: Path, options: list[str], *, want_json: bool) -> dict[str, Any]:
     """Run one benchmark; status, wall time in s, and its numbers when they are wanted."""
     typer.echo(f"== {name}")
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / f"{name}.json"
-        status = _call(script, ["--json", str(file)] if want_json else [])
+        status = _call(script, options + (["--json", str(file)] if want_json else []))
         result: dict[str, Any] = {"status": status, "seconds": round(time.perf_counter() - start, 3)}
         if want_json:
             try:

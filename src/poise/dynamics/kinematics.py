@@ -236,7 +236,10 @@ def place_bodies(m, w, b):
 def arm(m, w, body):
     """Position of a body's origin from O."""
     link = load(m.body_link, body)
-    return load(w.R, link) @ load(m.body_position, body) + load(w.r, link)
+    r = load(w.r, link)
+    if load(m.body_centred, body) == 0:
+        r = r + load(w.R, link) @ load(m.body_position, body)
+    return r
 
 
 @kernel

@@ -53,12 +53,14 @@ MODEL = View(
     q_spring=Real,
     dof_link=Index,
     dof_parent=Index,
+    dof_ends_link=Index,  # 1 for the last dof of each link
     dof_armature=Real,
     dof_damping=Real,
     dof_stiffness=Real,
     dof_prescribed=Index,
     body_link=Index,
     body_position=Vec3,
+    body_centred=Index,  # 1 where the body's origin is its link's
     body_rotation=Mat3,
 )
 
@@ -151,10 +153,12 @@ def _make_model_block(model: Model, width: Width) -> Block:
         "gravity": model.gravity[None],
         "link_rotation": matrices(model.link_quat_wxyz),
         "link_turned": turned,
+        "dof_ends_link": np.diff(model.dof_link, append=-1) != 0,
         "link_has_children": np.isin(np.arange(model.n_links), model.link_parent),
         "link_is_last_child": _last_children(model),
         "primitive_along": np.where(aligned, axis.argmax(axis=1) if len(axis) else 3, 3),
         "primitive_centred": ~np.any(model.primitive_anchor, axis=1),
+        "body_centred": ~np.any(model.body_position, axis=1),
         "body_rotation": matrices(model.body_quat_wxyz),
     }
     arrays = model.arrays()

@@ -22,7 +22,7 @@ RESPONSE = View(
     force=Force,  # on each body, world axes, moment about the body's origin; N·m, N
     tau=Real,  # on each dof; N or N·m
     p=Force,
-    u=Real,
+    share=Real,  # du/d of each dof; nought between calls
     a=Real,  # what the forces change in each dof's acceleration; m/s² or rad/s²
     acceleration=Motion,  # and in each link's, world axes at O
 )
@@ -30,26 +30,20 @@ RESPONSE = View(
 
 @kernel
 def spread_acceleration(m, w, t):
-    """KOK §4.3, lines 18-22: from du to accelerations."""
-    acceleration = no_motion(load(t.u, 0))
-    for i in range(m.n_links):
-        parent = load(m.link_parent, i)
-        if parent < 0:
-            acceleration = no_motion(load(t.u, 0))
-        elif parent < i - 1:  # else it is still at hand
-            acceleration = load(t.acceleration, parent)
-        for d in range(load(m.link_dof_start, i), load(m.link_dof_start, i + 1)):
-            a = less(load(t.u, d) * load(w.inverse, d), acceleration, load(w.gain, d))
-            store(t.a, d, a)
-            acceleration = acceleration + load(w.axis, d) * a
-        store(t.acceleration, i, acceleration)
-
-
-@kernel
-def clear(m, t):
-    """KOK §4.3, lines 2-4: nothing acts yet."""
+    """KOK §4.3, lines 18-22: from du/d to accelerations. Uses the shares up: all are nought again (lines 2-4)."""
+    acceleration = no_motion(load(t.share, 0))
     for d in range(m.nv):
-        store(t.u, d, zero(load(t.u, d)))
+        parent = load(m.dof_parent, d)
+        if parent < 0:
+            acceleration = no_motion(load(t.share, 0))
+        elif parent < d - 1:  # else it is still at hand
+            acceleration = load(t.acceleration, load(m.dof_link, parent))
+        a = less(load(t.share, d), acceleration, load(w.gain, d))
+        store(t.a, d, a)
+        store(t.share, d, zero(a))
+        acceleration = acceleration + load(w.axis, d) * a
+        if load(m.dof_ends_link, d) != 0:
+            store(t.acceleration, load(m.dof_link, d), acceleration)
 
 
 @kernel
@@ -57,7 +51,7 @@ def carry(m, w, t, d, f):
     """KOK §4.3, lines 5-16: what is left of a force f on its way from dof d to the root (−p of the paper)."""
     while d >= 0:
         u = pair(load(w.axis, d), f)
-        store(t.u, d, u)
+        store(t.share, d, u * load(w.inverse, d))
         f = f - load(w.gain, d) * u
         d = load(m.dof_parent, d)
 
@@ -65,7 +59,6 @@ def carry(m, w, t, d, f):
 @kernel
 def force_delta(m, w, t, body):
     """Accelerations caused by a test force on one moving body (the one at `body` in `t.force`)."""
-    clear(m, t)
     link = load(m.body_link, body)
     f = load(t.force, body)
     f = Force(f.t + cross(arm(m, w, body), f.f), f.f)
@@ -76,9 +69,8 @@ def force_delta(m, w, t, body):
 @kernel
 def torque_delta(m, w, t, dof):
     """Accelerations caused by a test torque on one joint axis (the one at `dof` in `t.tau`)."""
-    clear(m, t)
     u = load(t.tau, dof)
-    store(t.u, dof, u)
+    store(t.share, dof, u * load(w.inverse, dof))
     carry(m, w, t, load(m.dof_parent, dof), load(w.gain, dof) * -u)
     spread_acceleration(m, w, t)
 
@@ -101,7 +93,7 @@ def respond(m, w, t):
         for k in range(last - first):
             d = last - 1 - k
             u = less(load(t.tau, d), load(w.axis, d), p)
-            store(t.u, d, u)
+            store(t.share, d, u * load(w.inverse, d))
             p = p + load(w.gain, d) * u
         parent = load(m.link_parent, i)
         if parent >= 0:

@@ -73,7 +73,7 @@ class Workspace:
         known = self.__dict__.setdefault("_responses", {})
         if width not in known:
             links, dofs, bodies = self.model.n_links, self.model.nv, self.model.n_bodies
-            sizes = {"force": bodies, "tau": dofs, "p": links, "u": dofs, "a": dofs, "acceleration": links}
+            sizes = {"force": bodies, "tau": dofs, "p": links, "share": dofs, "a": dofs, "acceleration": links}
             known[width] = RESPONSE.block(width, n_forces=0, **sizes)
         return known[width]
 
