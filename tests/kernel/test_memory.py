@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import pickle
 import re
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -300,6 +303,53 @@ def test_arrays_are_aligned_and_laid_out_as_promised() -> None:
         assert lane_array(5, width).shape == ((5,) if width.lanes == 1 else (5, width.lanes))
         assert not array.any()
     assert aligned((0, 3), np.float32).shape == (0, 3)
+    with pytest.raises(ValueError, match="lengths are 0 or more"):
+        aligned((-1,), np.float64)
+
+
+EDGE = View("Edge", n=Count, x=Vec3, y=Vec3)
+
+
+@kernel
+def look_first(io):
+    first = load(io.x, 0)
+    for i in range(io.n):
+        store(io.y, i, first)
+    store(io.y, 0, first)
+
+
+@pytest.mark.parametrize("width", WIDTHS, ids=str)
+def test_element_0_of_an_empty_field_is_nought_and_nobody_elses(width: Width) -> None:
+    """A kernel may look at (and touch) element 0 before it counts: that reaches the block's own memory."""
+    run, parts = entry(look_first, EDGE)[width], 3
+    for given in (0, np.zeros((0, 3)), Shared(lane_array(0, width, parts))):
+        block = EDGE.block(width, n=0, x=given, y=1)
+        block.y[...] = 1.0
+        run(block.handle)
+        assert not block.y.any()
+        assert len(block.x) == 0
+        address, base = int(block.handle[1]), block.x
+        while base.base is not None:
+            base = base.base
+        start = base.ctypes.data
+        assert address % 64 == 0
+        assert start <= address
+        assert address + parts * width.lanes * np.dtype(width.dtype).itemsize <= start + base.nbytes
+
+
+@pytest.mark.parametrize(
+    ("elem", "lanes", "message"),
+    [("f64", 16, "16 lanes of f64"), ("f32", 3, "3 lanes of f32"), ("f64", 0, "0 lanes"), ("i32", 4, "f64 or f32")],
+)
+def test_widths_that_memory_is_not_aligned_for_are_refused(elem: str, lanes: int, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Width(elem, lanes)
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps], ids=["copy", "deepcopy", "pickle"])
+def test_blocks_are_not_copied_with_the_addresses_of_others(duplicate: Callable[[object], object]) -> None:
+    with pytest.raises(TypeError, match=r"a block \(IO\) is memory of one process"):
+        duplicate(_block(F64))
 
 
 @pytest.mark.parametrize("width", LANES, ids=str)

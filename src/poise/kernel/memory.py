@@ -10,6 +10,7 @@ one width; its `handle` is a table of addresses and counts, the one argument tha
 from __future__ import annotations
 
 import hashlib
+import math
 import operator
 from dataclasses import dataclass
 from typing import Any
@@ -69,6 +70,15 @@ class Width:
     elem: str
     lanes: int = 1
 
+    def __post_init__(self) -> None:
+        if self.elem not in ("f64", "f32"):
+            raise ValueError(f"a width of {self.elem!r}; kernels compute in f64 or f32")
+        largest = ALIGNMENT * 8 // int(self.elem[1:])
+        if self.lanes not in (1, 2, 4, 8, 16) or self.lanes > largest:
+            raise ValueError(
+                f"{self.lanes} lanes of {self.elem}; there may be 1, 2, 4 … {largest}: memory is aligned so"
+            )
+
     @property
     def real(self) -> ScalarType:
         """The scalar of state values."""
@@ -121,11 +131,18 @@ Count = Field("Count")
 
 
 def aligned(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-    """Zeros that start at a multiple of 64 bytes."""
-    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    """Zeros that start at a multiple of 64 bytes.
+
+    An array of no elements has room for one: kernels may look at element 0 for its type before they count.
+    """
+    if min(shape, default=0) < 0:
+        raise ValueError(f"an array of shape {shape}; lengths are 0 or more")
+    roomy = (max(shape[0], 1), *shape[1:]) if shape else ()
+    size = math.prod(roomy) * np.dtype(dtype).itemsize
     raw = np.zeros(size + ALIGNMENT, np.uint8)
     start = -raw.ctypes.data % ALIGNMENT
-    return raw[start : start + size].view(dtype).reshape(shape)
+    array = raw[start : start + size].view(dtype).reshape(roomy)
+    return array[: shape[0]] if shape else array
 
 
 def lane_array(n: int, width: Width, parts: int = 1) -> np.ndarray:
@@ -212,6 +229,7 @@ class Block:
         elif isinstance(what, Shared):
             array = what.array
             self._check_shared(field, array, shape, t)
+            array = array if len(array) else aligned(array.shape, dtype)  # nothing is shared, but may be looked at
         else:
             array = self._copy(field, np.asarray(what), shape, dtype)
         self.arrays[field] = array
@@ -256,6 +274,10 @@ class Block:
         if self.view.fields[field] is not Count:
             raise TypeError(f"{self.view.name}.{field} is not a count")
         self.handle[self.view.places[field]] = number
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        # its handle holds addresses: a copy would write to this block's memory, or to anybody's in another process
+        raise TypeError(f"a block ({self.view.name}) is memory of one process: make another with view.block")
 
     def __getattr__(self, field: str) -> np.ndarray:
         try:
