@@ -1,0 +1,122 @@
+"""How good an answer is: the natural map of every law, complementarity, bounds. The same for all solvers.
+
+The natural map asks where a row's multiplier would go if the row alone were to obey its law, its own inverse mass being
+`scale`: it is nought exactly at a solution, and Lipschitz everywhere. Residuals are in units of w: scale · Δλ.
+
+    bounded row    λ − clip(λ − w/scale, lo, hi)
+    piecewise law  λ − law.solve(scale, w − scale λ)
+    ball           λ − P(λ − w/scale),       P the nearest point of the ball
+    pyramid        as bounded rows, the tangents' bounds being μ λ_normal as it stands
+    cone           λ − P(λ − (w + De Saxcé's correction)/scale), P the nearest point of the cone; the correction adds
+                   μ |w_tangent| to the normal residual, which makes the cone's law Coulomb's
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poise.solve.problem import Options, Problem, Result, Status
+
+Floats = NDArray[np.float64]
+
+
+def nearest_in_cone(point: Floats, mu: float) -> Floats:
+    """The point (normal, tangents…) of the cone |tangent| ≤ μ · normal that is nearest.
+
+    >>> nearest_in_cone(np.array([1.0, 0.0, 3.0]), 1.0).tolist()
+    [2.0, 0.0, 2.0]
+    """
+    normal, tangent = point[0], point[1:]
+    slide = float(np.linalg.norm(tangent))
+    if slide <= mu * normal:
+        return point
+    if mu * slide <= -normal:
+        return np.zeros_like(point)
+    share = (normal + mu * slide) / (1.0 + mu * mu)
+    return np.concatenate(([share], tangent * (mu * share / slide)))
+
+
+def nearest_in_ball(point: Floats, radius: float) -> Floats:
+    """The point of the ball about nought that is nearest."""
+    length = float(np.linalg.norm(point))
+    return point if length <= radius else point * (radius / length)
+
+
+def natural_map(problem: Problem, lam: Floats, w: Floats | None = None, scale: Floats | float | None = None) -> Floats:
+    """(m,) natural residual of every row, in units of w; with the rows' own diagonals as scale where none is given."""
+    w = problem.residual(lam) if w is None else w
+    scales = _scales(problem) if scale is None else np.broadcast_to(np.asarray(scale, np.float64), lam.shape)
+    target = np.clip(lam - w / scales, problem.lo, problem.hi)
+    for row, law in problem.laws.items():
+        target[row] = law.solve(float(scales[row]), float(w[row] - scales[row] * lam[row]))
+    for ball in problem.balls:
+        rows = list(ball.rows)
+        common = float(scales[rows].max())
+        target[rows] = nearest_in_ball(lam[rows] - w[rows] / common, ball.radius)
+    out = scales * (lam - target)
+    for ball in problem.balls:
+        rows = list(ball.rows)
+        out[rows] = float(scales[rows].max()) * (lam[rows] - target[rows])
+    for friction in problem.frictions:
+        rows = [friction.normal, *friction.tangents]
+        out[rows] = _friction(lam[rows], w[rows], friction.mu, friction.cone, scales[rows])
+    return np.asarray(out, np.float64)
+
+
+def _friction(lam: Floats, w: Floats, mu: float, cone: bool, scales: Floats) -> Floats:
+    if not cone:
+        reach = mu * max(lam[0], 0.0)
+        low, high = np.full(lam.shape, -reach), np.full(lam.shape, reach)
+        low[0], high[0] = 0.0, np.inf
+        return np.asarray(scales * (lam - np.clip(lam - w / scales, low, high)))
+    common = float(scales.max())
+    corrected = w.copy()
+    corrected[0] += mu * float(np.linalg.norm(w[1:]))
+    return np.asarray(common * (lam - nearest_in_cone(lam - corrected / common, mu)))
+
+
+def _scales(problem: Problem) -> Floats:
+    """The rows' own inverse masses; 1 where a row has none."""
+    diagonal = problem.diagonal
+    return np.where(diagonal > 0.0, diagonal, 1.0)
+
+
+def complementarity(problem: Problem, lam: Floats, w: Floats) -> float:
+    """Largest |λ − nearer bound| · |w| of a bounded row, and |λ w| of a contact's normal row."""
+    lo, hi = np.asarray(problem.lo), np.asarray(problem.hi)
+    apart = np.fmin(np.where(np.isfinite(lo), lam - lo, np.inf), np.where(np.isfinite(hi), hi - lam, np.inf))
+    others = problem.block_rows() | set(problem.laws)
+    bounded = [row for row in np.flatnonzero(np.isfinite(apart)) if int(row) not in others]
+    normals = [friction.normal for friction in problem.frictions]
+    worst = float(np.abs(apart[bounded] * w[bounded]).max(initial=0.0))
+    return max(worst, float(np.abs(lam[normals] * w[normals]).max(initial=0.0)))
+
+
+def violation(problem: Problem, lam: Floats) -> float:
+    """How far multipliers are outside their bounds, balls and cones, in units of λ."""
+    worst = float(np.maximum(problem.lo - lam, lam - problem.hi).max(initial=0.0))
+    for law in problem.laws.items():
+        worst = max(worst, law[1].lo - lam[law[0]], lam[law[0]] - law[1].hi)
+    for ball in problem.balls:
+        worst = max(worst, float(np.linalg.norm(lam[list(ball.rows)])) - ball.radius)
+    for friction in problem.frictions:
+        tangent = lam[list(friction.tangents)]
+        size = float(np.linalg.norm(tangent)) if friction.cone else float(np.abs(tangent).max())
+        worst = max(worst, -float(lam[friction.normal]), size - friction.mu * max(float(lam[friction.normal]), 0.0))
+    return max(worst, 0.0)
+
+
+def size_of(problem: Problem) -> float:
+    """What tolerances are measured by: the largest |b|, or 1 where there is none."""
+    return float(np.abs(problem.b).max(initial=0.0)) or 1.0
+
+
+def report(problem: Problem, lam: Floats, iterations: int, options: Options, failed: Status = Status.STOPPED) -> Result:
+    """A result with everything measured: SOLVED where the tolerance is met, else `failed`. NaN never leaves here."""
+    if not np.isfinite(lam).all():
+        lam, failed = np.zeros(problem.size), Status.STOPPED
+    w = problem.residual(lam)
+    natural = float(np.abs(natural_map(problem, lam, w)).max(initial=0.0))
+    status = Status.SOLVED if natural <= options.tolerance * size_of(problem) else failed
+    return Result(lam, w, status, iterations, natural, complementarity(problem, lam, w), violation(problem, lam))

@@ -1,0 +1,56 @@
+"""Which solver takes what. A new solver is one file and one line here."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import ClassVar, Protocol
+
+from poise.solve.problem import Form, Options, Problem, Result
+
+
+class Solver(Protocol):
+    """What every solver is: options of its own in its constructor, and these two."""
+
+    takes: ClassVar[Form]
+    """The forms that it can solve."""
+
+    def solve(self, problem: Problem, options: Options = ...) -> Result:
+        """An answer, with an honest status; never an exception from inside, never NaN."""
+        ...
+
+
+#: name → module and class, in the order in which they are offered
+SOLVERS: dict[str, str] = {
+    "direct": "poise.solve.direct:Direct",
+    "cg": "poise.solve.cg:CG",
+    "pgs": "poise.solve.pgs:PGS",
+    "dantzig": "poise.solve.dantzig:Dantzig",
+    "lemke": "poise.solve.lemke:Lemke",
+}
+
+
+class UnsupportedForm(ValueError):
+    """A problem that a solver cannot take; says which ones can."""
+
+
+def solver_class(name: str) -> type[Solver]:
+    """A solver by its name."""
+    if name not in SOLVERS:
+        raise ValueError(f"no solver is called {name!r}; there are {', '.join(SOLVERS)}")
+    module, _, attribute = SOLVERS[name].partition(":")
+    found: type[Solver] = getattr(import_module(module), attribute)
+    return found
+
+
+def takers(forms: Form) -> list[str]:
+    """Names of the solvers that take a problem with these forms."""
+    return [name for name in SOLVERS if forms in solver_class(name).takes]
+
+
+def check_form(solver: Solver, problem: Problem) -> None:
+    """Refuse what a solver does not take, and say who does."""
+    missing = problem.forms() & ~type(solver).takes
+    if missing:
+        others = ", ".join(takers(problem.forms())) or "none"
+        what = ", ".join(form.name.lower() for form in Form if form in missing and form.name)
+        raise UnsupportedForm(f"{type(solver).__name__} does not take {what}; solvers that take this problem: {others}")
