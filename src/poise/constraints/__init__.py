@@ -1,0 +1,1 @@
+"""Constraints as rows: what acts on a character besides gravity and inertia."""
