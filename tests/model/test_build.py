@@ -224,4 +224,69 @@ def test_hostile_things():
         scene.add(Character("c", [Body("pelvis"), Body("leg", "pelvs")]))
     with pytest.raises(SceneError, match='there is no joint "b"'):
         scene.joint("b")
+    for text in ("123", b"123"):
+        with pytest.raises(SceneError, match="position: must be 3 numbers, found"):
+            scene.add(sphere(1), position=text)
     assert [body.name for body in scene.bodies] == ["a"]
+
+
+@pytest.mark.parametrize("name", ["world", "World"])
+def test_the_world_is_none(name):
+    scene = Scene()
+    with pytest.raises(SceneError, match=f'parent: there is no body "{name}"; the world is None'):
+        scene.hinge(name, sphere(1))
+    scene.add(sphere(1), name=name)
+    assert scene.body(scene.hinge(name, sphere(1)).name).parent == name
+
+
+def test_a_kinematic_body_has_no_joint_of_its_own():
+    """The joint would have no say: better to refuse it than to drop it."""
+    for thing in (sphere(1), doll()):
+        with pytest.raises(SceneError, match="goes where its path says, without a joint; leave joint out"):
+            Scene().add(thing, joint="hinge", kinematic=ConstantPath())
+
+
+@pytest.mark.parametrize(
+    ("character", "message"),
+    [
+        (Character("c", [Body("leg", "hip"), Body("hip")]), 'first body must be the root, found "leg", which hangs fr'),
+        (Character("c", [Body("hip"), "leg"]), r'character "c": bodies\[1\]: must be a Body, found \'leg\''),
+        (Character("c", None), "a character needs at least one body, found None"),
+        (Character("c", [Body("hip"), Body("leg", ["hip"])]), "there is no body"),
+        (Character("", [Body("hip")]), "name of the character: must be text that is not empty, found ''"),
+        (Character(3, [Body("hip")]), "name of the character: must be text that is not empty, found 3"),
+        (Character("c", [Body("hip", position=None)]), "position: must be 3 numbers, found None"),
+        (Character("c", [Body("hip", quat_wxyz=(1, 0))]), "quat_wxyz: must be 4 numbers"),
+    ],
+)
+def test_characters_that_are_none(character, message):
+    scene = Scene()
+    with pytest.raises(SceneError, match=message):
+        scene.add(character, position=(1, 2, 3), quat_wxyz=(1, 0, 0, 0))
+    assert scene.bodies == []
+
+
+def test_names_from_other_programs_are_understood():
+    """Users of MuJoCo, URDF and Pinocchio are told what a thing is called here."""
+    scene = Scene()
+    for theirs, ours in (("revolute", "hinge"), ("prismatic", "slider"), ("Spherical", "ball"), ("floating", "free")):
+        with pytest.raises(SceneError, match=f'joint: {theirs!r} is not a kind of joint, did you mean "{ours}"'):
+            scene.add(sphere(1), joint=theirs)
+        scene.bodies = [Body("b", joints=[Joint(theirs)], shapes=[sphere(1)])]
+        with pytest.raises(SceneError, match=f'kind: {theirs!r} is not a kind of joint, did you mean "{ours}"'):
+            scene.compile()
+        scene.bodies = []
+    for theirs, ours in (
+        ("range", "limits"),
+        ("pos", "position"),
+        ("springref", "spring"),
+        ("frictionloss", "friction"),
+    ):
+        with pytest.raises(SceneError, match=f'has no option {theirs!r}, did you mean "{ours}"'):
+            scene.hinge(None, sphere(1), **{theirs: 1.0})
+
+
+def test_handles_are_short_to_read():
+    scene = Scene()
+    assert repr(scene.add(sphere(1), name="ball")) == "BodyHandle(name='ball')"
+    assert repr(scene.add(doll(), name="d")).startswith("CharacterHandle(name='d', bodies=('d/pelvis',")

@@ -128,6 +128,7 @@ OUTWARD = [(0, 2, 1), (0, 1, 3), (0, 3, 2), (1, 2, 3)]
         ([(0, 1)], "must be triangles"),
         ([(0.0, 1.0, 2.0)], "must be triangles"),
         ([], "must be triangles"),
+        (np.zeros((0, 3), int), "found no triangle; leave faces out for the convex hull"),
         ([(0, 1, 2), (0, 1)], "must be triangles of three vertex numbers, found lists of other lengths"),
     ],
 )

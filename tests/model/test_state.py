@@ -296,3 +296,8 @@ def test_bad_keyframes(model):
         State.from_keyframe(posed, "flat", model)
     with pytest.raises(SceneError, match='keyframe "short": v: must be 10 numbers, found 2'):
         State.from_keyframe(posed, "short", model)
+    # with the model at hand the scene is not checked again, but the keyframe is
+    for q in ((0.0,) * 11 + (float("nan"),), "twelve words", ("x",) * 12, 3):
+        posed.keyframes = [Keyframe("bad", q=q)]
+        with pytest.raises(SceneError, match='keyframe "bad": q'):
+            State.from_keyframe(posed, "bad", model)

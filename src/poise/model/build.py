@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from poise.model.checks import shown
 from poise.model.errors import SceneError, did_you_mean, resolve_name
-from poise.model.joints import JOINTS
+from poise.model.joints import JOINTS, OTHER_NAMES
 from poise.model.shapes import Material, Plane, Quaternion, Shape, Vector
 from poise.motion.rotations import quat_multiply, quat_normalize, quat_to_matrix
 
@@ -28,11 +29,24 @@ _AXES: dict[str, Vector] = {
 }
 
 
+#: what other programs call options of a body and its joint
+_OTHER_OPTIONS = {
+    "pos": "position",
+    "quat": "quat_wxyz",
+    "range": "limits",
+    "lower": "limits",
+    "upper": "limits",
+    "ref": "rest",
+    "springref": "spring",
+    "frictionloss": "friction",
+}
+
+
 @dataclass(frozen=True)
 class BodyHandle:
     """A body of a scene, as `Scene.add` returns it."""
 
-    scene: Scene
+    scene: Scene = field(repr=False)
     name: str
     """Full name in the scene."""
 
@@ -46,7 +60,7 @@ class BodyHandle:
 class CharacterHandle:
     """A character of a scene, as `Scene.add` returns it."""
 
-    scene: Scene
+    scene: Scene = field(repr=False)
     name: str
     bodies: tuple[str, ...]
     """Full names of its bodies, the root first."""
@@ -84,11 +98,18 @@ def parse_axis(axis: str | Sequence[float] | None, field: str = "axis") -> Vecto
 
 
 def _vector(field: str, value: Any) -> Vector:
-    try:
-        x, y, z = (float(number) for number in value)
-    except (TypeError, ValueError):
-        raise SceneError(f"must be 3 numbers, found {value!r}", field=field) from None
+    x, y, z = _numbers(field, value, 3, "3 numbers")
     return (x, y, z)
+
+
+def _numbers(field: str, value: Any, count: int, wanted: str) -> list[float]:
+    try:
+        numbers = [] if isinstance(value, (str, bytes)) else [float(number) for number in value]
+    except (TypeError, ValueError, OverflowError):
+        numbers = []
+    if len(numbers) != count:
+        raise SceneError(f"must be {wanted}, found {shown(value)}", field=field)
+    return numbers
 
 
 def parent_name(scene: Scene, parent: Any) -> str | None:
@@ -98,7 +119,10 @@ def parent_name(scene: Scene, parent: Any) -> str | None:
     name = parent if isinstance(parent, str) else getattr(parent, "name", parent)
     if isinstance(parent, CharacterHandle):
         name = parent.bodies[0]
-    return resolve_name("body", name, [body.name for body in scene.bodies], file=scene.source)
+    names = [body.name for body in scene.bodies]
+    if isinstance(name, str) and name.casefold() == "world" and name not in names:
+        raise SceneError(f'there is no body "{name}"; the world is None', file=scene.source, field="parent")
+    return resolve_name("body", name, names, file=scene.source)
 
 
 def add(
@@ -120,6 +144,8 @@ def add(
         raise SceneError("a body is fixed or kinematic, not both", field=name)
     if kinematic is not None and (position is not None or quat_wxyz is not None):
         raise SceneError("a kinematic body is where its path says; leave position and quat_wxyz out", field=name)
+    if kinematic is not None and joint is not None:
+        raise SceneError("a kinematic body goes where its path says, without a joint; leave joint out", field=name)
     placing = _Placing(parent_name(scene, parent), position, quat_wxyz, joint, fixed, kinematic)
     if isinstance(thing, Character):
         return _add_character(scene, thing, name, placing)
@@ -168,10 +194,7 @@ class _Placing:
 
 
 def _quaternion(value: Any) -> Quaternion:
-    try:
-        w, x, y, z = (float(number) for number in value)
-    except (TypeError, ValueError):
-        raise SceneError(f"must be 4 numbers (w, x, y, z), found {value!r}", field="quat_wxyz") from None
+    w, x, y, z = _numbers("quat_wxyz", value, 4, "4 numbers (w, x, y, z)")
     return (w, x, y, z)
 
 
@@ -198,7 +221,9 @@ def _joints(joint: Any) -> list[Joint]:
         return [deepcopy(joint)]
     if isinstance(joint, str):
         if joint not in JOINTS:
-            raise SceneError(f"{joint!r} is not a kind of joint{did_you_mean(joint, JOINTS)}", field="joint")
+            raise SceneError(
+                f"{joint!r} is not a kind of joint{did_you_mean(joint, JOINTS, OTHER_NAMES)}", field="joint"
+            )
         return [Joint(joint)]
     if isinstance(joint, (list, tuple)) and all(isinstance(item, Joint) for item in joint):
         return [deepcopy(item) for item in joint]
@@ -225,15 +250,8 @@ def _numbered_name(scene: Scene, stem: str) -> str:
 def _add_character(scene: Scene, character: Character, name: str | None, placing: _Placing) -> CharacterHandle:
     """Add copies of the bodies under `name/`; the character's frame is put at the given pose."""
     prefix = _character_name(scene, character, name)
-    bodies = deepcopy(character.bodies)
-    if not bodies:
-        raise SceneError("a character needs at least one body", field=f'character "{prefix}"')
-    own = {body.name for body in bodies}
-    for body in bodies:
-        if body.parent is not None and body.parent not in own:
-            hint = did_you_mean(body.parent, own)
-            field = f'character "{prefix}": body "{body.name}"'
-            raise SceneError(f'there is no body "{body.parent}" in the character{hint}', field=field)
+    _check_character(character, prefix)
+    bodies = deepcopy(list(character.bodies))
     for body in bodies:
         for joint in body.joints:
             joint.name = None if joint.name is None else f"{prefix}/{joint.name}"
@@ -247,6 +265,29 @@ def _add_character(scene: Scene, character: Character, name: str | None, placing
     return CharacterHandle(scene, prefix, tuple(body.name for body in bodies))
 
 
+def _check_character(character: Character, prefix: str) -> None:
+    """Its bodies are some, the root is the first, and none hangs from outside."""
+    from poise.model.scene import Body
+
+    place = f'character "{prefix}"'
+    bodies: object = character.bodies
+    if not isinstance(bodies, (list, tuple)) or not bodies:
+        raise SceneError(f"a character needs at least one body, found {shown(bodies)}", field=place)
+    for k, body in enumerate(bodies):
+        if not isinstance(body, Body):
+            raise SceneError(f"must be a Body, found {shown(body)}", field=f"{place}: bodies[{k}]")
+    own = [body.name for body in bodies]
+    for body in bodies:
+        if body.parent is not None and body.parent not in own:
+            hint = did_you_mean(body.parent, own)
+            raise SceneError(
+                f'there is no body "{body.parent}" in the character{hint}', field=f'{place}: body "{body.name}"'
+            )
+    if bodies[0].parent is not None:
+        found = f'"{bodies[0].name}", which hangs from "{bodies[0].parent}"'
+        raise SceneError(f"the first body must be the root, found {found}", field=place)
+
+
 def _character_name(scene: Scene, character: Character, name: str | None) -> str:
     taken = {body.name.partition("/")[0] for body in scene.bodies}
     if name is not None and (not isinstance(name, str) or not name):
@@ -255,6 +296,8 @@ def _character_name(scene: Scene, character: Character, name: str | None) -> str
         raise SceneError(f'there is a "{name}" already; give it another name', field="name")
     if name is not None:
         return name
+    if not isinstance(character.name, str) or not character.name:
+        raise SceneError(f"must be text that is not empty, found {character.name!r}", field="name of the character")
     number, free = 1, character.name
     while free in taken:
         number += 1
@@ -271,11 +314,11 @@ def _place_root(body: Body, placing: _Placing) -> None:
         if not any(quat):
             raise SceneError("must be a rotation (w, x, y, z), found (0, 0, 0, 0)", field="quat_wxyz")
         turn = quat_normalize(quat)
-        w, x, y, z = quat_multiply(turn, body.quat_wxyz).tolist()
+        w, x, y, z = quat_multiply(turn, _quaternion(body.quat_wxyz)).tolist()
         body.quat_wxyz = (w, x, y, z)
     if placing.position is not None or placing.quat_wxyz is not None:
         shift = np.array(_vector("position", placing.position if placing.position is not None else (0, 0, 0)))
-        x, y, z = (shift + quat_to_matrix(turn) @ np.array(body.position)).tolist()
+        x, y, z = (shift + quat_to_matrix(turn) @ np.array(_vector("position", body.position))).tolist()
         body.position = (x, y, z)
 
 
@@ -285,14 +328,14 @@ def add_jointed(scene: Scene, kind: str, parent: Any, thing: Thing, options: dic
 
     placing = {key: options.pop(key) for key in ("name", "position", "quat_wxyz") if key in options}
     joint_name = options.pop("joint_name", None)
-    known = [field for field in Joint.__dataclass_fields__ if field not in ("kind", "name", "line")]
+    known = [name for name in Joint.__dataclass_fields__ if name not in ("kind", "name", "line")]
     for option in options:
         if option not in known:
-            hint = did_you_mean(option, [*known, "name", "joint_name", "position", "quat_wxyz"])
+            hint = did_you_mean(option, [*known, "name", "joint_name", "position", "quat_wxyz"], _OTHER_OPTIONS)
             raise SceneError(f"a {kind} joint has no option {option!r}{hint}", field=kind)
-    for field in ("axis", "axis2"):
-        if field in options:
-            options[field] = parse_axis(options[field], field)
+    for key in ("axis", "axis2"):
+        if key in options:
+            options[key] = parse_axis(options[key], key)
     joint = Joint(kind, name=joint_name, **options)
     return scene.add(thing, parent=parent, joint=joint, **placing)
 

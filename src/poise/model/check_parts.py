@@ -9,7 +9,7 @@ import numpy as np
 from poise.model.checks import Checker, as_sequence, shown
 from poise.model.errors import SceneError, did_you_mean
 from poise.model.hull import checked_faces, checked_vertices
-from poise.model.joints import JOINTS, JointKind
+from poise.model.joints import JOINTS, OTHER_NAMES, JointKind
 from poise.model.massprops import inertia_matrix
 from poise.model.scene import Inertia, Joint
 from poise.model.shapes import Box, Capsule, ConvexMesh, Cylinder, Ellipsoid, Material, Plane, Shape, Sphere
@@ -24,7 +24,7 @@ _PARALLEL = 1e-6
 def check_joint(check: Checker, joint: Joint) -> None:
     """Collect the problems of a joint."""
     if not isinstance(joint.kind, str) or joint.kind not in JOINTS:
-        check.fail("kind", f"{joint.kind!r} is not a kind of joint{did_you_mean(joint.kind, JOINTS)}")
+        check.fail("kind", f"{joint.kind!r} is not a kind of joint{did_you_mean(joint.kind, JOINTS, OTHER_NAMES)}")
         return
     kind = JOINTS[joint.kind]
     check.numbers("anchor", joint.anchor, 3)

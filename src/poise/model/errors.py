@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -66,14 +66,20 @@ class SceneError(ValueError):
         return self.problems[0].field
 
 
-def did_you_mean(name: object, candidates: Iterable[str]) -> str:
+def did_you_mean(name: object, candidates: Iterable[str], elsewhere: Mapping[str, str] | None = None) -> str:
     """A half sentence that offers the nearest candidate, or lists them when they are few; empty if there is neither.
 
+    `elsewhere` has what a candidate is called in other programs.
+
     >>> did_you_mean("hinje", ["hinge", "slider"])
+    ', did you mean "hinge"?'
+    >>> did_you_mean("revolute", ["hinge", "slider"], {"revolute": "hinge"})
     ', did you mean "hinge"?'
     """
     names = list(dict.fromkeys(candidates))
     text = str(name)
+    if elsewhere and text.casefold() in elsewhere:
+        return f', did you mean "{elsewhere[text.casefold()]}"?'
     folded = {candidate.casefold(): candidate for candidate in reversed(names)}
     near = difflib.get_close_matches(text.casefold(), list(folded), n=1, cutoff=0.6)
     if near:

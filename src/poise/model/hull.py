@@ -219,6 +219,8 @@ def checked_faces(faces: ArrayLike, vertices: Floats) -> Faces:
             f"and type {triangles.dtype}",
             field="faces",
         )
+    if not len(triangles):
+        raise SceneError("must close a surface, found no triangle; leave faces out for the convex hull", field="faces")
     if triangles.min() < 0 or triangles.max() >= len(vertices):
         wrong = int(triangles.min() if triangles.min() < 0 else triangles.max())
         raise SceneError(f"vertex {wrong} does not exist, there are {len(vertices)} (0 first)", field="faces")

@@ -73,6 +73,20 @@ class JointKind:
         return any(p is Primitive.BALL for p, _ in self.primitives)
 
 
+#: what other programs call a kind: MuJoCo, URDF, Pinocchio, Drake
+OTHER_NAMES: dict[str, str] = {
+    "revolute": "hinge",
+    "continuous": "hinge",
+    "prismatic": "slider",
+    "spherical": "ball",
+    "socket": "ball",
+    "floating": "free",
+    "freejoint": "free",
+    "freeflyer": "free",
+    "weld": "fixed",
+    "helical": "screw",
+}
+
 _SLIDE, _TURN, _SCREW, _BALL = Primitive.SLIDE, Primitive.TURN, Primitive.SCREW, Primitive.BALL
 
 JOINTS: dict[str, JointKind] = {

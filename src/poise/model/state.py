@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from poise.model.checks import Checker
 from poise.model.errors import SceneError, did_you_mean
 from poise.model.joints import Primitive
 from poise.model.model import Model
@@ -57,16 +58,13 @@ class State:
         frame = _find_keyframe(scene, key)
         model = scene.compile() if model is None else model
         state = cls.rest(model)
+        check = Checker(scene.source).at(f'keyframe "{frame.name}"')
         for name, target, given in (("q", state.q, frame.q), ("v", state.v, frame.v)):
-            if given is None:
-                continue
-            if len(given) != len(target):
-                raise SceneError(
-                    f"must be {len(target)} numbers, found {len(given)}",
-                    file=scene.source,
-                    field=f'keyframe "{frame.name}": {name}',
-                )
-            target[:] = given
+            if given is not None:
+                check.numbers(name, given, len(target))
+                if check.problems:
+                    raise SceneError.of(check.problems)
+                target[:] = given
         _normalize_quaternions(model, state.q, f'keyframe "{frame.name}"', scene.source)
         state.time = float(frame.time)
         if frame.control is not None:
