@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from poise.dynamics import abm
 from poise.dynamics import response as kernels
-from poise.dynamics.inputs import body_number, check_result, checked, checked_vector, number_within
+from poise.dynamics.inputs import body_number, check_result, checked, checked_vector, dof_number
 from poise.dynamics.layout import INPUT, MODEL, STATE, WORK
 from poise.dynamics.workspace import Workspace, Worlds, lane_width, workspace
 from poise.kernel.jit import entry
@@ -57,7 +57,7 @@ def torque_delta(model: Model, q: ArrayLike, dof: str | int, torque: float = 1.0
     >>> float(poise.dynamics.torque_delta(model, model.q_rest, 1)[1])
     0.5
     """
-    index = model.dof_index(dof) if isinstance(dof, str) else number_within("dof", dof, model.nv, "degrees of freedom")
+    index = dof_number(model, dof)
     if np.ndim(torque) != 0 or not isinstance(torque, int | float | np.number) or not np.isfinite(torque):
         raise ValueError(f"torque is {torque!r}; it must be one finite number")
     space = _prepared(model, q)
@@ -69,6 +69,8 @@ def torque_delta(model: Model, q: ArrayLike, dof: str | int, torque: float = 1.0
 
 def response(model: Model, q: ArrayLike, tau: ArrayLike | None = None, forces: ArrayLike | None = None) -> Array:
     """M⁻¹ (τ + Σ Jᵀ f) for many forces at once: rows of `tau` (n, nv) and `forces` (n, n_bodies, 6), in lanes.
+
+    Gives (n, nv); one force alone counts as one row.
 
     >>> import numpy as np, poise
     >>> scene = poise.Scene()

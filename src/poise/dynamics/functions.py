@@ -74,8 +74,8 @@ def forward_dynamics(
     >>> scene = poise.Scene()
     >>> _ = scene.add(poise.sphere(0.1), name="ball")
     >>> model = scene.compile()
-    >>> poise.dynamics.forward_dynamics(model, model.q_rest, [0] * 6).round(2).tolist()[:3]
-    [0.0, 0.0, -9.81]
+    >>> float(poise.dynamics.forward_dynamics(model, model.q_rest, [0] * 6)[2].round(2))
+    -9.81
     """
     fields = {"q": q, "v": v, "tau": tau, "force": forces, "prescribed": prescribed}
     worlds, step = Worlds(model, dtype, fields | (drive.fields() if drive else {})), checked_step(dt)
@@ -104,8 +104,8 @@ def inverse_dynamics(
     >>> scene = poise.Scene()
     >>> _ = scene.add(poise.sphere(0.1, mass=2.0), name="ball")
     >>> model = scene.compile()
-    >>> poise.dynamics.inverse_dynamics(model, model.q_rest, [0] * 6, [0] * 6).round(2).tolist()[:3]
-    [0.0, 0.0, 19.62]
+    >>> float(poise.dynamics.inverse_dynamics(model, model.q_rest, [0] * 6, [0] * 6)[2].round(2))
+    19.62
     """
     fields = {"q": q, "v": v, "a": a, "force": forces}
     worlds, step = Worlds(model, dtype, fields | (drive.fields() if drive else {})), checked_step(dt)
@@ -124,8 +124,8 @@ def bias_forces(model: Model, q: ArrayLike, v: ArrayLike, *, dtype: Any = np.flo
     >>> scene = poise.Scene()
     >>> _ = scene.add(poise.sphere(0.1, mass=2.0), name="ball")
     >>> model = scene.compile()
-    >>> poise.dynamics.bias_forces(model, model.q_rest, [0] * 6).round(2).tolist()[:3]
-    [0.0, 0.0, 19.62]
+    >>> float(poise.dynamics.bias_forces(model, model.q_rest, [0] * 6)[2].round(2))
+    19.62
     """
     worlds = Worlds(model, dtype, {"q": q, "v": v})
 
@@ -144,8 +144,8 @@ def gravity_forces(model: Model, q: ArrayLike, *, dtype: Any = np.float64) -> Ar
     >>> scene = poise.Scene()
     >>> _ = scene.add(poise.sphere(0.1, mass=2.0), name="ball")
     >>> model = scene.compile()
-    >>> poise.dynamics.gravity_forces(model, model.q_rest).round(2).tolist()[:3]
-    [0.0, 0.0, 19.62]
+    >>> float(poise.dynamics.gravity_forces(model, model.q_rest)[2].round(2))
+    19.62
     """
     return bias_forces(model, q, np.zeros(model.nv), dtype=dtype)
 

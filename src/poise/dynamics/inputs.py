@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any
 
@@ -13,6 +14,12 @@ from poise.model.model import Model
 #: lengths of quaternions whose squares float32 still holds with all digits
 _SHORT, _LONG = 1e-10, 1e10
 _GAINS = ("gain_p", "gain_d", "goal_v")
+
+
+def check_model(model: Any) -> None:
+    """A scene is the likeliest thing to be mistaken for a model."""
+    if not isinstance(model, Model):
+        raise TypeError(f"model must be a compiled model, not {type(model).__name__}; scene.compile() makes one")
 
 
 def check_given(fields: dict[str, Any]) -> None:
@@ -32,19 +39,21 @@ def check_range(fields: dict[str, np.ndarray]) -> None:
             raise ValueError(f"{name} has numbers up to {np.abs(array).max():g}; float32 ends at {largest:g}")
 
 
-def checked_step(dt: Any, name: str = "dt") -> float:
-    """A time that is finite and not negative; s."""
+def checked_step(dt: Any, name: str = "dt", *, backwards: bool = False) -> float:
+    """A time that is finite and, unless it may run backwards, not negative; s."""
     try:
         step = float(dt)
     except (TypeError, ValueError):
         raise ValueError(f"{name} must be a number of seconds, not {dt!r}") from None
-    if not (np.isfinite(step) and step >= 0.0):
-        raise ValueError(f"{name} is {step}; it must be a finite time in seconds, 0 or more")
+    if not math.isfinite(step) or (step < 0.0 and not backwards):
+        raise ValueError(f"{name} is {step}; it must be a finite time in seconds{'' if backwards else ', 0 or more'}")
     return step
 
 
 def _real(name: str, value: Any) -> np.ndarray:
     """An array of real numbers."""
+    if hasattr(value, "mask") and np.ma.is_masked(value):  # else numpy.ma need not be imported
+        raise ValueError(f"{name} is masked in places: fill them first")
     try:
         array = np.asarray(value)
     except ValueError:
@@ -73,6 +82,7 @@ def checked_row(model: Model, name: str, value: Any) -> np.ndarray:
 
 def checked(model: Model, name: str, value: Any) -> np.ndarray:
     """An input as float64 of the right length, finite, its quaternions not nought. A gain may be one for all."""
+    check_model(model)
     length = {"q": model.nq, "goal_q": model.nq, "force": 6 * model.n_bodies}.get(name, model.nv)
     array = _real(name, value)
     if name in _GAINS and array.ndim == 0:
@@ -102,9 +112,18 @@ def with_sane_quaternions(model: Model, name: str, array: np.ndarray) -> np.ndar
 
 def body_number(model: Model, body: str | int) -> int:
     """A body's place, from its name or number."""
+    check_model(model)
     if isinstance(body, str):
         return model.body_index(body)
     return number_within("body", body, model.n_bodies, "bodies")
+
+
+def dof_number(model: Model, dof: str | int) -> int:
+    """A degree of freedom's place, from its name or number."""
+    check_model(model)
+    if isinstance(dof, str):
+        return model.dof_index(dof)
+    return number_within("dof", dof, model.nv, "degrees of freedom")
 
 
 def number_within(what: str, number: Any, count: int, many: str) -> int:

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from poise.dynamics import energy as kernels
 from poise.dynamics import integrate, kinematics
-from poise.dynamics.inputs import body_number, checked, checked_vector
+from poise.dynamics.inputs import body_number, checked, checked_step, checked_vector
 from poise.dynamics.integrate import STAGES
 from poise.dynamics.kinematics import BODIES, JACOBIAN
 from poise.dynamics.layout import MODEL, STATE, WORK, matrices
@@ -207,11 +207,10 @@ def displaced(model: Model, q: ArrayLike, v: ArrayLike, dt: float = 1.0, *, dtyp
     >>> poise.dynamics.displaced(model, model.q_rest, [1, 0, 0, 0, 0, 0], 0.5).tolist()[:3]
     [0.5, 0.0, 0.0]
     """
-    if not np.isfinite(dt):
-        raise ValueError(f"dt is {dt}; it must be a finite time in seconds")
+    step = checked_step(dt, backwards=True)
 
     def call(t: Workspace) -> list[Array]:
-        _move[t.width](t.m.handle, t.s.handle, t.stages.handle, float(dt))
+        _move[t.width](t.m.handle, t.s.handle, t.stages.handle, step)
         return [t.stages.q0]
 
     return Worlds(model, dtype, {"q": q, "v": v}).run(call)[0]

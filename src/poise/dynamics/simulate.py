@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from poise.dynamics.functions import Drive
-from poise.dynamics.inputs import check_given, checked_row, checked_step
+from poise.dynamics.inputs import check_given, check_model, checked_row, checked_step
 from poise.dynamics.integrate import STAGES, runge_kutta, semi_implicit
 from poise.dynamics.layout import INPUT, MODEL, STATE, WORK
 from poise.dynamics.workspace import Workspace
@@ -48,6 +48,15 @@ class Trajectory:
     """(n, nv)"""
 
 
+_ROOM = ("_space", "_paths", "_handles", "_step")
+
+
+def _kept_arrays(space: Workspace) -> list[np.ndarray]:
+    """What a simulation remembers from step to step, and what it tells of the last one."""
+    told = (space.w.a, space.w.total, space.w.diagonal)
+    return [space.s.q, space.s.v, *space.x.arrays.values(), *told]
+
+
 class Simulation:
     """A model on its way through time. Write to `tau`, `forces` or `drive` what is to act in the steps that follow.
 
@@ -63,23 +72,62 @@ class Simulation:
     def __init__(
         self, model: Model, state: State | None = None, *, dt: float | None = None, method: Method = "semi_implicit"
     ) -> None:
-        if not isinstance(model, Model):
-            raise TypeError(f"model must be a compiled model, not {type(model).__name__}; scene.compile() makes one")
+        check_model(model)
         if not isinstance(method, str) or method not in STEPPERS:
             raise ValueError(f"method is {method!r}; there are {', '.join(STEPPERS)}")
-        self.model, self.method = model, method
-        self.dt = checked_step(model.dt if dt is None else dt)
-        if self.dt == 0.0:
-            raise ValueError(f"dt is {dt}; it must be a positive time in seconds")
-        self._space = Workspace(model, F64)
-        starts = model.joint_q_start.tolist(), model.joint_v_start.tolist()
-        self._paths = tuple((starts[0][joint], starts[1][joint], path) for joint, path in model.paths)
-        self._space.stages.set_count("n_prescribed", len(self._paths))
-        blocks = (self._space.m, self._space.s, self._space.x, self._space.w, self._space.stages)
-        self._handles = tuple(block.handle for block in blocks)
-        self._step = STEPPERS[method][F64]
+        self._model, self._method = model, method
+        self.dt = model.dt if dt is None else dt
+        self._make_room()
         self.time = 0.0
         self.state = State.rest(model) if state is None else state
+
+    def _make_room(self) -> None:
+        """Memory of its own, and the step that works in it."""
+        model, space = self._model, Workspace(self._model, F64)
+        starts = model.joint_q_start.tolist(), model.joint_v_start.tolist()
+        self._paths = tuple((starts[0][joint], starts[1][joint], path) for joint, path in model.paths)
+        space.stages.set_count("n_prescribed", len(self._paths))
+        self._space = space
+        self._handles = tuple(block.handle for block in (space.m, space.s, space.x, space.w, space.stages))
+        self._step = STEPPERS[self._method][F64]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What copies and pickles take along: everything but addresses. The model is shared, as it never changes."""
+        held = {name: value for name, value in self.__dict__.items() if name not in _ROOM}
+        space = self._space
+        arrays = [array.copy() for array in _kept_arrays(space)]
+        return held | {"_kept": (arrays, space.x.counts())}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        arrays, counts = state["_kept"]
+        self.__dict__.update({name: value for name, value in state.items() if name != "_kept"})
+        self._make_room()
+        for mine, given in zip(_kept_arrays(self._space), arrays, strict=True):
+            mine[...] = given
+        for name, number in counts.items():
+            self._space.x.set_count(name, number)
+
+    @property
+    def model(self) -> Model:
+        """What moves."""
+        return self._model
+
+    @property
+    def method(self) -> str:
+        """How it is integrated."""
+        return self._method
+
+    @property
+    def dt(self) -> float:
+        """Length of a step, to read and to write; s."""
+        return self._dt
+
+    @dt.setter
+    def dt(self, dt: float) -> None:
+        step = checked_step(dt)
+        if step == 0.0:
+            raise ValueError(f"dt is {dt}; it must be a positive time in seconds")
+        self._dt = step
 
     @property
     def q(self) -> np.ndarray:
@@ -147,8 +195,8 @@ class Simulation:
             self._advance(1)
 
     def _advance(self, n: int) -> None:
-        done = self._step(*self._handles, self.dt, n)
-        self.time += done * self.dt
+        done = self._step(*self._handles, self._dt, n)
+        self.time += done * self._dt
         if done < n:
             raise Diverged(self.time, self._culprit(), "motion")
 
@@ -210,6 +258,7 @@ def simulate(
     >>> float(poise.dynamics.simulate(scene.compile(), 1.0, dt=0.01).q[-1, 2].round(6))
     5.095
     """
+    check_model(model)
     start = State.rest(model)
     start.q[...] = start.q if q is None else checked_row(model, "q", q)
     start.v[...] = start.v if v is None else checked_row(model, "v", v)

@@ -12,7 +12,7 @@ import numpy as np
 
 from poise.dynamics.crba import MASS
 from poise.dynamics.energy import TOTALS
-from poise.dynamics.inputs import check_given, check_range, checked
+from poise.dynamics.inputs import check_given, check_model, check_range, checked
 from poise.dynamics.integrate import STAGES
 from poise.dynamics.kinematics import BODIES, JACOBIAN
 from poise.dynamics.layout import input_block, model_block, state_block, work_block
@@ -29,10 +29,14 @@ def lane_width(dtype: Any) -> Width:
 
 
 class Workspace:
-    """Everything that the kernels of one model need at one width: m, s, x, w of their signatures, and the rest."""
+    """Everything that the kernels of one model need at one width: m, s, x, w of their signatures, and the rest.
+
+    It does not hold the model itself: workspaces are kept for as long as their model is in use elsewhere.
+    """
 
     def __init__(self, model: Model, width: Width) -> None:
-        self.model, self.width = model, width
+        self.width = width
+        self.n_links, self.n_bodies, self.nq, self.nv = model.n_links, model.n_bodies, model.nq, model.nv
         self.m = model_block(model, width)
         self.s = state_block(model, width)
         self.x = input_block(model, width)
@@ -41,19 +45,19 @@ class Workspace:
     @cached_property
     def bodies(self) -> Block:
         """Poses and twists of bodies."""
-        n = self.model.n_bodies
+        n = self.n_bodies
         return BODIES.block(self.width, rotation=n, position=n, twist=n)
 
     @cached_property
     def jacobian(self) -> Block:
         """Jacobian of a point."""
-        n = self.model.nv
+        n = self.nv
         return JACOBIAN.block(self.width, link=0, local=1, axis_rate=n, columns=n, rates=n)
 
     @cached_property
     def mass(self) -> Block:
         """Mass matrix."""
-        return MASS.block(self.width, composite=self.model.n_links, M=self.model.nv**2)
+        return MASS.block(self.width, composite=self.n_links, M=self.nv**2)
 
     @cached_property
     def totals(self) -> Block:
@@ -63,7 +67,7 @@ class Workspace:
     @cached_property
     def stages(self) -> Block:
         """Room for an integrator."""
-        nq, nv = self.model.nq, self.model.nv
+        nq, nv = self.nq, self.nv
         paths = {"path_q": 3 * nq, "path_v": 3 * nv, "path_a": 3 * nv}
         sizes = dict.fromkeys(("v0", "shift", "rate", "sum_rate", "sum_a"), nv)
         return STAGES.block(self.width, n_q=nq, n_prescribed=0, q0=nq, **paths, **sizes)
@@ -72,7 +76,7 @@ class Workspace:
         """Forces and what they change, at a width of their own."""
         known = self.__dict__.setdefault("_responses", {})
         if width not in known:
-            links, dofs, bodies = self.model.n_links, self.model.nv, self.model.n_bodies
+            links, dofs, bodies = self.n_links, self.nv, self.n_bodies
             sizes = {"force": bodies, "tau": dofs, "p": links, "share": dofs, "a": dofs, "acceleration": links}
             known[width] = RESPONSE.block(width, n_forces=0, **sizes)
         return known[width]
@@ -99,8 +103,7 @@ class Worlds:
     """
 
     def __init__(self, model: Model, dtype: Any, fields: dict[str, Any]) -> None:
-        if not isinstance(model, Model):
-            raise TypeError(f"model must be a compiled model, not {type(model).__name__}; scene.compile() makes one")
+        check_model(model)
         if np.dtype(dtype) not in (np.float64, np.float32):
             raise ValueError(f"dtype is {np.dtype(dtype)}; kernels run in float64 or float32")
         self.model, self.dtype = model, np.dtype(dtype)

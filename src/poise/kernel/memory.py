@@ -269,6 +269,10 @@ class Block:
     def _wanted(shape: tuple[int, ...], dtype: Any) -> str:
         return f"{np.dtype(dtype)}({', '.join(map(str, ('n', *shape)))})"
 
+    def counts(self) -> dict[str, int]:
+        """Every count by its name."""
+        return {name: int(self.handle[k]) for name, k in self.view.places.items() if self.view.fields[name] is Count}
+
     def set_count(self, field: str, number: int) -> None:
         """Change a count."""
         if self.view.fields[field] is not Count:
@@ -301,9 +305,7 @@ class PlainView:
     """A view for kernels that run as plain Python."""
 
     def __init__(self, block: Block) -> None:
-        for field, kind in block.view.fields.items():
-            if kind is Count:
-                setattr(self, field, int(block.handle[block.view.places[field]]))
-            else:
-                t = block.view.buffer_type(field, block.width)
-                setattr(self, field, PlainBuffer(block.arrays[field], t.value))
+        for field, number in block.counts().items():
+            setattr(self, field, number)
+        for field, array in block.arrays.items():
+            setattr(self, field, PlainBuffer(array, block.view.buffer_type(field, block.width).value))

@@ -47,11 +47,7 @@ def compile_scene(scene: Scene) -> Model:
     with np.errstate(over="ignore", invalid="ignore"):
         check_mobility(scene, bodies, layout.links, tables.dof_names, tables.dof_armature, tables.dof_prescribed)
     arrays = {**_body_arrays(layout), **_link_arrays(layout, tables), **_joint_arrays(tables)}
-    for array in arrays.values():
-        if isinstance(array, np.ndarray):
-            array.flags.writeable = False
     gravity = np.array(scene.gravity, dtype=np.float64)
-    gravity.flags.writeable = False
     paths = tuple((j, bodies[b].path) for j, b in enumerate(tables.joint_body) if bodies[b].motion == "kinematic")
     return Model(name=scene.name, gravity=gravity, dt=float(scene.dt), paths=paths, **arrays)  # type: ignore[arg-type]
 

@@ -11,7 +11,7 @@ import hashlib
 import json
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int32]
+_ARRAYS: dict[str, Any] = {"Floats": np.float64, "Indices": np.int32}
+"""Type of the arrays behind each name of a field's type."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,6 +134,48 @@ class Model:
 
     paths: tuple[tuple[int, Path], ...] = ()
     """(joint, path) of each kinematic body, in the order of the joints."""
+
+    def __post_init__(self) -> None:
+        """Hold arrays of the right type and length that nobody can change: kernels trust them."""
+        self._hold_arrays()
+        self._check_lengths()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._hold_arrays()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Model:
+        return self  # nothing in it changes
+
+    def _hold_arrays(self) -> None:
+        """Make every array read-only; one that somebody could still write to is copied."""
+        for item in fields(self):
+            dtype = _ARRAYS.get(item.type) if isinstance(item.type, str) else None
+            if dtype is None:
+                continue
+            value = getattr(self, item.name)
+            ours = type(value) is np.ndarray and value.dtype == dtype and value.base is None
+            if not ours or value.flags.writeable:
+                try:
+                    value = np.array(value, dtype)
+                except (TypeError, ValueError):
+                    raise TypeError(f"model: {item.name} must be an array of numbers, not {value!r}") from None
+                value.flags.writeable = False
+                object.__setattr__(self, item.name, value)
+
+    def _check_lengths(self) -> None:
+        counts = {"body": self.n_bodies, "link": self.n_links, "joint": self.n_joints, "q": self.nq, "dof": self.nv}
+        counts["primitive"] = len(self.primitive_kind)
+        for name in (item.name for item in fields(self)):
+            what, _, rest = name.partition("_")
+            if what not in counts or not rest:
+                continue
+            ends = what in ("link", "joint") and rest.endswith("_start")
+            if len(getattr(self, name)) != counts[what] + ends:
+                found = len(getattr(self, name))
+                raise ValueError(f"model: {name} has {found} elements; the others make it {counts[what] + ends}")
+        if self.gravity.shape != (3,):
+            raise ValueError(f"model: gravity has shape {self.gravity.shape}; it must be (3,)")
 
     @property
     def n_bodies(self) -> int:
