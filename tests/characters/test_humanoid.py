@@ -81,6 +81,30 @@ def world_points(scene: Scene) -> dict[str, list]:
     }
 
 
+#: de Leva 1996, Table 4, in its own order and percent: mass, centre of mass, three radii; female and male
+TABLE_4 = """
+head       6.68 48.41 27.1 29.5 26.1    6.94 50.02 30.3 31.5 26.1
+chest     15.45 20.77 74.6 50.2 71.8   15.96 29.99 71.6 45.4 65.9
+belly     14.65 45.12 43.3 35.4 41.5   16.33 45.02 48.2 38.3 46.8
+hips      12.47 49.20 43.3 40.2 44.4   11.17 61.15 61.5 55.1 58.7
+upper_arm  2.55 57.54 27.8 26.0 14.8    2.71 57.72 28.5 26.9 15.8
+forearm    1.38 45.59 26.1 25.7  9.4    1.62 45.74 27.6 26.5 12.1
+hand       0.56 74.74 53.1 45.4 33.5    0.61 79.00 62.8 51.3 40.1
+thigh     14.78 36.12 36.9 36.4 16.2   14.16 40.95 32.9 32.9 14.9
+shank      4.81 43.52 26.7 26.3  9.2    4.33 43.95 25.1 24.6 10.2
+foot       1.29 40.14 29.9 27.9 13.9    1.37 44.15 25.7 24.5 12.4
+"""
+
+
+def test_segments_are_those_of_the_paper() -> None:
+    rows = {line.split()[0]: [float(word) for word in line.split()[1:]] for line in TABLE_4.strip().splitlines()}
+    for sex, columns in (("female", slice(0, 5)), ("male", slice(5, 10))):
+        assert set(SEGMENTS[sex]) == set(rows)
+        for name, line in SEGMENTS[sex].items():
+            found = (line.mass, line.com, line.sagittal, line.transverse, line.longitudinal)
+            assert np.multiply(found, 100) == pytest.approx(rows[name][columns], abs=1e-9), (sex, name)
+
+
 class TestMass:
     @settings(max_examples=30, deadline=None)
     @given(heights, masses, sexes, st.booleans())

@@ -186,6 +186,33 @@ def test_function_path_of_known_motion():
     np.testing.assert_allclose(point.angular_acceleration, (2.0, 0, 0), atol=1e-8)
 
 
+def parabola(h0: float, a0: float, h1: float, a1: float) -> tuple[float, float]:
+    """Slope and curvature at 0 of the parabola through (−h0, −a0), (0, 0), (h1, a1)."""
+    curve = np.polynomial.Polynomial.fit((-h0, 0.0, h1), (-a0, 0.0, a1), 2)
+    return curve.deriv(1)(0.0), curve.deriv(2)(0.0)
+
+
+@pytest.mark.parametrize("loop", [False, True])
+def test_spins_at_uneven_keys_are_those_of_the_parabola(loop):
+    """About one axis, turns add up: at a key the spin and its rate are those of the parabola through three keys."""
+    steps, turns = np.array((0.5, 1.3, 0.4, 0.9)), np.array((0.3, -0.8, 1.1, 0.2))
+    if loop:
+        turns[-1] = -turns[:-1].sum()
+    times, angles = np.concatenate(([2.0], 2.0 + np.cumsum(steps))), np.concatenate(([0.0], np.cumsum(turns)))
+    path = KeyedPath(times, np.zeros((5, 3)), quat_exp(angles[:, None] * np.array((0.0, 0.6, 0.8))), loop=loop)
+    for k in range(0 if loop else 1, 4):
+        spin, rate = parabola(steps[k - 1], turns[k - 1], steps[k], turns[k])
+        point = path(times[k])
+        np.testing.assert_allclose(point.angular_velocity, spin * np.array((0.0, 0.6, 0.8)), atol=1e-12)
+        np.testing.assert_allclose(point.angular_acceleration, rate * np.array((0.0, 0.6, 0.8)), atol=1e-11)
+
+
+def test_any_axis_but_none_will_do_for_an_orbit():
+    for length in (1e-200, 1e200):
+        point = OrbitPath((1, 0, 0), 2.0, axis=(0, 0, length))(0.0)
+        np.testing.assert_array_equal(point.velocity, (0, 2, 0))
+
+
 NAN = float("nan")
 
 
@@ -220,6 +247,15 @@ NAN = float("nan")
             lambda: KeyedPath([0, 1, 2], [(0, 0, 0), (1, 0, 0), (2, 0, 0)], loop=True),
             "loop: the last pose must be the first, found them 2 m and 0 rad apart; repeat the first key at the end",
         ),
+        (
+            lambda: KeyedPath([0, 1, 2], np.zeros((3, 3)), [(1, 0, 0, 0), (0, 1, 0, 0), (1, 1e-4, 0, 0)], loop=True),
+            "found them 0 m and 0.0002 rad apart",
+        ),
+        (
+            lambda: KeyedPath([0, 1, 1 + 1e-13, 2], [(0, 0, 0), (1, 0, 0), (1e300, 0, 0), (0, 0, 0)]),
+            "no numbers hold the way from key . to key . in .* s; give it more time",
+        ),
+        (lambda: KeyedPath([0], [(0, 0, 0)])("noon"), "a number of seconds, found 'noon'"),
         (lambda: KeyedPath([0], [(0, 0, 0)])(NAN), "time: must be a finite number, found nan"),
         (lambda: ConstantPath((0, 0)), r"position: must have the shape \(3,\), found \(2,\)"),
         (lambda: ConstantPath((0, 0, 0), (0, 0, 0, 0)), "quat_wxyz: must be rotations"),

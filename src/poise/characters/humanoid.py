@@ -60,7 +60,7 @@ def humanoid(height: float = 1.75, mass: float = 70.0, *, hands: bool = True, se
     """
     _check("height", height, _HEIGHTS, "m")
     _check("mass", mass, _MASSES, "kg")
-    if sex not in SEGMENTS:
+    if not isinstance(sex, str) or sex not in SEGMENTS:
         raise SceneError(f'must be "male" or "female", found {sex!r}{did_you_mean(sex, SEGMENTS)}', field="sex")
     human = _Human(float(height), float(mass), sex)
     bodies = [human.pelvis(), human.torso(), human.head()]

@@ -28,7 +28,7 @@ def measure() -> dict[str, Any]:
 
 
 def main() -> None:
-    """Use what a first session uses: the functions of dynamics, a simulation, a batch in lanes."""
+    """Use what a first run uses: the functions of dynamics, a simulation, a batch in lanes."""
     start = time.perf_counter()
     from poise import dynamics
     from poise.kernel.jit import compile_log

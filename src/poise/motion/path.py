@@ -22,11 +22,12 @@ from poise.motion.rotations import (
     quat_normalize,
     rotate,
     turn_rates,
+    unit,
 )
 
 Floats = NDArray[np.float64]
 
-#: how far the two ends of a loop may lie apart: m, and half the angle in rad
+#: how far the two ends of a loop may lie apart; m and rad
 _CLOSED = 1e-6
 
 
@@ -90,12 +91,11 @@ class OrbitPath:
         quat_wxyz: ArrayLike = (1, 0, 0, 0),
     ) -> None:
         direction = _vectors("axis", axis, (3,))
-        length = float(np.linalg.norm(direction))
-        if length == 0.0:
+        if not direction.any():
             raise ValueError("axis: must point somewhere, found (0, 0, 0)")
         self._center = _vectors("center", center, (3,))
         self._arm = _vectors("start", start, (3,)) - self._center
-        self._omega = float(_vectors("speed", speed, ())) * direction / length
+        self._omega = float(_vectors("speed", speed, ())) * unit(direction)
         self._quat = _quats("quat_wxyz", quat_wxyz, (4,))
 
     def __call__(self, time: float, /) -> PathPoint:
@@ -164,8 +164,17 @@ class KeyedPath:
         if self.loop:
             self._check_closed()
         if count > 1:
-            self._moves = vector_pieces(self.times, self.positions, self.loop)
-            self._turns = rotation_pieces(self.times, self.quats_wxyz, self.loop)
+            # keys may be too near to each other, or too far apart, for numbers to hold the accelerations between them
+            with np.errstate(all="ignore"):
+                self._moves = vector_pieces(self.times, self.positions, self.loop)
+                self._turns = rotation_pieces(self.times, self.quats_wxyz, self.loop)
+            good = np.isfinite(self._moves).all(axis=(1, 2)) & np.isfinite(self._turns).all(axis=(1, 2))
+            if not good.all():
+                k = int(np.argmin(good))
+                raise ValueError(
+                    f"times: no numbers hold the way from key {k} to key {k + 1} in "
+                    f"{self.times[k + 1] - self.times[k]:g} s; give it more time"
+                )
 
     def _check_closed(self) -> None:
         if len(self.times) < 3:
@@ -213,7 +222,10 @@ def _still(position: Floats, quat: Floats) -> PathPoint:
 
 
 def _finite_time(time: float) -> float:
-    now = float(time)
+    try:
+        now = float(time)
+    except (TypeError, ValueError):
+        raise ValueError(f"time: must be a number of seconds, found {time!r}") from None
     if not np.isfinite(now):
         raise ValueError(f"time: must be a finite number, found {now}")
     return now
