@@ -40,6 +40,15 @@ def test_everything_lies_inside_the_picture() -> None:
         assert line[:, 1].max() <= 300
 
 
+def test_long_curves_are_thinned_from_end_to_end() -> None:
+    x = np.linspace(0.0, 1.0, 100_000)
+    (line,) = points(line_chart(x, {"up": x}, width=900).svg())
+    (ends,) = points(line_chart([0.0, 1.0], {"up": [0.0, 1.0]}, width=900).svg())
+    assert len(line) == 1500
+    np.testing.assert_array_equal(line[[0, -1]], ends)
+    np.testing.assert_allclose(np.diff(line[:, 0]), np.ptp(ends[:, 0]) / 1499, atol=0.11)  # tenths of a pixel
+
+
 def test_it_is_well_formed_and_words_are_escaped() -> None:
     chart = line_chart([0, 1], {"a < b & c": [1, 2]}, title="<script>", x_label='"x"', y_label="y")
     root = ET.fromstring(chart.svg())

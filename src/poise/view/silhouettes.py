@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from poise.model.errors import resolve_name
 from poise.model.scene import Scene
 from poise.model.shapes import Box, Capsule, ConvexMesh, Cylinder, Ellipsoid, Plane, Shape, Sphere
-from poise.motion.rotations import quat_to_matrix
+from poise.motion.rotations import quat_normalize, quat_to_matrix
 from poise.view.plots import Drawing, text
 
 Floats = NDArray[np.float64]
@@ -31,7 +32,12 @@ _CORNERS = np.array([(x, y, z) for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z i
 
 
 def surface_points(shape: Shape) -> Floats:
-    """(n, 3) points of a shape's surface, in the shape's frame, whose hull is the shape."""
+    """(n, 3) points of a shape's surface, in the shape's frame, whose hull is the shape; none of a plane.
+
+    >>> from poise.model.shapes import box
+    >>> surface_points(box(1, 2, 3)).max(axis=0)
+    array([0.5, 1. , 1.5])
+    """
     match shape:
         case Sphere(radius=radius):
             return _BALL * radius
@@ -40,7 +46,7 @@ def surface_points(shape: Shape) -> Floats:
         case Box(size=size):
             return np.asarray(_CORNERS * np.asarray(size))
         case Capsule(radius=radius, length=length):
-            return _BALL * radius + np.where(_BALL[:, 2:] > 0, 0.5, -0.5) * (0.0, 0.0, length)
+            return np.concatenate([_BALL * radius + (0.0, 0.0, end) for end in (-length / 2, length / 2)])
         case Cylinder(radius=radius, length=length):
             around = np.linspace(0, 2 * np.pi, 25)[:-1]
             ring = np.stack((np.cos(around), np.sin(around)), axis=1) * radius
@@ -81,12 +87,21 @@ def strobe(
 ) -> Drawing:
     """Several moments of a motion, one beside the other, seen against the direction `side`.
 
-    `names` are the model's bodies, in order; a moment is (positions (n, 3), rotations (n, 3, 3), caption).
+    `names` are the model's bodies, in order; a moment is (positions (n, 3), rotations (n, 3, 3), caption). Moments
+    follow one another `spacing` metres apart. Up is z, or y for who looks along z.
+
+    >>> from poise.model.shapes import sphere
+    >>> scene = Scene()
+    >>> ball = scene.add(sphere(0.1), name="ball")
+    >>> strobe(scene, ["ball"], [(np.zeros((1, 3)), np.eye(3)[None], "now")]).width
+    900.0
     """
-    toward = np.asarray(side, np.float64) / np.linalg.norm(side)
-    right = np.cross((0.0, 0.0, 1.0), toward)
-    frame = np.stack((right, np.cross(toward, right), toward))  # rows: right, up, towards the eye
+    if not len(moments):
+        raise ValueError("moments: there is nothing to draw, found no moment")
+    frame = _eye(side)
     shapes = _shapes(scene, names)
+    if not shapes:
+        raise ValueError("names: there is nothing to draw, none of the bodies has a shape with a size")
     outlines = [
         _outlines(shapes, np.asarray(p), np.asarray(r), frame, k * spacing) for k, (p, r, _) in enumerate(moments)
     ]
@@ -109,14 +124,28 @@ def strobe(
     return Drawing(width, height, "".join(parts))
 
 
+def _eye(side: ArrayLike) -> Floats:
+    """Rows right, up, towards the eye; (3, 3)."""
+    given = np.asarray(side, np.float64)
+    if given.shape != (3,) or not np.isfinite(given).all() or not given.any():
+        raise ValueError(f"side: must be a direction (x, y, z), found {side!r}")
+    toward = given / np.linalg.norm(given)
+    right = np.cross((0.0, 0.0, 1.0), toward)
+    if np.linalg.norm(right) < 1e-9:
+        right = np.cross((0.0, 1.0, 0.0), toward)
+    right /= np.linalg.norm(right)
+    return np.stack((right, np.cross(toward, right), toward))
+
+
 def _shapes(scene: Scene, names: Sequence[str]) -> list[tuple[int, Floats, str]]:
     """(body, surface points in its frame, colour) of all shapes that have a size."""
     bodies = {body.name: body for body in scene.bodies}
     found = []
     for index, name in enumerate(names):
-        for shape in bodies[name].shapes:
+        for shape in bodies[resolve_name("body", name, list(bodies))].shapes:
             if not isinstance(shape, Plane):
-                points = surface_points(shape) @ quat_to_matrix(shape.quat_wxyz).T + np.asarray(shape.position)
+                turn = quat_to_matrix(quat_normalize(shape.quat_wxyz))
+                points = surface_points(shape) @ turn.T + np.asarray(shape.position)
                 found.append((index, points, _color(shape)))
     return found
 
