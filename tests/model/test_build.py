@@ -9,7 +9,7 @@ from model_kinematics import body_poses, pose_matrix
 from poise.model import BodyHandle, Character, CharacterHandle
 from poise.model.errors import SceneError
 from poise.model.scene import Body, Joint, Scene
-from poise.model.shapes import Plane, box, plane, sphere
+from poise.model.shapes import Material, Plane, box, plane, sphere
 from poise.motion import ConstantPath, OrbitPath
 
 HALF = 0.5**0.5
@@ -290,3 +290,19 @@ def test_handles_are_short_to_read():
     scene = Scene()
     assert repr(scene.add(sphere(1), name="ball")) == "BodyHandle(name='ball')"
     assert repr(scene.add(doll(), name="d")).startswith("CharacterHandle(name='d', bodies=('d/pelvis',")
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: sphere(1, colour=(1, 0, 0, 1)), "a sphere has no option 'colour', did you mean \"color\""),
+        (lambda: box(1, 1, 1, densty=1), "a box has no option 'densty', did you mean \"density\""),
+        (lambda: box(1, 1, 1, friction=0.3), "a box has no option 'friction', did you mean \"material\""),
+        (lambda: plane(rgba=(1, 0, 0, 1)), "a plane has no option 'rgba', did you mean \"color\""),
+        (lambda: Scene().add_ground(frction=1), "a plane has no option 'frction', did you mean \"friction\""),
+        (lambda: Scene().add_ground(material=Material()), "leave material out"),
+    ],
+)
+def test_options_of_shapes_are_checked_where_they_are_given(make, message):
+    with pytest.raises(SceneError, match=message):
+        make()

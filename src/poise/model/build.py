@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from poise.model.checks import shown
 from poise.model.errors import SceneError, did_you_mean, resolve_name
 from poise.model.joints import JOINTS, OTHER_NAMES
-from poise.model.shapes import Material, Plane, Quaternion, Shape, Vector
+from poise.model.shapes import Material, Plane, Quaternion, Shape, Vector, make_shape
 from poise.motion.rotations import quat_multiply, quat_normalize, quat_to_matrix
 
 if TYPE_CHECKING:
@@ -342,7 +342,9 @@ def add_jointed(scene: Scene, kind: str, parent: Any, thing: Thing, options: dic
 
 def add_ground(scene: Scene, name: str, height: float, material: Material, options: dict[str, Any]) -> BodyHandle:
     """Add an endless floor; it never moves."""
-    shape = Plane(material=material, **options)
+    if "material" in options:
+        raise SceneError("friction and restitution make the ground's material; leave material out", field="ground")
+    shape = make_shape(Plane, options, ("friction", "restitution", "height"), material=material)
     handle = add(
         scene,
         shape,

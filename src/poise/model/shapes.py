@@ -7,10 +7,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
+
+from poise.model.errors import SceneError, did_you_mean
 
 Vector = tuple[float, float, float]
 Quaternion = tuple[float, float, float, float]
+
+#: what other programs call options of a shape, and where parts of the material are
+_OTHER_OPTIONS = {
+    "pos": "position",
+    "quat": "quat_wxyz",
+    "rgba": "color",
+    "colour": "color",
+    "contype": "group",
+    "conaffinity": "mask",
+    "friction": "material",
+    "restitution": "material",
+    "torsional_friction": "material",
+    "rolling_friction": "material",
+}
 
 IDENTITY: Quaternion = (1.0, 0.0, 0.0, 0.0)
 ORIGIN: Vector = (0.0, 0.0, 0.0)
@@ -111,13 +127,32 @@ class ConvexMesh(Shape):
     """(m, 3) array of vertex indices."""
 
 
+_Kind = TypeVar("_Kind", bound=Shape)
+
+
+def make_shape(kind: type[_Kind], options: dict[str, Any], also: Sequence[str] = (), **sizes: Any) -> _Kind:
+    """A shape of a kind from its sizes and the options that shapes have; others are answered with the nearest.
+
+    `also` are names that may have been meant though they are no option here.
+
+    >>> make_shape(Sphere, {"mass": 2.0}, radius=0.1).mass
+    2.0
+    """
+    known = [name for name in kind.__dataclass_fields__ if name not in sizes]
+    for option in options:
+        if option not in known:
+            hint = did_you_mean(option, [*known, *also], _OTHER_OPTIONS)
+            raise SceneError(f"a {kind.__name__.lower()} has no option {option!r}{hint}", field=kind.__name__.lower())
+    return kind(**sizes, **options)
+
+
 def sphere(radius: float, **options: Any) -> Sphere:
     """A sphere of the given radius.
 
     >>> sphere(0.1, mass=2.0).radius
     0.1
     """
-    return Sphere(radius=radius, **options)
+    return make_shape(Sphere, options, radius=radius)
 
 
 def capsule(radius: float, length: float, **options: Any) -> Capsule:
@@ -126,7 +161,7 @@ def capsule(radius: float, length: float, **options: Any) -> Capsule:
     >>> capsule(0.05, 0.4).length
     0.4
     """
-    return Capsule(radius=radius, length=length, **options)
+    return make_shape(Capsule, options, radius=radius, length=length)
 
 
 def box(x: float, y: float, z: float, **options: Any) -> Box:
@@ -135,7 +170,7 @@ def box(x: float, y: float, z: float, **options: Any) -> Box:
     >>> box(0.3, 0.2, 0.15, mass=1.5).size
     (0.3, 0.2, 0.15)
     """
-    return Box(size=(x, y, z), **options)
+    return make_shape(Box, options, size=(x, y, z))
 
 
 def cylinder(radius: float, length: float, **options: Any) -> Cylinder:
@@ -144,7 +179,7 @@ def cylinder(radius: float, length: float, **options: Any) -> Cylinder:
     >>> cylinder(0.05, 0.4).radius
     0.05
     """
-    return Cylinder(radius=radius, length=length, **options)
+    return make_shape(Cylinder, options, radius=radius, length=length)
 
 
 def ellipsoid(x: float, y: float, z: float, **options: Any) -> Ellipsoid:
@@ -153,7 +188,7 @@ def ellipsoid(x: float, y: float, z: float, **options: Any) -> Ellipsoid:
     >>> ellipsoid(0.2, 0.2, 0.3).size
     (0.2, 0.2, 0.3)
     """
-    return Ellipsoid(size=(x, y, z), **options)
+    return make_shape(Ellipsoid, options, size=(x, y, z))
 
 
 def plane(**options: Any) -> Plane:
@@ -162,7 +197,7 @@ def plane(**options: Any) -> Plane:
     >>> plane().extent is None
     True
     """
-    return Plane(**options)
+    return make_shape(Plane, options)
 
 
 def convex(vertices: Sequence[Vector], **options: Any) -> ConvexMesh:
@@ -171,4 +206,4 @@ def convex(vertices: Sequence[Vector], **options: Any) -> ConvexMesh:
     >>> len(convex([(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)]).vertices)
     4
     """
-    return ConvexMesh(vertices=vertices, **options)
+    return make_shape(ConvexMesh, options, vertices=vertices)
