@@ -50,7 +50,7 @@ def test_implicit_spring_is_backward_euler(driven: bool, stiffness: float, dampi
     model = slider() if driven else slider(stiffness, damping, rest=0.2)
     sim = dynamics.Simulation(model, dt=h, method="semi_implicit")
     if driven:
-        sim.drive(Drive(stiffness, damping, [0.2]))
+        sim.drive = Drive(stiffness, damping, [0.2])
     sim.q[0], sim.v[0] = 0.5, -1.0
     x, v = 0.5, -1.0
     for _ in range(200):

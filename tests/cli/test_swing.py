@@ -14,7 +14,7 @@ def short():
     scene, model = swing.hanging_humanoid()
     start, tone = swing.pose(model)
     simulation = Simulation(model, start, dt=swing.DT, method="rk4")
-    simulation.drive(tone)
+    simulation.drive = tone
     return scene, model, simulation.run(1.5, every=swing.EVERY), tone
 
 

@@ -42,7 +42,7 @@ def busy(model: Model) -> Simulation:
     sim = Simulation(model, dt=0.002)
     sim.q[...], sim.v[...], sim.tau[...] = random_q(model, rng), random_v(model, rng), random_v(model, rng)
     sim.forces[...] = rng.normal(size=sim.forces.shape)
-    sim.drive(Drive(3.0, 0.5, model.q_rest))
+    sim.drive = Drive(3.0, 0.5, model.q_rest)
     sim.step(3)
     return sim
 

@@ -217,7 +217,7 @@ def test_bad_simulations(model: Model) -> None:
         with pytest.raises(ValueError, match="nothing to do"):
             sim.run(0.1, every=every)
     with pytest.raises(ValueError, match="goal_q is missing"):
-        sim.drive(Drive(1.0, 1.0, None))
+        sim.drive = Drive(1.0, 1.0, None)
     with pytest.raises(ValueError, match=r"q\[3:7\] is a quaternion of length 0"):
         sim.state = State(with_q(model, 3, 0, 0, 0, 0), np.zeros(7), 0.0)
     sim.step(0)

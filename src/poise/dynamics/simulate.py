@@ -29,14 +29,22 @@ STEPPERS = {
 
 
 class Diverged(ArithmeticError):
-    """A simulation left the finite numbers. The state is that of the last good step."""
+    """A simulation left the finite numbers. The state is that of the last good step.
+
+    `what` tells of what in the body: its `"motion"`, or the `"tau"` or `"forces"` that were to act on it.
+    """
 
     def __init__(self, time: float, body: str, what: str) -> None:
         self.time, self.body, self.what = time, body, what
-        super().__init__(f"diverged at t = {time:.6g} s: {what} of body '{body}' is no longer finite; try a smaller dt")
+        advice = "no longer finite; try a smaller dt" if what == "motion" else "not finite"
+        super().__init__(f"diverged at t = {time:.6g} s: {what} of body '{body}' is {advice}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Cross to another process whole: a pool of workers waits for ever for an exception that it cannot read."""
+        return type(self), (self.time, self.body, self.what)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Trajectory:
     """States of a simulation over time, the first one included."""
 
@@ -46,6 +54,10 @@ class Trajectory:
     """(n, nq)"""
     v: np.ndarray
     """(n, nv)"""
+
+    def __repr__(self) -> str:
+        n, nq, nv = len(self.time), self.q.shape[-1], self.v.shape[-1]
+        return f"<Trajectory: {n} states from {self.time[0]:g} to {self.time[-1]:g} s, nq {nq}, nv {nv}>"
 
 
 _ROOM = ("_space", "_paths", "_handles", "_step")
@@ -59,6 +71,9 @@ def _kept_arrays(space: Workspace) -> list[np.ndarray]:
 
 class Simulation:
     """A model on its way through time. Write to `tau`, `forces` or `drive` what is to act in the steps that follow.
+
+    `method` is "semi_implicit" (first order; springs, dampers and drives are stable at any gain) or "rk4" (fourth
+    order; keeps energy well, but stiff drives need small steps). `dt` is the model's when missing.
 
     >>> import poise
     >>> scene = poise.Scene()
@@ -129,15 +144,26 @@ class Simulation:
             raise ValueError(f"dt is {dt}; it must be a positive time in seconds")
         self._dt = step
 
+    def __repr__(self) -> str:
+        return f"<Simulation of {self.model!r} at {self.time:g} s: {self.method}, dt {self.dt:g} s>"
+
     @property
     def q(self) -> np.ndarray:
         """(nq,) coordinates, to read and to write."""
         return self._space.s.q
 
+    @q.setter
+    def q(self, q: ArrayLike) -> None:
+        self.q[...] = checked_row(self.model, "q", q)
+
     @property
     def v(self) -> np.ndarray:
         """(nv,) velocities, to read and to write."""
         return self._space.s.v
+
+    @v.setter
+    def v(self, v: ArrayLike) -> None:
+        self.v[...] = checked_row(self.model, "v", v)
 
     @property
     def a(self) -> np.ndarray:
@@ -149,14 +175,32 @@ class Simulation:
         """(nv,) generalized forces that act, to write; N or N·m."""
         return self._space.x.tau
 
+    @tau.setter
+    def tau(self, tau: ArrayLike) -> None:
+        self.tau[...] = checked_row(self.model, "tau", tau)
+
     @property
     def forces(self) -> np.ndarray:
         """(n_bodies, 6) wrenches (τ, f) that act on bodies, world axes at their origins, to write; N·m, N."""
         self._space.x.set_count("n_forces", 1)
         return self._space.x.force
 
+    @forces.setter
+    def forces(self, forces: ArrayLike) -> None:
+        self.forces[...] = checked_row(self.model, "force", forces).reshape(-1, 6)
+
+    @property
+    def drive(self) -> Drive | None:
+        """Springs and dampers towards a goal, or None; to assign. Implicit with semi_implicit, explicit with rk4."""
+        x = self._space.x
+        if not x.counts()["n_gains"]:
+            return None
+        return Drive(x.gain_p.copy(), x.gain_d.copy(), x.goal_q.copy(), x.goal_v.copy())
+
+    @drive.setter
     def drive(self, drive: Drive | None) -> None:
-        """Pull towards a goal with springs and dampers: implicit with semi_implicit, explicit with rk4."""
+        if drive is not None and not isinstance(drive, Drive):
+            raise TypeError(f"drive must be a Drive or None, not {type(drive).__name__}")
         x = self._space.x
         given = {} if drive is None else {k: value for k, value in drive.fields().items() if value is not None}
         check_given(given)
@@ -179,6 +223,8 @@ class Simulation:
 
     @state.setter
     def state(self, state: State) -> None:
+        if not isinstance(state, State):
+            raise TypeError(f"state must be a poise.State, not {type(state).__name__}; for coordinates alone, assign q")
         q, v = checked_row(self.model, "q", state.q), checked_row(self.model, "v", state.v)
         self.q[...], self.v[...] = q, v
         self.time = float(state.time)
@@ -198,7 +244,7 @@ class Simulation:
         done = self._step(*self._handles, self._dt, n)
         self.time += done * self._dt
         if done < n:
-            raise Diverged(self.time, self._culprit(), "motion")
+            raise Diverged(self.time, *self._culprit())
 
     def _lay_paths(self) -> None:
         """Tell the kernel where kinematic bodies are at the beginning, middle and end of the step."""
@@ -210,16 +256,25 @@ class Simulation:
                 y.path_v[k * nv + d : k * nv + d + 6] = (*point.velocity, *point.angular_velocity)
                 y.path_a[k * nv + d : k * nv + d + 6] = (*point.acceleration, *point.angular_acceleration)
 
-    def _culprit(self) -> str:
-        """The body whose acceleration is the first that is not finite, else the one that is fastest."""
-        speed = np.where(np.isfinite(self.a), np.abs(self.a), np.inf)
-        link = self.model.dof_link[int(np.argmax(speed))]
-        return self.model.body_names[self.model.link_body[link]]
+    def _culprit(self) -> tuple[str, str]:
+        """The body at fault, and what of it: what was to act, if that is not finite, else the motion.
+
+        The motion at fault is the first acceleration that is not finite, else the largest.
+        """
+        if not np.isfinite(self._space.x.force).all():
+            return self.model.body_names[int(np.argwhere(~np.isfinite(self._space.x.force))[0][0])], "forces"
+        what, numbers = ("motion", self.a) if np.isfinite(self.tau).all() else ("tau", self.tau)
+        size = np.where(np.isfinite(numbers), np.abs(numbers), np.inf)
+        link = self.model.dof_link[int(np.argmax(size))]
+        return self.model.body_names[self.model.link_body[link]], what
 
     def run(
         self, duration: float, *, every: int = 1, before_step: Callable[[Simulation], Any] | None = None
     ) -> Trajectory:
-        """Go on for a time and keep every so manieth state. `before_step` may change what acts."""
+        """Go on for `duration` seconds and keep the first state and every `every`-th one after it, and the last.
+
+        `before_step`, if given, is called with the simulation before each step and may change what acts.
+        """
         steps = round(checked_step(duration, "duration") / self.dt)
         if steps < 1 or not isinstance(every, int | np.integer) or every < 1:
             raise ValueError(f"{duration} s in steps of {self.dt} s, one in {every} kept: nothing to do")
@@ -250,7 +305,9 @@ def simulate(
     method: Method = "rk4",
     every: int = 1,
 ) -> Trajectory:
-    """The free motion of a model from a pose and velocity.
+    """The free motion of a model from a pose `q` and velocity `v` (at rest when missing), by Runge-Kutta steps.
+
+    For forces, drives and checkpoints along the way use `Simulation`.
 
     >>> import poise
     >>> scene = poise.Scene()

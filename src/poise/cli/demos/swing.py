@@ -33,7 +33,7 @@ def run(out: Path) -> int:
     began = time.perf_counter()
     simulation = Simulation(model, start, dt=DT, method="rk4")
     ready = time.perf_counter()
-    simulation.drive(tone)
+    simulation.drive = tone
     motion = simulation.run(DURATION, every=EVERY)
     done = time.perf_counter()
     ledger = account(model, motion, tone)
