@@ -4,6 +4,7 @@ good as its digits, near and far from the origin. The same kernels also run as p
 
 from __future__ import annotations
 
+import re
 from types import FunctionType
 from typing import Any
 
@@ -15,8 +16,11 @@ from hypothesis import strategies as st
 from poise import dynamics
 from poise.dynamics import Drive, abm, crba, integrate, rnea
 from poise.dynamics.energy import add_up
+from poise.dynamics.integrate import STAGES, runge_kutta, semi_implicit
+from poise.dynamics.layout import INPUT, MODEL, STATE, WORK
 from poise.dynamics.workspace import Workspace
-from poise.kernel.memory import F64
+from poise.kernel.jit import entry, kernel
+from poise.kernel.memory import F32, F32X16, F64, Width
 from poise.model.joints import JOINTS
 from poise.model.model import Model
 from poise.model.scene import Scene
@@ -196,3 +200,47 @@ def test_kernels_as_plain_python(scene: Scene, seed: int) -> None:
     assert done == 2
     np.testing.assert_allclose(space.s.q, sim.q, atol=1e-12 * size)
     np.testing.assert_allclose(space.s.v, sim.v, atol=1e-12 * size)
+
+
+@kernel
+def one_step(m, s, x, w, y, dt, n):
+    """A kernel of this file's own: it is compiled anew, so that its instructions can be read."""
+    runge_kutta(m, s, x, w, y, dt, n)
+    semi_implicit(m, s, x, w, y, dt, n)
+
+
+ONE_STEP = entry(one_step, MODEL, STATE, INPUT, WORK, STAGES, extra=("float64", "int64"))
+
+
+def advanced(m: Model, width: Width, rows: dict[str, np.ndarray]) -> np.ndarray:
+    """Coordinates and velocities, (nq + nv, worlds), after some steps with drives at work."""
+    space = Workspace(m, width)
+    for array, name in ((space.s.q, "q"), (space.s.v, "v"), (space.x.tau, "tau"), (space.x.goal_q, "goal")):
+        array[...] = rows[name][0] if width.lanes == 1 else rows[name][: width.lanes].T
+    space.x.gain_p[...] = space.x.gain_d[...] = 2.0
+    space.x.set_count("n_gains", 1)
+    blocks = (space.m, space.s, space.x, space.w, space.stages)
+    ONE_STEP[width](*(block.handle for block in blocks), 0.01, 3)
+    return np.concatenate([space.s.q, space.s.v]).reshape(m.nq + m.nv, width.lanes)
+
+
+@pytest.mark.parametrize("width", [F32, F32X16], ids=str)
+def test_float32_stays_float32(width: Width) -> None:
+    """Literals and the time step take the type of the scalar that they meet: no loop computes in float64."""
+    code = "".join(ONE_STEP[width].inspect_llvm().values())
+    assert not re.search(r"\d+ x double", code)
+    wide = re.findall(r"= (?:tail call )?f(?:add|sub|mul|neg|cmp|ma)\b.* double", code)
+    assert len(wide) <= 1, wide  # the length of a stage, half of the step
+    assert "fpext" not in code
+    assert len(re.findall(r"fptrunc double", code)) < 20
+    assert len(re.findall(r"fmul.* float", code) + re.findall(r"fmul.* <16 x float>", code)) > 100
+
+
+def test_one_world_in_float32_is_a_lane_of_sixteen() -> None:
+    m = one_joint_scene("ball", seed=5).compile()
+    rows = inputs(m, np.random.default_rng(3), 16)
+    single, lanes = advanced(m, F32, rows), advanced(m, F32X16, rows)
+    assert single.dtype == lanes.dtype == np.float32
+    np.testing.assert_array_equal(single[:, 0], lanes[:, 0])
+    precise = advanced(m, F64, rows)[:, 0]
+    assert np.abs(single[:, 0] - precise).max() < 100 * np.finfo(np.float32).eps * np.abs(precise).max()

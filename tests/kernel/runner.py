@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from poise.kernel.jit import entry, kernel
-from poise.kernel.memory import F32X8, F32X16, F64, F64X4, F64X8, Count, Int, Real, View, Width, load, store
+from poise.kernel.memory import F32, F32X8, F32X16, F64, F64X4, F64X8, Count, Int, Real, View, Width, load, store
 from poise.kernel.scalars import select, zero
 from poise.kernel.trace import formula
 from poise.kernel.values import Value
 
-WIDTHS = (F64, F64X4, F64X8, F32X8, F32X16)
-LANES = WIDTHS[1:]
+WIDTHS = (F64, F32, F64X4, F64X8, F32X8, F32X16)
+LANES = WIDTHS[2:]
 _numbers = itertools.count()
 
 

@@ -31,7 +31,7 @@ class KernelType(types.Type):
 
 
 class LaneType(KernelType):
-    """Lanes of numbers, or a mask."""
+    """Lanes of numbers, or a mask; or one float32, whose literals would be float64 if it were Numba's own."""
 
     def __init__(self, scalar: ScalarType) -> None:
         self.scalar = scalar
@@ -110,12 +110,12 @@ def scalar_of(t: types.Type) -> ScalarType | None:
     return None
 
 
-_PLAIN = {"f64": types.float64, "f32": types.float32, "i64": types.int64, "i32": types.int32, "b1": types.boolean}
+_PLAIN = {"f64": types.float64, "i64": types.int64, "i32": types.int32, "b1": types.boolean}
 
 
 def numba_type(t: ScalarType) -> types.Type:
     """Numba's type of a scalar."""
-    return _PLAIN[t.elem] if t.width == 1 else LaneType(t)
+    return _PLAIN[t.elem] if t.width == 1 and t.elem in _PLAIN else LaneType(t)
 
 
 def _open(t: types.Type, value: Any, emit: Emitter | None) -> Any:

@@ -32,6 +32,7 @@ from poise.kernel.buffers import (
 from poise.kernel.trace import ScalarType
 
 __all__ = [
+    "F32",
     "F32X8",
     "F32X16",
     "F64",
@@ -104,6 +105,7 @@ class Width:
 
 
 F64 = Width("f64")
+F32 = Width("f32")
 F64X4 = Width("f64", 4)
 F64X8 = Width("f64", 8)
 F32X8 = Width("f32", 8)

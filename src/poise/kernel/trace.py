@@ -54,7 +54,11 @@ class ScalarType:
 
 
 def join(a: ScalarType, b: ScalarType) -> ScalarType:
-    """Type of `a + b`. Lanes decide over plain numbers; of two plain numbers the wider one does."""
+    """Type of `a + b`. Lanes decide over plain numbers, real numbers over integers, wide integers over short ones.
+
+    Of two plain real numbers the single one decides: in a kernel of float32, what is float64 is a literal, or a number
+    that Python handed over.
+    """
     if a == b:
         return a
     if a.width > 1 and b.width > 1:
@@ -64,7 +68,8 @@ def join(a: ScalarType, b: ScalarType) -> ScalarType:
     if a.width == b.width:
         if a.is_float != b.is_float:
             return a if a.is_float else b
-        return a if a.bits > b.bits else b
+        wide, short = (a, b) if a.bits > b.bits else (b, a)
+        return short if a.is_float else wide
     lanes, plain = (a, b) if a.width > 1 else (b, a)
     if plain.is_float and not lanes.is_float:
         raise TypeError(f"a real number does not fit into integer lanes: {a} and {b}")
