@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import builtins
+import warnings
 
 import numpy as np
 import pytest
 
+import poise.io.mjcf as reader
 from poise.io.mjcf import load_mjcf
 from poise.model.errors import SceneError
 from poise.model.shapes import Box, Capsule, ConvexMesh, Cylinder, Ellipsoid, Plane, Sphere
@@ -19,7 +21,10 @@ def model(body: str = "", **sections: str) -> str:
     return f"<mujoco>{sections.get('head', '')}<worldbody>{body}</worldbody>{extra}</mujoco>"
 
 
-def limb(content: str = "<geom size='0.1'/>", joint: str = "<joint name='j'/>") -> str:
+GEOM = "<geom size='0.1'/>"
+
+
+def limb(content: str = GEOM, joint: str = "<joint name='j'/>") -> str:
     return f"<body name='limb' pos='0 0 1'>{joint}{content}</body>"
 
 
@@ -99,6 +104,9 @@ class TestShapes:
         assert ball.material.rolling_friction == 0.0
         assert ball.color == pytest.approx((0.1, 0.2, 0.3, 0.5))
         assert ball.margin == 0.01
+        smooth, rolling = (shape(f"<geom size='0.1' friction='0.3 0.02 0.001' condim='{n}'/>").material for n in (3, 6))
+        assert (smooth.friction, smooth.torsional_friction, smooth.rolling_friction) == (0.3, 0.0, 0.0)
+        assert (rolling.torsional_friction, rolling.rolling_friction) == (0.02, 0.001)
         assert shape("<geom size='0.1' rgba='1 0 0 1'/>").color == (1.0, 0.0, 0.0, 1.0)
 
     def test_mass_never_comes_from_shapes(self) -> None:
@@ -163,6 +171,20 @@ class TestJoints:
         assert (hinge.stiffness, hinge.damping, hinge.armature, hinge.friction) == (2.0, 0.3, 0.01, 0.4)
         assert hinge.rest == pytest.approx(np.radians(5))
         assert hinge.spring == pytest.approx(np.radians(10))
+
+    @pytest.mark.parametrize("kind", ["hinge", "slide"])
+    def test_spring_without_springref_is_relaxed_at_nought(self, kind: str) -> None:
+        """MuJoCo's springref is 0 where a file has none, whatever ref is; Poise's default is the rest pose."""
+        xml = model(limb(joint=f"<joint type='{kind}' stiffness='2' ref='0.3'/>"), head="<compiler angle='radian'/>")
+        scene = load_mjcf(xml)
+        (joint,) = limb_of(scene).joints
+        assert (joint.rest, joint.spring) == (pytest.approx(0.3), 0.0)
+        compiled = scene.compile()
+        assert (compiled.q_rest[0], compiled.q_spring[0]) == (pytest.approx(0.3), 0.0)
+
+    def test_spring_of_a_ball_is_relaxed_at_rest(self) -> None:
+        scene = load_mjcf(model(f"<body name='limb' quat='0 1 0 0'><joint type='ball' stiffness='2'/>{GEOM}</body>"))
+        assert scene.compile().q_spring.tolist() == [1, 0, 0, 0]
 
     def test_range_without_limit(self) -> None:
         (hinge,) = limb_of(load_mjcf(model(limb(joint="<joint range='-1 1' limited='false'/>")))).joints
@@ -274,6 +296,24 @@ class TestDrives:
         assert (by_site.target, by_site.options["position"]) == ("limb", (0.0, 0.0, 0.1))
         assert by_site.gear == (0, 0, 1, 0, 0, 0)
 
+    def test_slider_crank(self) -> None:
+        sites = "<geom size='1'/><site name='crank' pos='0 0 0.1'/><site name='slider' pos='0 0 0.2'/>"
+        actuator = "<motor cranksite='crank' slidersite='slider' cranklength='0.7'/>"
+        (crank,) = load_mjcf(model(limb(sites), actuator=actuator)).actuators
+        assert (crank.target, crank.options["transmission"]) == ("limb", "slidercrank")
+        assert crank.options["crank_length"] == 0.7
+        assert crank.options["site"] == "crank"
+        assert crank.options["reference"]["site"] == "slider"
+
+    def test_weld(self) -> None:
+        other = "<body name='other' pos='1 0 0'><joint name='k'/><geom size='0.1'/></body>"
+        equality = "<weld body1='limb' body2='other' anchor='0 0 0.2' relpose='1 2 3 0.6 0.8 0 0' torquescale='0.5'/>"
+        (weld,) = load_mjcf(model(limb() + other, equality=equality)).equalities
+        assert weld.options["second_anchor"] == (0, 0, 0.2)
+        assert weld.options["position"] == (1, 2, 3)
+        assert weld.options["quat_wxyz"] == (0.6, 0.8, 0, 0)
+        assert weld.options["torque_scale"] == 0.5
+
     def test_equalities(self) -> None:
         other = "<body name='other' pos='1 0 0'><joint name='k'/><geom size='0.1'/></body>"
         equality = (
@@ -339,6 +379,26 @@ class TestGaps:
     )
     def test_is_listed(self, xml: str, said: str) -> None:
         assert any(said in sentence for sentence in load_mjcf(xml).unsupported)
+
+    def test_what_meets_nothing_has_no_contact_gaps(self) -> None:
+        ghost = "<geom size='1' contype='0' conaffinity='0' condim='1' solref='0.1 1' priority='2'/>"
+        assert load_mjcf(model(limb(ghost))).unsupported == []
+
+    @pytest.mark.parametrize("count", [31, 33])
+    def test_more_filters_than_groups(self, count: int) -> None:
+        geoms = "".join(f"<geom size='0.1' contype='{k + 1}' conaffinity='1'/>" for k in range(count))
+        scene = load_mjcf(model(limb(geoms)))
+        said = [text for text in scene.unsupported if "more than can be kept apart exactly" in text]
+        assert len(said) == (count > 31)
+        assert all(0 <= shape.group < 2**31 for shape in limb_of(scene).shapes)
+
+    def test_plane_on_a_mocap_body(self) -> None:
+        """MuJoCo allows it; it is left out, and the rest of the model still compiles."""
+        plane = "<body name='lift' mocap='true'><geom name='deck' type='plane' size='1 1 1'/><geom size='0.1'/></body>"
+        scene = load_mjcf(model("<geom type='plane' size='0 0 1'/>" + plane + limb()))
+        assert scene.unsupported == ["1 plane (deck) on mocap bodies left out: planes do not move."]
+        assert [type(s) for body in scene.bodies for s in body.shapes] == [Plane, Sphere, Sphere]
+        assert scene.compile().nv == 7
 
     def test_nothing_to_list(self) -> None:
         assert load_mjcf(model("<geom type='plane' size='0 0 1'/>" + limb())).unsupported == []
@@ -410,10 +470,32 @@ class TestErrors:
         with pytest.raises(ImportError, match=r'pip install "poise\[mjcf\]"'):
             load_mjcf(model())
 
-    def test_warnings_of_mujoco_are_kept(self) -> None:
+    def test_warnings_of_mujoco_are_kept(self, monkeypatch, tmp_path) -> None:
         scene = load_mjcf(model(limb(), head="<compiler settotalmass='3'/>"))
         assert limb_of(scene).inertia.mass == pytest.approx(3.0)
-        assert all("MuJoCo warns" in sentence for sentence in scene.unsupported)
+        assert all("MuJoCo warns" in sentence for sentence in scene.unsupported)  # not every version warns
+        real = reader._compile
+
+        def warning(*args):
+            warnings.warn("this is\n  odd", UserWarning, stacklevel=1)
+            return real(*args)
+
+        monkeypatch.setattr(reader, "_compile", warning)
+        assert load_mjcf(model(limb())).unsupported == ["MuJoCo warns: this is odd."]
+        assert list(tmp_path.iterdir()) == [], "nothing is left in the working directory"
+
+    @pytest.mark.parametrize("source", [3, None, b"<mujoco/>"])
+    def test_what_is_no_source(self, source) -> None:
+        with pytest.raises(SceneError, match="load_mjcf takes the path of a file or a string of MJCF, found"):
+            load_mjcf(source)
+
+    def test_assets_that_are_none(self) -> None:
+        with pytest.raises(SceneError, match="assets: must be contents in bytes by name, found 'text' for 'a'"):
+            load_mjcf(model(), assets={"a": "text"})
+
+    def test_includes_in_comments_do_not_count(self) -> None:
+        xml = "<mujoco>\n<!-- <include file='gone.xml'/> -->\n<worldbody>\n<geom size='1'/></worldbody></mujoco>"
+        assert load_mjcf(xml).bodies[0].shapes[0].line == 4
 
     def test_files_from_memory(self) -> None:
         xml = "<mujoco><include file='part.xml'/></mujoco>"

@@ -291,6 +291,7 @@ class TestMeshes:
         mesh.write_bytes(binary_stl())
         xml = robot(mesh_link("package://pkg/a b.stl"))
         assert len(load_urdf(xml, package_dirs=[tmp_path / "far"]).bodies[0].shapes) == 1
+        assert len(load_urdf(xml, package_dirs=str(tmp_path / "far")).bodies[0].shapes) == 1
         assert len(load_urdf(robot(mesh_link(mesh.as_uri()))).bodies[0].shapes) == 1
         monkeypatch.setenv("ROS_PACKAGE_PATH", str(tmp_path / "far"))
         assert len(load_urdf(xml).bodies[0].shapes) == 1
@@ -421,8 +422,14 @@ class TestErrors:
     def test_options(self) -> None:
         with pytest.raises(SceneError, match='"fixed" or "free"'):
             two(root="floating")
-        with pytest.raises(SceneError, match="density"):
-            two(density=-1.0)
+        for density in (-1.0, 0, float("nan"), "heavy", True, (1.0,)):
+            with pytest.raises(SceneError, match="density: must be a positive number in kg/m³, found"):
+                two(density=density)
+
+    @pytest.mark.parametrize("source", [3, None, b"<robot/>"])
+    def test_what_is_no_source(self, source) -> None:
+        with pytest.raises(SceneError, match="load_urdf takes the path of a file or a string of URDF, found"):
+            load_urdf(source)
 
     def test_missing_file(self, tmp_path) -> None:
         with pytest.raises(SceneError, match="no such file"):

@@ -82,7 +82,7 @@ ALIGNED = """
 
 
 def model_files() -> list[Path]:
-    """Every MJCF file that other packages and the shared folder hold."""
+    """Every MJCF file that other packages hold, and a folder beside the checkout where there is one."""
     roots = [Path(spec.origin).parent for name in ("dm_control", "gymnasium") if (spec := find_spec(name))]
     roots += [Path(mujoco.__file__).parent, Path(__file__).parents[3] / "shared" / "data" / "mjcf"]
     files = [file for root in roots for file in sorted(root.rglob("*.xml")) if file.name not in FRAGMENTS]

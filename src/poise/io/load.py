@@ -20,7 +20,7 @@ _READERS: dict[str, tuple[str, Callable[..., Scene]]] = {
     "robot": ("URDF", load_urdf),
 }
 _READS = "Poise reads scenes from MJCF (<mujoco>) and URDF (<robot>) files"
-_MOTION = "it holds a motion, not a scene: motions are read with poise.load_motion"
+_MOTION = "it holds a motion, not a scene, and Poise does not read motions yet"
 _UNPACK = "it is compressed: unpack it first"
 
 #: other XML that users may try

@@ -41,6 +41,11 @@ def load_mjcf(source: str | PathLike[str], *, assets: Mapping[str, bytes] | None
     >>> [body.name for body in load_mjcf(xml).bodies]
     ['ball']
     """
+    if not isinstance(source, (str, PathLike)):
+        raise SceneError(f"load_mjcf takes the path of a file or a string of MJCF, found {source!r}")
+    for name, content in (assets or {}).items():
+        if not isinstance(name, str) or not isinstance(content, bytes):
+            raise SceneError(f"must be contents in bytes by name, found {content!r:.60} for {name!r}", field="assets")
     mj = _import_mujoco()
     file = None if _is_xml(source) else Path(source)
     with warnings.catch_warnings(record=True) as caught:

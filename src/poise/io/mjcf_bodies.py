@@ -26,7 +26,7 @@ from poise.motion.path import ConstantPath
 #: colour of a geom that the file does not colour: its material's shows instead
 _UNPAINTED = np.array([0.5, 0.5, 0.5, 1.0], dtype=np.float32)
 #: bits of a shape's groups that fit a signed 32-bit integer
-_MOST_GROUPS = 31
+MOST_GROUPS = 31
 
 
 def read_bodies(source: MjcfSource) -> list[Body]:
@@ -120,7 +120,10 @@ def _read_shapes(source: MjcfSource) -> list[list[Shape]]:
     lines = source.lines(source.spec.geoms)
     names = source.given_names("GEOM", model.ngeom)
     hulls: dict[tuple[int, bool], dict[str, Any]] = {}
+    lost = moving_planes(source)
     for g in range(model.ngeom):
+        if lost[g]:
+            continue
         group, mask = groups[g]
         geometry = _geometry(source, g, mask != 0, hulls)
         if geometry is not None:
@@ -184,6 +187,13 @@ def _hull(model: Any, mesh: int, collides: bool) -> dict[str, Any]:
     return {"vertices": vertices, "faces": None if collides or not is_closed(faces) else faces}
 
 
+def moving_planes(source: MjcfSource) -> list[bool]:
+    """For every geom, whether it is a plane on a mocap body: half spaces here do not move."""
+    model, plane = source.model, int(source.mj.mjtGeom.mjGEOM_PLANE)
+    owners = zip(model.geom_type, model.geom_bodyid, strict=True)
+    return [int(kind) == plane and source.moves(int(body)) for kind, body in owners]
+
+
 def open_meshes(source: MjcfSource) -> list[bool]:
     """For every geom, whether it is a mesh that is only looked at and shown as its hull, as its faces do not close."""
     model = source.model
@@ -230,7 +240,7 @@ def _collision_groups(source: MjcfSource) -> list[tuple[int, int]]:
         return [(0, 0)] * len(filters)
     kinds = sorted({(1, 1), *filters}, key=lambda kind: (kind != (1, 1), kind))
     kinds = [kind for kind in kinds if any(_meet(kind, other) for other in {(1, 1), *filters})]
-    if len(kinds) > _MOST_GROUPS:
+    if len(kinds) > MOST_GROUPS:
         return filters
     masks = {kind: sum(1 << bit for bit, other in enumerate(kinds) if _meet(kind, other)) for kind in kinds}
     return [(1 << kinds.index(kind), masks[kind]) if kind in masks else (0, 0) for kind in filters]

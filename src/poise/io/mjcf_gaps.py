@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from poise.io.mjcf_bodies import open_meshes
+from poise.io.mjcf_bodies import MOST_GROUPS, moving_planes, open_meshes
 from poise.io.mjcf_drives import read_actuators
 from poise.io.mjcf_source import MjcfSource, enum_name
 
@@ -86,6 +86,7 @@ def _shape_gaps(source: MjcfSource) -> list[str]:
     fluid = np.array([row[0] != 0 for row in np.asarray(model.geom_fluid)], dtype=bool)
     return [
         *_sentence(kinds == int(types.mjGEOM_HFIELD), names, "height field geom", "left out: not supported"),
+        *_sentence(moving_planes(source), names, "plane", "on mocap bodies left out: planes do not move"),
         *_sentence(kinds == int(types.mjGEOM_SDF), names, "signed distance (SDF) geom", "left out: not supported"),
         *_sentence(
             open_meshes(source), names, "visual mesh geom", "with faces that do not close: shown as convex hulls"
@@ -170,7 +171,7 @@ def _contact_gaps(source: MjcfSource) -> list[str]:
         *_sentence(meets & _nonzero(model, "geom_gap"), names, "geom", "with a contact gap: it is ignored"),
         *_sentence(meets & _nonzero(model, "geom_priority"), names, "geom", "with a contact priority: it is ignored"),
     ]
-    if len(filters) > 31:
+    if len(filters) > MOST_GROUPS:
         gaps.append(f"{len(filters)} combinations of contype and conaffinity: more than can be kept apart exactly.")
     return gaps
 

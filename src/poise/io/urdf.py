@@ -10,6 +10,7 @@ pose of the child in the parent's frame, its `<origin>` where it starts. What is
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Real
 from os import PathLike
 from pathlib import Path
 from typing import Literal
@@ -36,7 +37,7 @@ def load_urdf(
     *,
     root: Root = "fixed",
     density: float | None = None,
-    package_dirs: Sequence[str | PathLike[str]] = (),
+    package_dirs: str | PathLike[str] | Sequence[str | PathLike[str]] = (),
 ) -> Scene:
     """Read a URDF file, or a string of URDF, as a scene.
 
@@ -50,8 +51,10 @@ def load_urdf(
     """
     if root not in ("fixed", "free"):
         raise SceneError(f'root must be "fixed" or "free", found {root!r}', field="root")
-    if density is not None and not density > 0:
-        raise SceneError(f"density must be positive, found {density}", field="density")
+    if density is not None and not _is_positive(density):
+        raise SceneError(f"must be a positive number in kg/m³, found {density!r}", field="density")
+    if isinstance(package_dirs, (str, PathLike)):
+        package_dirs = (package_dirs,)
     file, content = _content(source)
     reader = UrdfReader(file, [Path(folder) for folder in package_dirs])
     robot = parse_xml(content, reader.name)
@@ -64,9 +67,15 @@ def load_urdf(
     return _to_scene(robot, links, joints, order, root, reader)
 
 
+def _is_positive(value: object) -> bool:
+    return not isinstance(value, bool) and isinstance(value, Real) and float(value) > 0.0
+
+
 def _content(source: str | PathLike[str]) -> tuple[Path | None, bytes | str]:
     if isinstance(source, str) and source.lstrip("\ufeff \t\r\n").startswith("<"):
         return None, source.lstrip("\ufeff \t\r\n")
+    if not isinstance(source, (str, PathLike)):
+        raise SceneError(f"load_urdf takes the path of a file or a string of URDF, found {source!r}")
     file = Path(source)
     try:
         return file, file.read_bytes()
