@@ -237,9 +237,9 @@ def test_arrays_are_read_only_and_typed():
 
 def test_compiling_leaves_the_scene_alone():
     scene = tree()
-    before = repr(scene)
+    before = repr(vars(scene))
     scene.compile()
-    assert repr(scene) == before
+    assert repr(vars(scene)) == before
 
 
 def test_numpy_numbers_are_taken():
@@ -422,3 +422,15 @@ def test_random_trees_keep_parents_first(data):
         own = pose_matrix((0.1 * int(model.body_names[b][1:]), 0.2, 0.3), (1, 0, 0, 0))
         np.testing.assert_allclose(poses[b], own if parent < 0 else poses[parent] @ own, atol=1e-13)
     assert len(link_poses(model, model.q_rest)) == model.n_links
+
+
+def test_scenes_and_models_show_themselves_in_a_line():
+    scene = tree()
+    model = scene.compile()
+    joints = sum(len(body.joints) for body in scene.bodies)
+    assert repr(scene) == f"<Scene 'scene': bodies {len(scene.bodies)}, joints {joints}>"
+    assert (
+        repr(model) == f"<Model 'scene': n_bodies {len(scene.bodies)}, n_joints {joints}, nq {model.nq}, nv {model.nv}>"
+    )
+    scene.unsupported.append("what was lost")
+    assert repr(scene).endswith(", unsupported 1>")

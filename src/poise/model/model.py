@@ -135,6 +135,10 @@ class Model:
     paths: tuple[tuple[int, Path], ...] = ()
     """(joint, path) of each kinematic body, in the order of the joints."""
 
+    def __repr__(self) -> str:
+        counts = f"n_bodies {self.n_bodies}, n_joints {self.n_joints}, nq {self.nq}, nv {self.nv}"
+        return f"<Model {self.name!r}: {counts}>"
+
     def __post_init__(self) -> None:
         """Hold arrays of the right type and length that nobody can change: kernels trust them."""
         self._hold_arrays()

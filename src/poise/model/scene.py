@@ -175,6 +175,11 @@ class Scene:
     unsupported: list[str] = field(default_factory=list)
     """What an importer found and could not keep, one sentence each."""
 
+    def __repr__(self) -> str:
+        joints = sum(len(body.joints) for body in self.bodies)
+        lost = f", unsupported {len(self.unsupported)}" if self.unsupported else ""
+        return f"<Scene {self.name!r}: bodies {len(self.bodies)}, joints {joints}{lost}>"
+
     def compile(self) -> Model:
         """Check the scene and lay it out as arrays. Raises `SceneError` with everything that is wrong."""
         from poise.model.compile import compile_scene

@@ -38,6 +38,9 @@ class Drawing:
         path.write_text(self.svg(), encoding="utf-8")
         return path
 
+    def __repr__(self) -> str:
+        return f"<Drawing of {self.width:g} × {self.height:g} pixels; save it with .save('name.svg')>"
+
     def _repr_svg_(self) -> str:
         return self.svg()
 
