@@ -61,6 +61,23 @@ def test_unknown_name_is_answered_with_the_nearest():
     assert not hasattr(poise, "no_such_name")
 
 
+def test_name_of_a_subpackage_is_answered_with_its_place():
+    with pytest.raises(
+        AttributeError, match=r"no attribute 'Simulation'; did you mean 'poise\.dynamics\.Simulation'\?"
+    ):
+        _ = poise.Simulation
+    with pytest.raises(AttributeError, match=r"did you mean 'poise\.view\.line_chart'\?"):
+        _ = poise.line_chart
+
+
+def test_private_names_are_not_searched_for():
+    assert not modules_after("import poise; hasattr(poise, '_ipython_display_')") & HEAVY
+
+
+def test_completion_shows_only_what_is_for_users():
+    assert {name for name in dir(poise) if not name.startswith("__")} == set(poise.__all__) - {"__version__"}
+
+
 def test_import_of_unknown_name_is_an_import_error():
     with pytest.raises(ImportError, match="nonsense"):
         exec("from poise import nonsense")

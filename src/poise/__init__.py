@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from poise._version import __version__
 
 if TYPE_CHECKING:
-    from poise import characters, dynamics, io, model, motion
+    from poise import characters, dynamics, io, model, motion, view
     from poise.io.load import load
     from poise.model.model import Model
     from poise.model.scene import Body, Inertia, Joint, Keyframe, Scene
@@ -44,9 +44,10 @@ __all__ = [
     "motion",
     "plane",
     "sphere",
+    "view",
 ]
 
-_PACKAGES = ("characters", "dynamics", "io", "model", "motion")
+_PACKAGES = ("characters", "dynamics", "io", "model", "motion", "view")
 
 #: where each public name lives
 _HOMES = {
@@ -82,14 +83,18 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """The public names, whether they have been used or not."""
-    return sorted(set(globals()) | set(__all__))
+    """The public names, whether they have been used or not; not what this file needs for itself."""
+    return sorted({name for name in globals() if name.startswith("__")} | set(__all__))
 
 
 def _unknown(name: str) -> str:
     """What to say of a name that is not there."""
     from difflib import get_close_matches
 
+    homes = () if name.startswith("_") else _PACKAGES
+    for package in homes:
+        if name in getattr(import_module(f"poise.{package}"), "__all__", ()):
+            return f"module 'poise' has no attribute {name!r}; did you mean 'poise.{package}.{name}'?"
     near = get_close_matches(name, __all__, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     return f"module 'poise' has no attribute {name!r}{hint}"
