@@ -179,7 +179,7 @@ CASES = {
     "no path": (with_body(motion="kinematic"), 'body "a": path: a kinematic body needs a path to follow'),
     "path not callable": (
         with_body(motion="kinematic", path=[1, 2]),
-        'body "a": path: must be a path, a function of time, found [1, 2]',
+        'body "a": path: must be a path such as poise.motion.FunctionPath or KeyedPath, found [1, 2]',
     ),
     "path fails": (
         with_body(motion="kinematic", path=lambda t: t / 0),

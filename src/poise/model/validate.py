@@ -114,7 +114,7 @@ def _check_kinematic(check: Checker, body: Body, kinds: list[str]) -> None:
     if body.path is None:
         check.fail("path", "a kinematic body needs a path to follow, such as poise.motion.KeyedPath, found none")
     elif not callable(body.path):
-        check.fail("path", f"must be a path, a function of time, found {shown(body.path)}")
+        check.fail("path", f"must be a path such as poise.motion.FunctionPath or KeyedPath, found {shown(body.path)}")
     else:
         _check_path_start(check, body)
 
@@ -124,7 +124,9 @@ def _check_path_start(check: Checker, body: Body) -> None:
         start = body.path(0.0)
         position, quat = start.position, start.quat_wxyz
     except Exception as problem:  # a path is the user's own code
-        check.fail("path", f"must give a PathPoint at time 0, found {type(problem).__name__}: {problem}")
+        found = f"found {type(problem).__name__}: {problem}"
+        wrap = "poise.motion.FunctionPath makes one of a function of time that gives (position, quat_wxyz)"
+        check.fail("path", f"must give a PathPoint at time 0, {found}; {wrap}")
         return
     check.numbers("path(0).position", position, 3)
     check.quaternion("path(0).quat_wxyz", quat)
