@@ -100,6 +100,9 @@ def jacobian(
 ) -> Jacobian:
     """Jacobian of a point given in a body's frame, and its time derivative at velocity `v` (KOK eqs. 30, 31).
 
+    Rows 0 to 2 of `J` and `rate` (6, nv) are angular, rows 3 to 5 linear; both in world axes, the linear ones at the
+    point, which is the body's origin unless told otherwise. Without `v` the rate is 0.
+
     >>> import poise
     >>> scene = poise.Scene()
     >>> _ = scene.add(poise.sphere(0.1), name="ball")
