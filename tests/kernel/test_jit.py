@@ -236,6 +236,65 @@ def test_two_processes_may_compile_at_once(cold_tree: Path) -> None:
     assert not _files(tree, "*.tmp*")
 
 
+_EDITED = """
+import importlib, pathlib
+from poise.dynamics import constants, tiny
+from poise.kernel.jit import cache_key, compile_log
+{before}
+constants_file = pathlib.Path(constants.__file__)
+constants_file.write_text("SCALE = 50.0\\n")
+{after}
+print("result", tiny.run(), [name for name, _ in compile_log()], cache_key())
+constants_file.write_text("SCALE = {last}\\n")
+"""
+
+
+def test_code_that_was_edited_after_it_was_read_is_not_kept_under_its_new_name(cold_tree: Path) -> None:
+    """Old code, new text: the next process must not find the one under the hash of the other."""
+    tree = cold_tree
+    result, compiled, _, _ = _run(tree, _EDITED.format(before="", after="", last="50.0"))
+    assert (result, compiled) == ([3.0, 6.0], ["tiny_scale_f64"])
+    assert not _files(tree, "*.nb?")
+    assert _run(tree)[0] == [50.0, 100.0]
+
+
+def test_reloaded_modules_run_as_they_now_read(tree: Path) -> None:
+    """The cache has the code of the old text, and this process once had its key."""
+    reload = "importlib.reload(constants); importlib.reload(tiny)"
+    result, compiled, _, _ = _run(tree, _EDITED.format(before="tiny.run()", after=reload, last="3.0"))
+    assert (result, compiled) == ([50.0, 100.0], ["tiny_scale_f64"])
+    assert _run(tree)[0] == [3.0, 6.0]
+
+
+_THREADS = """
+import threading
+from poise.dynamics import tiny
+from poise.kernel.jit import cache_key, compile_log
+gate, found = threading.Barrier(4), []
+def work():
+    gate.wait()
+    found.append(tiny.run())
+threads = [threading.Thread(target=work) for _ in range(4)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+assert found == found[:1] * 4, found
+print("result", found[0], [name for name, _ in compile_log()], cache_key())
+"""
+
+
+def test_threads_that_ask_at_once_compile_once(cold_tree: Path) -> None:
+    result, compiled, _, said = _run(cold_tree, _THREADS)
+    assert (result, compiled) == ([3.0, 6.0], ["tiny_scale_f64"])
+    assert len(said.splitlines()) == 1
+
+
+def test_a_compiler_that_is_switched_off_is_named(tree: Path) -> None:
+    process = _start(tree, NUMBA_DISABLE_JIT="1")
+    _, said = process.communicate(timeout=100)
+    assert process.returncode != 0
+    assert "NUMBA_DISABLE_JIT switches it off: unset it" in said
+
+
 _TWINS = """
 from poise.kernel.jit import entry, kernel, cache_key, compile_log
 from poise.kernel.memory import F64, Count, Real, View, load, store

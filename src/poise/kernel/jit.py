@@ -2,6 +2,7 @@
 
 Compiled entries are kept on disk in a folder whose name is a hash of every source file of Poise that can reach a
 kernel, of the versions of Numba, llvmlite and Python, and of the CPU: when any of them changes, the folder is another.
+A process whose sources have changed since it read them (an editor is at work, modules are reloaded) keeps out of it.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import llvmlite.binding as llvm
 import numba
 from numba import njit, types
 from numba.core import caching
+from numba.core.compiler_lock import global_compiler_lock
 from numba.extending import intrinsic
 
 from poise.kernel import bridge, quat, scalars, spatial, vec  # noqa: F401  (bridge teaches Numba the others)
@@ -38,6 +40,8 @@ _KERNEL_PACKAGES = ("kernel", "dynamics", "collision", "solve", "constraints", "
 
 def kernel(function: Callable[..., Any]) -> Any:
     """Declare a function that loops over memory. Its plain Python form stays at `.py_func`."""
+    if numba.config.DISABLE_JIT:
+        raise RuntimeError("kernels need Numba's compiler, and NUMBA_DISABLE_JIT switches it off: unset it")
     return njit(function, no_cpython_wrapper=True, **_OPTIONS)
 
 
@@ -56,14 +60,31 @@ def cpu() -> dict[str, Any]:
     return {"name": name, "features": features, "simd_bits": bits}
 
 
+def _sources() -> list[Path]:
+    """Every file that compiled code may depend on."""
+    packages = (*_KERNEL_PACKAGES, "model", "motion")  # kernels freeze constants of the last two
+    return [path for package in packages for path in sorted((_ROOT / package).rglob("*.py"))]
+
+
 @functools.cache
 def _source_digest() -> str:
     digest = hashlib.sha256()
-    for package in (*_KERNEL_PACKAGES, "model", "motion"):  # kernels freeze constants of the last two
-        for path in sorted((_ROOT / package).rglob("*.py")):
-            digest.update(str(path.relative_to(_ROOT)).encode())
-            digest.update(path.read_bytes())
+    for path in _sources():
+        digest.update(str(path.relative_to(_ROOT)).encode())
+        digest.update(path.read_bytes())
     return digest.hexdigest()
+
+
+def _source_times() -> list[tuple[Path, int, int]]:
+    """When each source was written, and its length; nothing where one is just being replaced."""
+    try:
+        return [(path, found.st_mtime_ns, found.st_size) for path in _sources() for found in (path.stat(),)]
+    except OSError:
+        return []
+
+
+_READ = _source_times()
+"""The sources at about the time when this process read them: this module is imported before any kernel."""
 
 
 def cache_key() -> str:
@@ -234,8 +255,11 @@ class Entry:
         """The compiled function for a width, or for one width a view."""
         found = self._by_width.get(width)
         if found is None:
-            widths = width if isinstance(width, tuple) else (width,) * len(self.views)
-            found = self._by_width[width] = self._compile(widths)
+            with global_compiler_lock:  # of threads that ask at once, one compiles and the others wait
+                found = self._by_width.get(width)
+                if found is None:
+                    widths = width if isinstance(width, tuple) else (width,) * len(self.views)
+                    found = self._by_width[width] = self._compile(widths)
         return found
 
     def _compile(self, widths: tuple[Width, ...]) -> Any:
@@ -259,7 +283,7 @@ class Entry:
     def _use_cache(self, function: Any, wrapper: Any) -> None:
         """Keep an entry on disk, under a name that no other kernel, closure or view shares with it."""
         identity = fingerprint(self.function)
-        if identity is None or not _is_ours(self.function):
+        if identity is None or not _is_ours(self.function) or _source_times() != _READ:
             return
         layouts = [view.layout for view in self.views]
         tag = hashlib.sha256(repr((identity, layouts)).encode()).hexdigest()[:12]
@@ -273,7 +297,7 @@ class Entry:
 def _is_ours(function: Any) -> bool:
     """Whether the cache key covers a kernel's source. Kernels from elsewhere are compiled anew in each process."""
     source = Path(function.py_func.__code__.co_filename).resolve()
-    return any(source.is_relative_to(_ROOT / package) for package in _KERNEL_PACKAGES)
+    return source.is_file() and any(source.is_relative_to(_ROOT / package) for package in _KERNEL_PACKAGES)
 
 
 def _compile(function: Any, name: str, signature: tuple[Any, ...]) -> Any:
