@@ -90,6 +90,18 @@ def test_benchmark_that_writes_no_numbers_fails_when_they_are_wanted(folder, tmp
     assert json.loads(file.read_text())["failing"]["status"] == 3
 
 
+@pytest.mark.parametrize("written", [None, "{", ""])
+def test_status_0_without_numbers_is_a_failure(folder, tmp_path, written):
+    """A benchmark that says that all is well but leaves nothing to read has not done what was asked."""
+    text = "pass" if written is None else f"open(argv[1], 'w').write({written!r})"
+    (folder / "silent.py").write_text(f"def main(argv):\n    {text}\n    return 0\n")
+    file = tmp_path / "all.json"
+    done = run(app, ["bench", "silent", "--json", str(file)])
+    assert done.exit_code == 1
+    assert "silent wrote no usable JSON" in done.stderr
+    assert json.loads(file.read_text())["silent"]["status"] == 1
+
+
 def test_unknown_name_is_answered_with_the_nearest(folder):
     done = run(app, ["bench", "goood"])
     assert done.exit_code == 1

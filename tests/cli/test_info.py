@@ -78,6 +78,12 @@ def test_text_of_mjcf(write):
         assert part in done.stdout
 
 
+def test_ranges_of_balls_are_told(write):
+    done = run(app, ["info", write("arm.xml", MJCF.replace('type="ball"', 'type="ball" range="0 30" limited="true"'))])
+    assert done.exit_code == 0, done.stderr
+    assert "ball, cone 0.5236, 0.5236; twist [-0.5236, 0.5236]\n" in done.stdout
+
+
 def test_urdf(write):
     done = run(app, ["info", write("door.urdf", URDF), "--json"])
     assert done.exit_code == 0, done.stderr

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import io
+import sys
+
 import numpy as np
 import pytest
 
@@ -49,3 +54,26 @@ def test_it_runs_and_draws(tmp_path, capsys, monkeypatch) -> None:
     told = capsys.readouterr().out
     assert "unexplained" in told
     assert (tmp_path / "swing.svg").read_text(encoding="utf-8").startswith("<svg")
+
+
+def test_energy_that_does_not_add_up_is_a_failure(tmp_path, capsys, monkeypatch) -> None:
+    real = swing.account
+
+    def leaking(*args):
+        ledger = real(*args)
+        return replace(ledger, lost=ledger.lost + np.linspace(0.0, 0.01 * ledger.swing, len(ledger.lost)))
+
+    monkeypatch.setattr(swing, "DURATION", 1.5)
+    monkeypatch.setattr(swing, "account", leaking)
+    assert swing.run(tmp_path) == 1
+
+
+def test_a_terminal_without_blocks_gets_other_curves(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(swing, "DURATION", 1.5)
+    told = io.TextIOWrapper(io.BytesIO(), encoding="ascii")  # strict: any other letter fails
+    monkeypatch.setattr(sys, "stdout", told)
+    assert swing.run(tmp_path) == 0
+    told.seek(0)
+    kinetic = next(line for line in told.read().splitlines() if "kinetic energy" in line)
+    assert kinetic.count("#") == 1 or "##" in kinetic
+    assert "_" in kinetic

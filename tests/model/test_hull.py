@@ -80,6 +80,15 @@ def test_lattice_points(points):
     assert polyhedron_moments(array, faces)[0] == pytest.approx(expected, rel=1e-12)
 
 
+def test_the_last_bit_decides():
+    """A point one unit in the last place above a face is a corner; one below it, or on it, is none."""
+    cube = [(x, y, z) for x in (-1.0, 1.0) for y in (-1.0, 1.0) for z in (-1.0, 1.0)]
+    above, below = np.nextafter(1.0, 2.0), np.nextafter(1.0, 0.0)
+    for height, outside in ((above, True), (1.0, False), (below, False)):
+        faces = convex_hull([*cube, (0.3, 0.2, height), (0.2, -height, 0.1)])
+        assert ({8, 9} <= set(faces.ravel().tolist())) == outside, height
+
+
 @pytest.mark.parametrize("scale", [1e-100, 1e-6, 1e6, 1e90])
 def test_any_scale(scale):
     points = np.random.default_rng(1).normal(size=(50, 3))

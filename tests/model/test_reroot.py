@@ -32,7 +32,9 @@ def snake() -> Character:
         )
         joint.pitch = 0.05 if kind == "screw" else 0.0
         joint.rest = 0.3 if kind == "hinge" else None
-        joint.damping = (0.1, 0.4) if kind == "universal" else 0.2
+        joint.damping = [0.1, 0.4] if kind == "universal" else 0.2
+        joint.stiffness = 3.0
+        joint.spring = {"universal": np.array((0.2, -0.3)), "ball": (2.0, 0.4, -0.6, 0.2)}.get(kind)
         shape = poise.box(0.1, 0.2, 0.15, mass=1.0 + k, position=vector(0.05))
         parts.append(Body(kind, parts[-1].name, vector(0.3), tuple(rng.normal(size=4)), [joint], [shape]))
     side = Joint("hinge", axis=(1, 0, 0))
@@ -104,7 +106,11 @@ def test_the_original_is_untouched() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda c: setattr(c.bodies[0], "joints", [Joint("hinge")]), "only a free character"),
+        (lambda c: setattr(c.bodies[0], "joints", [Joint("hinge")]), "held by a hinge joint; only a free character"),
+        (lambda c: setattr(c.bodies[0], "joints", []), "welded to the world; only a free character"),
+        (lambda c: setattr(c.bodies[0], "motion", "fixed"), '"head" is fixed; only what is dynamic'),
+        (lambda c: setattr(c.bodies[2], "motion", "fixed"), '"cylindrical" is fixed; only what is dynamic'),
+        (lambda c: setattr(c.bodies[5].joints[0], "damping", (1, 2, 3)), "damping that differs between the axes"),
         (lambda c: setattr(c.bodies[2], "joints", [Joint("planar")]), "a planar joint has no opposite"),
         (lambda c: setattr(c.bodies[4].joints[0], "axis2", None), "give axis2"),
         (lambda c: setattr(c.bodies[0], "parent", "slider"), "is not above it"),

@@ -3,7 +3,8 @@
 A tree can be held anywhere. Between the old root and the new one, parent and child change places: the body P that
 carried C = P·X·J now hangs from it, P = C·X⁻¹·(X·J⁻¹·X⁻¹). A joint's motion undone is the same motion about the
 opposite axis, so scalar coordinates keep their meaning; the quaternion of a ball becomes that of the inverse rotation,
-in the axes of its new child.
+in the axes of its new child. A cone that is wider one way than the other is seen from its other side, which turns it
+with the twist: ranges of such balls stay exact only where the twist is 0.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from poise.model.checks import as_sequence
 from poise.model.errors import SceneError, did_you_mean
 from poise.model.scene import Body, Character, Joint
 from poise.model.shapes import Quaternion, Vector
@@ -38,6 +40,9 @@ def rerooted(character: Character, root: str, joint: Joint | None = None) -> Cha
         raise SceneError(f'character "{character.name}" has no body "{root}"{did_you_mean(root, bodies)}')
     way = _way_up(bodies, root)
     _check_top(bodies[way[-1]])
+    for name in way:
+        if bodies[name].motion != "dynamic":
+            raise SceneError(f'body "{name}" is {bodies[name].motion}; only what is dynamic can be held elsewhere')
     new_root = _held(bodies, way, joint or Joint("free", name=root))
     turned = {parent: _turned_over(bodies[parent], bodies[child]) for child, parent in pairwise(way)}
     bodies |= turned | {root: new_root}
@@ -56,9 +61,10 @@ def _way_up(bodies: dict[str, Body], name: str) -> list[str]:
 
 def _check_top(top: Body) -> None:
     """The old root must have been free: another joint to the world would be lost."""
-    if any(joint.kind != "free" for joint in top.joints):
-        kinds = ", ".join(joint.kind for joint in top.joints)
-        raise SceneError(f'body "{top.name}" is held by a {kinds} joint; only a free character can be held elsewhere')
+    kinds = [joint.kind for joint in top.joints]
+    if kinds != ["free"]:
+        held = f"held by a {', '.join(kinds)} joint" if kinds else "welded to the world"
+        raise SceneError(f'body "{top.name}" is {held}; only a free character can be held elsewhere')
 
 
 def _held(bodies: dict[str, Body], way: list[str], joint: Joint) -> Body:
@@ -89,16 +95,33 @@ def _undone(joint: Joint, child: Body, quat: Floats) -> Joint:
     axis2 = None if joint.axis2 is None else rotate(quat, joint.axis2)
     name = joint.name if joint.name is not None else child.name
     turned = replace(joint, name=name, anchor=_vector(anchor), axis=_vector(axis))
+    if joint.kind == "ball":
+        turned = _undone_ball(turned, child, quat)
     if joint.kind != "universal":
         return replace(turned, axis2=None if axis2 is None else _vector(axis2))
     if axis2 is None:
         raise SceneError(f'joint of body "{child.name}": give axis2 of the universal joint to hang the body from it')
     swapped = {
-        field: tuple(reversed(value))
+        field: tuple(reversed(items))
         for field in ("limits", "rest", "spring", "damping", "armature")
-        if isinstance(value := getattr(joint, field), tuple) and len(value) == 2
+        if (items := as_sequence(getattr(joint, field))) is not None
     }
     return replace(turned, axis=_vector(-axis2), axis2=_vector(axis), **swapped)  # type: ignore[arg-type]
+
+
+def _undone_ball(joint: Joint, child: Body, quat: Floats) -> Joint:
+    """The forces of a ball on its other side: velocities there are −R ω, with R the rest orientation."""
+    for field in ("damping", "armature"):
+        items = as_sequence(getattr(joint, field))
+        if items is not None and len(set(items)) > 1:
+            raise SceneError(
+                f'joint of body "{child.name}": {field} that differs between the axes of a ball goes with the axes of '
+                f'"{child.name}"; give one number to hang the body from it'
+            )
+    if joint.spring is None:
+        return joint
+    relaxed = quat_conjugate(quat_normalize(np.asarray(joint.spring, np.float64)))
+    return replace(joint, spring=_quaternion(quat_multiply(quat_multiply(quat, relaxed), quat_conjugate(quat))))
 
 
 def _parents_first(bodies: dict[str, Body], root: str) -> list[Body]:
