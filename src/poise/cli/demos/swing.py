@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 import poise
 from poise.characters import humanoid
 from poise.dynamics import Drive, Simulation, Trajectory, bodies, difference, energy, response
+from poise.kernel.jit import compile_log
 from poise.model.reroot import rerooted
 from poise.model.shapes import capsule
 from poise.motion.rotations import quat_conjugate, quat_exp, quat_multiply
@@ -24,21 +25,21 @@ BAR_HEIGHT = 2.4
 DURATION, DT, EVERY = 6.0, 1e-3, 5
 TILT = np.radians(58)
 """How far the body is pulled aside before it is let go; rad."""
+BLOCKS, ASCII_BLOCKS = "▁▂▃▄▅▆▇█", "_.-~=+*#"
 
 
 def run(out: Path) -> int:
     """Build, simulate, account, draw, tell."""
     scene, model = hanging_humanoid()
     start, tone = pose(model)
-    began = time.perf_counter()
     simulation = Simulation(model, start, dt=DT, method="rk4")
-    ready = time.perf_counter()
     simulation.drive = tone
+    began = time.perf_counter()
     motion = simulation.run(DURATION, every=EVERY)
-    done = time.perf_counter()
+    wall = time.perf_counter() - began
     ledger = account(model, motion, tone)
     picture = draw(scene, model, motion, ledger, out)
-    tell(model, ledger, ready - began, done - ready, picture)
+    tell(model, ledger, wall, picture)
     return 0 if abs(ledger.unexplained).max() < 1e-3 * ledger.swing else 1
 
 
@@ -145,38 +146,64 @@ def draw(scene: poise.Scene, model: poise.Model, motion: Trajectory, ledger: Led
     return below(row, chart).save(out / "swing.svg")
 
 
-def tell(model: poise.Model, ledger: Ledger, ready: float, wall: float, picture: Path) -> None:
+def tell(model: poise.Model, ledger: Ledger, wall: float, picture: Path) -> None:
     """A summary on the terminal."""
     from rich.console import Console
     from rich.table import Table
 
-    steps = round(DURATION / DT)
+    console, steps = Console(), round(DURATION / DT)
+    ramp = BLOCKS if can_show(BLOCKS, console.encoding) else ASCII_BLOCKS
     table = Table(title="A humanoid swings from one hand", show_header=False, title_justify="left")
     table.add_column(style="bold")
-    table.add_column()
+    table.add_column(overflow="fold")  # the whole path of the picture, however narrow the terminal
     rows = {
         "character": f"{model.n_links} moving bodies, {model.nv} degrees of freedom, {model.link_mass.sum():.1f} kg",
         "simulated": f"{DURATION:g} s in {steps} Runge-Kutta steps of {DT * 1e3:g} ms",
-        "took": f"{wall:.2f} s: {DURATION / wall:.0f} × real time (kernels ready after {ready:.1f} s)",
-        "kinetic energy": f"{spark(ledger.kinetic)}  up to {ledger.kinetic.max():.1f} J",
-        "height energy": f"{spark(ledger.gravity)}  {ledger.gravity[0]:.1f} J at first",
-        "turned into heat": f"{spark(ledger.lost)}  {ledger.lost[-1]:.1f} J",
+        "took": f"{wall:.2f} s: {DURATION / wall:.0f} times real time",
+        "kernels": compilation(compile_log()),
+        "kinetic energy": f"{spark(ledger.kinetic, ramp)}  up to {ledger.kinetic.max():.1f} J",
+        "gravity energy": f"{spark(ledger.gravity, ramp)}  {ledger.gravity[0]:.1f} J at first",
+        "turned into heat": f"{spark(ledger.lost, ramp)}  {ledger.lost[-1]:.1f} J",
         "unexplained": f"{abs(ledger.unexplained).max():.1e} J at most, of {ledger.swing:.0f} J in motion",
         "picture": str(picture),
     }
     for name, value in rows.items():
         table.add_row(name, value)
-    Console().print(table)
+    console.print(table)
 
 
-def spark(values: Floats, width: int = 36) -> str:
-    """A curve in one line of text.
+def compilation(log: list[tuple[str, float]]) -> str:
+    """What compiling has cost this time.
+
+    >>> compilation([("a", 1.5), ("b", 2.0)]), compilation([])
+    ('2 compiled in 3.5 s and kept for the next time', 'found compiled')
+    """
+    if not log:
+        return "found compiled"
+    return f"{len(log)} compiled in {sum(seconds for _, seconds in log):.1f} s and kept for the next time"
+
+
+def can_show(letters: str, encoding: str) -> bool:
+    """Whether a terminal of this encoding has all these letters.
+
+    >>> can_show("▁█", "utf-8"), can_show("▁█", "ascii")
+    (True, False)
+    """
+    try:
+        letters.encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def spark(values: Floats, ramp: str = BLOCKS, width: int = 36) -> str:
+    """A curve in one line of text, written with letters from low to high.
 
     >>> import numpy as np
-    >>> spark(np.array([0.0, 1.0, 2.0, 3.0]), 4)
+    >>> spark(np.array([0.0, 1.0, 2.0, 3.0]), width=4)
     '▁▃▆█'
     """
     picked = values[np.linspace(0, len(values) - 1, width).round().astype(int)]
     low, high = float(picked.min()), float(picked.max())
-    level = (picked - low) / (high - low or 1.0) * 7
-    return "".join("▁▂▃▄▅▆▇█"[round(float(x))] for x in level)
+    level = (picked - low) / (high - low or 1.0) * (len(ramp) - 1)
+    return "".join(ramp[round(float(x))] for x in level)
