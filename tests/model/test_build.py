@@ -181,6 +181,26 @@ def test_character_is_placed_by_its_own_frame():
     np.testing.assert_allclose(poses[0][:3, 3], (5, 0, 1))
 
 
+def test_character_turned_about_the_ground():
+    """Lying down turns the place of the root as well as its axes."""
+    scene = Scene()
+    scene.add(doll(), name="lying", position=(0, 0, 0.2), quat_wxyz=(3, 3, 0, 0))
+    scene.add(doll(), name="same")
+    model = scene.compile()
+    poses = body_poses(model, model.q_rest)
+    np.testing.assert_allclose(poses[:3], pose_matrix((0, 0, 0.2), (HALF, HALF, 0, 0)) @ poses[3:], atol=1e-15)
+    np.testing.assert_allclose(poses[0][:3, 3], (0, -1, 0.2), atol=1e-15)
+
+
+def test_joints_that_are_given_are_copied():
+    hinge, slide = Joint("hinge"), Joint("slider")
+    scene = Scene()
+    scene.add(sphere(1), name="one", joint=hinge)
+    scene.add(sphere(1), name="two", joint=[hinge, slide])
+    hinge.damping = slide.damping = 9.0
+    assert [joint.damping for body in scene.bodies for joint in body.joints] == [0.0, 0.0, 0.0]
+
+
 def test_character_can_be_held():
     scene = Scene()
     scene.add(doll(), name="statue", fixed=True)

@@ -163,6 +163,16 @@ def test_velocity_map(models):
     np.testing.assert_allclose(rate, (ahead - behind) / (2 * h), atol=1e-8)
 
 
+def test_quaternions_from_chains_have_a_positive_real_part():
+    """Of the two quaternions of a rotation always the same one, whatever the angles."""
+    scene = Scene(bodies=[Body("b", joints=[Joint("ball")], shapes=[box(1, 2, 3)])])
+    model, chain = scene.compile(), single_dof_chain(scene).compile()
+    angles = np.array((3.0, 1.0, 3.0))
+    assert quat_from_angles(angles)[0] < -0.4
+    q, _ = from_chain(model, chain, angles, np.zeros(3))
+    np.testing.assert_array_equal(q, -quat_from_angles(angles))
+
+
 angle = st.floats(-3, 3)
 middle = st.floats(-1.5, 1.5)
 

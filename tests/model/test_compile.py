@@ -12,9 +12,9 @@ from poise.model.compile import compile_scene, joint_frame
 from poise.model.errors import SceneError
 from poise.model.joints import JOINTS, Primitive
 from poise.model.massprops import unpack_inertia
-from poise.model.scene import Body, Inertia, Joint, Scene
+from poise.model.scene import Body, Joint, Scene
 from poise.model.shapes import box, capsule, plane, sphere
-from poise.motion import ConstantPath, KeyedPath
+from poise.motion import KeyedPath
 from poise.motion.rotations import quat_normalize
 
 QUARTER_Z = (0.5**0.5, 0.0, 0.0, 0.5**0.5)
@@ -289,73 +289,6 @@ def test_digest_tells_models_apart():
     assert negative_zero.compile().digest() == base.digest()
     changed = {name for name, part in heavier.compile().digests().items() if base.digests()[name] != part}
     assert changed == {"body_mass", "body_inertia", "link_mass", "link_com", "link_inertia"}
-
-
-# ---------------------------------------------------------------------------------------------------- mobility
-
-
-@pytest.mark.parametrize("kind", [name for name in JOINTS if JOINTS[name].nv])
-def test_massless_leaf_is_refused(kind):
-    with pytest.raises(SceneError, match=r'body "a": joint coordinate "a.*": nothing that has inertia moves') as error:
-        compile_scene(Scene(bodies=[Body("a", joints=[Joint(kind)])]))
-    assert len(error.value.problems) == JOINTS[kind].nv
-
-
-@pytest.mark.parametrize("kind", ["hinge", "slider", "ball", "universal"])
-def test_armature_is_inertia(kind):
-    model = compile_scene(Scene(bodies=[Body("a", joints=[Joint(kind, armature=0.1)])]))
-    assert model.link_mass.tolist() == [0]
-
-
-def test_massless_link_with_a_heavy_child():
-    axes = np.eye(3).tolist()
-    bodies = [
-        Body(f"m{k}", parent=f"m{k - 1}" if k else None, joints=[Joint("hinge", axis=a)]) for k, a in enumerate(axes)
-    ]
-    bodies[-1].shapes = [sphere(0.1, position=(0, 0, 0.3))]
-    assert compile_scene(Scene(bodies=bodies)).nv == 3
-
-
-def test_two_hinges_on_one_axis_are_refused():
-    bodies = [
-        Body("a", joints=[Joint("hinge", axis=(0.1, 0.2, 0.3))]),
-        Body("b", parent="a", joints=[Joint("hinge", axis=(0.1, 0.2, 0.3))], shapes=[box(0.1, 0.2, 0.3)]),
-    ]
-    with pytest.raises(SceneError, match='"a": nothing that has inertia'):
-        compile_scene(Scene(bodies=bodies))
-    same_body = Body("c", joints=[Joint("hinge"), Joint("hinge")], shapes=[box(0.1, 0.2, 0.3)])
-    with pytest.raises(SceneError, match='"c_1": nothing that has inertia'):
-        compile_scene(Scene(bodies=[same_body]))
-
-
-@pytest.mark.parametrize("com", [(0, 0, 0), (0.1, 0.2, 0.3)])
-def test_point_mass_on_its_axis_is_refused(com):
-    point = Body("p", joints=[Joint("hinge", axis=(0.1, 0.2, 0.3))], inertia=Inertia(1.0, com))
-    with pytest.raises(SceneError, match="nothing that has inertia"):
-        compile_scene(Scene(bodies=[point]))
-    beside = Body("p", joints=[Joint("hinge", axis=(0, 0, 1))], inertia=Inertia(1.0, (1e-4, 0, 0)))
-    assert compile_scene(Scene(bodies=[beside])).nv == 1
-
-
-@pytest.mark.parametrize("size", [1e-4, 1e3])
-def test_small_and_large_bodies_are_fine(size):
-    bodies = [
-        Body("a", joints=[Joint("free")], position=(0, 0, size), shapes=[sphere(size)]),
-        Body("b", parent="a", joints=[Joint("ball", anchor=(0, 0, size))], shapes=[sphere(0.01 * size)]),
-    ]
-    assert compile_scene(Scene(bodies=bodies)).nv == 9
-
-
-def test_massless_kinematic_body_is_fine():
-    body = Body("k", motion="kinematic", path=ConstantPath())
-    assert compile_scene(Scene(bodies=[body])).nv == 6
-
-
-@pytest.mark.parametrize("shape", [sphere(1e155), box(1e110, 1e110, 1e110), sphere(1.0, mass=1e300, density=1.0)])
-def test_masses_beyond_the_range_of_numbers(shape):
-    arm = Body("arm", parent="a", position=(1e10, 0, 0), shapes=[shape])
-    with pytest.raises(SceneError, match=r"too large for numbers to hold"):
-        compile_scene(Scene(bodies=[Body("a", joints=[Joint("free")], shapes=[sphere(1)]), arm]))
 
 
 # ---------------------------------------------------------------------------------------------------- names

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -80,13 +81,28 @@ def test_lattice_points(points):
     assert polyhedron_moments(array, faces)[0] == pytest.approx(expected, rel=1e-12)
 
 
+def exact_side(a, b, c, p) -> int:
+    """Sign of (b−a) × (c−a) · (p−a), in fractions."""
+    a, b, c, p = ([Fraction(float(x)) for x in point] for point in (a, b, c, p))
+    u, v, w = ([x - y for x, y in zip(point, a, strict=True)] for point in (b, c, p))
+    volume = sum(w[i] * (u[i - 2] * v[i - 1] - u[i - 1] * v[i - 2]) for i in range(3))
+    return (volume > 0) - (volume < 0)
+
+
 def test_the_last_bit_decides():
-    """A point one unit in the last place above a face is a corner; one below it, or on it, is none."""
-    cube = [(x, y, z) for x in (-1.0, 1.0) for y in (-1.0, 1.0) for z in (-1.0, 1.0)]
-    above, below = np.nextafter(1.0, 2.0), np.nextafter(1.0, 0.0)
-    for height, outside in ((above, True), (1.0, False), (below, False)):
-        faces = convex_hull([*cube, (0.3, 0.2, height), (0.2, -height, 0.1)])
-        assert ({8, 9} <= set(faces.ravel().tolist())) == outside, height
+    """A point within rounding of a face is a corner if it lies outside, however little, and none otherwise."""
+    rng = np.random.default_rng(4)
+    found = {1: 0, 0: 0, -1: 0}
+    for _ in range(200):
+        a, b, c = rng.normal(size=(3, 3))
+        weights = rng.dirichlet((3.0, 3.0, 3.0))
+        point = weights @ (a, b, c)
+        normal = np.cross(b - a, c - a)
+        faces = convex_hull([a, b, c, point - normal, point])
+        side = exact_side(a, b, c, point)
+        assert (4 in faces) == (side > 0)
+        found[side] += 1
+    assert min(found[1], found[-1]) > 50, "both cases were met"
 
 
 @pytest.mark.parametrize("scale", [1e-100, 1e-6, 1e6, 1e90])

@@ -301,3 +301,17 @@ def test_bad_keyframes(model):
         posed.keyframes = [Keyframe("bad", q=q)]
         with pytest.raises(SceneError, match='keyframe "bad": q'):
             State.from_keyframe(posed, "bad", model)
+
+
+def test_who_reads_a_file_that_is_written_anew_reads_the_old_one(model, tmp_path):
+    """A new state takes the place of the old one at once; nobody ever sees half of it."""
+    path = tmp_path / "state.npz"
+    State.rest(model).save(path, model)
+    before = path.read_bytes()
+    with path.open("rb") as reader:
+        moved = State.rest(model)
+        moved.time = 3.0
+        moved.save(path, model)
+        assert reader.read() == before
+    assert State.load(path, model).time == 3.0
+    assert [file.name for file in tmp_path.iterdir()] == ["state.npz"]
