@@ -94,7 +94,7 @@ def test_bad_inputs(model: Model) -> None:
         ("v", np.zeros(6), r"v has shape \(6,\); the model wants \(7,\)"),
         ("v", [np.nan] * 7, r"v\[0\] is nan"),
         ("tau", np.full(7, np.inf), r"tau\[0\] is inf"),
-        ("forces", np.zeros((2, 6)), r"force has shape \(2, 6\); the model wants \(18,\)"),
+        ("forces", np.zeros((2, 6)), r"forces has shape \(2, 6\); the model wants \(18,\)"),
         ("prescribed", np.zeros(8), r"prescribed has shape \(8,\)"),
         ("dt", -0.1, r"dt is -0.1; it must be a finite time in seconds"),
         ("dt", np.nan, "dt is nan"),

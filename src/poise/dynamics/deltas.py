@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from poise.dynamics import abm
-from poise.dynamics import response as kernels
 from poise.dynamics.inputs import body_number, check_result, checked, checked_vector, dof_number
 from poise.dynamics.layout import INPUT, MODEL, STATE, WORK
+from poise.dynamics.response import RESPONSE, respond
+from poise.dynamics.response import force_delta as force_delta_kernel
+from poise.dynamics.response import torque_delta as torque_delta_kernel
 from poise.dynamics.workspace import Workspace, Worlds, lane_width, workspace
 from poise.kernel.jit import entry
 from poise.kernel.memory import F64
@@ -19,9 +21,9 @@ from poise.model.model import Model
 Array = NDArray[Any]
 
 _prepare = entry(abm.prepare, MODEL, STATE, INPUT, WORK, extra=("float64",))
-_force_delta = entry(kernels.force_delta, MODEL, WORK, kernels.RESPONSE, extra=("int64",))
-_torque_delta = entry(kernels.torque_delta, MODEL, WORK, kernels.RESPONSE, extra=("int64",))
-_respond = entry(kernels.respond, MODEL, WORK, kernels.RESPONSE)
+_force_delta = entry(force_delta_kernel, MODEL, WORK, RESPONSE, extra=("int64",))
+_torque_delta = entry(torque_delta_kernel, MODEL, WORK, RESPONSE, extra=("int64",))
+_respond = entry(respond, MODEL, WORK, RESPONSE)
 
 
 def force_delta(

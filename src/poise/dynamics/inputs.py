@@ -14,6 +14,8 @@ from poise.model.model import Model
 #: lengths of quaternions whose squares float32 still holds with all digits
 _SHORT, _LONG = 1e-10, 1e10
 _GAINS = ("gain_p", "gain_d", "goal_v")
+_ARGUMENT = {"force": "forces"}
+"""What callers know a field as, where that is another name."""
 
 
 def check_model(model: Any) -> None:
@@ -76,7 +78,7 @@ def checked_row(model: Model, name: str, value: Any) -> np.ndarray:
     """An input of one world."""
     array = checked(model, name, value)
     if array.ndim != 1:
-        raise ValueError(f"{name} has shape {array.shape}; one world wants ({array.shape[-1]},)")
+        raise ValueError(f"{_ARGUMENT.get(name, name)} has shape {array.shape}; one world wants ({array.shape[-1]},)")
     return array
 
 
@@ -84,17 +86,18 @@ def checked(model: Model, name: str, value: Any) -> np.ndarray:
     """An input as float64 of the right length, finite, its quaternions not nought. A gain may be one for all."""
     check_model(model)
     length = {"q": model.nq, "goal_q": model.nq, "force": 6 * model.n_bodies}.get(name, model.nv)
-    array = _real(name, value)
+    shown = _ARGUMENT.get(name, name)
+    array = _real(shown, value)
     if name in _GAINS and array.ndim == 0:
         array = np.full(length, array)
     if name == "force" and array.shape[-2:] == (model.n_bodies, 6):
         array = array.reshape(*array.shape[:-2], length)
     if array.ndim not in (1, 2) or array.shape[-1] != length:
         rows = f"({length},) for one world or (n, {length}) for n of them"
-        raise ValueError(f"{name} has shape {array.shape}; the model wants {rows}")
+        raise ValueError(f"{shown} has shape {array.shape}; the model wants {rows}")
     if not np.isfinite(array).all():
         where = np.argwhere(~np.isfinite(array))[0]
-        raise ValueError(f"{name}[{', '.join(map(str, where))}] is {array[tuple(where)]}; every number must be finite")
+        raise ValueError(f"{shown}[{', '.join(map(str, where))}] is {array[tuple(where)]}; every number must be finite")
     return with_sane_quaternions(model, name, array) if name in ("q", "goal_q") else array
 
 

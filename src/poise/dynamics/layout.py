@@ -141,7 +141,7 @@ def model_block(model: Model, width: Width) -> Block:
 
 def _make_model_block(model: Model, width: Width) -> Block:
     axis = np.abs(model.primitive_axis)
-    aligned = np.isclose(axis.max(axis=1, initial=0.0), 1.0, rtol=0, atol=0)
+    aligned = (np.count_nonzero(axis, axis=1) == 1) & (axis.max(axis=1, initial=0.0) == 1.0)
     turned = np.any(model.link_quat_wxyz[:, 1:] != 0.0, axis=1)
     given: dict[str, Any] = {
         "n_links": model.n_links,

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from poise.dynamics import energy as kernels
 from poise.dynamics import integrate, kinematics
+from poise.dynamics.energy import TOTALS, add_up
 from poise.dynamics.inputs import body_number, checked, checked_step, checked_vector
 from poise.dynamics.integrate import STAGES
 from poise.dynamics.kinematics import BODIES, JACOBIAN
@@ -45,7 +45,7 @@ def move(m, s, y, dt):
 
 _place = entry(place, MODEL, STATE, WORK, BODIES)
 _jacobians = entry(jacobians, MODEL, STATE, WORK, JACOBIAN)
-_totals = entry(kernels.add_up, MODEL, STATE, WORK, kernels.TOTALS)
+_totals = entry(add_up, MODEL, STATE, WORK, TOTALS)
 _move = entry(move, MODEL, STATE, STAGES, extra=("float64",))
 
 
@@ -163,7 +163,7 @@ class Momentum(NamedTuple):
 
 
 def _add_up(model: Model, q: ArrayLike, v: ArrayLike | None, dtype: Any) -> dict[str, Array]:
-    fields = tuple(kernels.TOTALS.fields)
+    fields = tuple(TOTALS.fields)
 
     def call(t: Workspace) -> list[Array]:
         _totals[t.width](t.m.handle, t.s.handle, t.w.handle, t.totals.handle)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 
 from poise.kernel.trace import FLAGS, ScalarType
@@ -51,8 +52,6 @@ class Emitter:
         """A number in every lane."""
         number = float(value) if t.is_float else int(value)
         if t.elem == "f32":  # LLVM wants a constant that a float holds exactly
-            import numpy as np
-
             number = float(np.float32(number))
         element = ir.Constant(_ELEMENTS[t.elem], number)
         return element if t.width == 1 else ir.Constant(llvm_type(t), [element] * t.width)
