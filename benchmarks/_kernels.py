@@ -6,7 +6,7 @@ Each pass changes a number that the work reads, so that nothing can be computed 
 from __future__ import annotations
 
 from poise.dynamics.abm import accelerate, articulated_body, balance, factor
-from poise.dynamics.kinematics import place_links, weigh_links
+from poise.dynamics.kinematics import place_links
 from poise.dynamics.layout import INPUT, MODEL, STATE, WORK
 from poise.dynamics.passive import gather_forces
 from poise.dynamics.response import RESPONSE, force_delta, respond, torque_delta
@@ -39,14 +39,6 @@ def repeat_place(m, s, x, w, dt, n):
 
 
 @kernel
-def repeat_weigh(m, s, x, w, dt, n):
-    """Inertias in world axes, gyroscopic forces."""
-    for _ in range(n):
-        weigh_links(m, w)
-        touch(s.q, 0)
-
-
-@kernel
 def repeat_gather(m, s, x, w, dt, n):
     """Springs, dampers and drives."""
     for _ in range(n):
@@ -56,7 +48,7 @@ def repeat_gather(m, s, x, w, dt, n):
 
 @kernel
 def repeat_factor(m, s, x, w, dt, n):
-    """Articulated inertias."""
+    """Inertias in world axes and articulated ones."""
     for _ in range(n):
         factor(m, w)
         touch(s.q, 0)
@@ -119,7 +111,6 @@ ABM = entry(repeat_abm, *_TREE, extra=_STAGE)
 CACHED = entry(repeat_cached, *_TREE, extra=_STAGE)
 STAGES = {
     "place_links": entry(repeat_place, *_TREE, extra=_STAGE),
-    "weigh_links": entry(repeat_weigh, *_TREE, extra=_STAGE),
     "gather_forces": entry(repeat_gather, *_TREE, extra=_STAGE),
     "factor": entry(repeat_factor, *_TREE, extra=_STAGE),
     "balance": entry(repeat_balance, *_TREE, extra=_STAGE),
