@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,7 @@ import pytest
 import poise
 from kernel.runner import WIDTHS
 from poise.kernel.cachefile import SealedFile, fingerprint, prune
-from poise.kernel.jit import cache_key, cache_root, cpu, entry, kernel
+from poise.kernel.jit import _no_interrupt_lost, cache_key, cache_root, cpu, entry, kernel
 from poise.kernel.memory import Count, Real, View, Width, load, store
 from poise.kernel.quat import exp_rotation, log_rotation, normalize
 from poise.kernel.scalars import select, sincos, sqrt
@@ -397,3 +400,50 @@ def test_fingerprints_tell_closures_apart() -> None:
     assert len({same, *different}) == 9
     assert fingerprint(make(object())) is None  # who knows what that is
     assert fingerprint(make([1.0])) is None
+
+
+def interrupt() -> None:
+    signal.raise_signal(signal.SIGINT)
+
+
+def test_an_interrupt_stops_the_compiler() -> None:
+    with pytest.raises(KeyboardInterrupt), _no_interrupt_lost():
+        interrupt()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_an_interrupt_that_was_dropped_comes_back() -> None:
+    def drop() -> None:
+        """What ctypes does with an exception in a function that C calls, without the printing."""
+        with contextlib.suppress(KeyboardInterrupt):
+            interrupt()
+
+    with pytest.raises(KeyboardInterrupt), _no_interrupt_lost():
+        drop()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_failures_of_the_compiler_pass() -> None:
+    with pytest.raises(ZeroDivisionError), _no_interrupt_lost():
+        _ = 1 / 0
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_handlers_of_others_and_other_threads_are_left_alone() -> None:
+    seen: list[int] = []
+    usual = signal.signal(signal.SIGINT, lambda number, _: seen.append(number))
+    try:
+        with _no_interrupt_lost():
+            interrupt()
+            assert seen == [signal.SIGINT]
+    finally:
+        signal.signal(signal.SIGINT, usual)
+
+    def enter() -> None:
+        with _no_interrupt_lost():
+            seen.append(0)
+
+    thread = threading.Thread(target=enter)
+    thread.start()
+    thread.join()
+    assert seen == [signal.SIGINT, 0]

@@ -13,9 +13,11 @@ import hashlib
 import os
 import platform
 import re
+import signal
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -300,11 +302,34 @@ def _is_ours(function: Any) -> bool:
     return source.is_file() and any(source.is_relative_to(_ROOT / package) for package in _KERNEL_PACKAGES)
 
 
+@contextlib.contextmanager
+def _no_interrupt_lost() -> Iterator[None]:
+    """Raise KeyboardInterrupt again where it has got lost: raised in a call from LLVM it is printed and dropped."""
+    usual = signal.default_int_handler
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is not usual:
+        yield
+        return
+    came: list[int] = []
+
+    def note(number: int, frame: Any) -> None:
+        came.append(number)
+        usual(number, frame)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, usual)
+    if came:
+        raise KeyboardInterrupt
+
+
 def _compile(function: Any, name: str, signature: tuple[Any, ...]) -> Any:
     start = time.perf_counter()
     if not _in_cache(function):
         _progress.tell(name)
-    function.compile(signature)
+    with _no_interrupt_lost():
+        function.compile(signature)
     if not function._cache_hits:
         _compiled.append((name, time.perf_counter() - start))
         _progress.clear()
