@@ -10,6 +10,7 @@ is never removed: Poise is installed into it.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -66,6 +67,9 @@ def main(extras: list[str]) -> int:
         return 1
     except OSError as error:
         print(f"poise: making .venv failed: {error}", file=sys.stderr)
+        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            advice = f'copy it to a folder of yours, or install from it: pip install "{ROOT}"'
+            print(f"{ROOT} cannot be written: {advice}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("poise: interrupted; the next run starts the installation anew", file=sys.stderr)

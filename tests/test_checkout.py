@@ -1,5 +1,6 @@
 """./demo and ./test on machines where something is missing, and the environment that they keep."""
 
+import errno
 import importlib.util
 import json
 import os
@@ -244,3 +245,17 @@ def test_file_in_the_way_is_said_in_one_line(environment, recorded, capfd):
     environment.VENV.symlink_to("/nowhere")
     assert environment.main([]) == 1
     assert capfd.readouterr().err.splitlines()[-1].startswith("poise: making .venv failed:")
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS])
+def test_checkout_that_cannot_be_written_is_said(environment, monkeypatch, capfd, number):
+    """Modes do not keep root from writing, so the lock says no itself."""
+
+    def refuse():
+        raise OSError(number, os.strerror(number), str(environment.LOCK))
+
+    monkeypatch.setattr(environment, "locked", refuse)
+    assert environment.main([]) == 1
+    first, second = capfd.readouterr().err.splitlines()
+    assert first.startswith("poise: making .venv failed:")
+    assert second.startswith(f"{environment.ROOT} cannot be written: copy it")
