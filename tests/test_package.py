@@ -126,6 +126,16 @@ def test_public_things_are_documented_and_typed():
     assert {name: what for name, what in missing.items() if what} == {}
 
 
+def test_public_functions_and_the_first_classes_have_examples_that_run():
+    """Examples are run with the tests of their modules; every function has one, and every class of `poise` itself."""
+    bare = [
+        name
+        for name, thing in public_things()
+        if (inspect.isfunction(thing) or name.count(".") == 1) and ">>> " not in inspect.getdoc(thing)
+    ]
+    assert bare == []
+
+
 def test_types_travel_with_the_package():
     assert (Path(poise.__file__).parent / "py.typed").is_file()
 

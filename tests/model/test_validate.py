@@ -110,6 +110,7 @@ CASES = {
         J + "axis2: must not be parallel to axis, found (-2, -2, 0) beside (1.0, 1.0, 0.0)",
     ),
     "axis2 parallel to z": (with_joint("universal", axis2=(0, 0, 1)), J + "axis2: must not be parallel to axis"),
+    "axis2 nearly parallel": (with_joint("universal", axis2=(1e-7, 0, 1)), J + "axis2: must not be parallel to axis"),
     "axis2 zero": (with_joint("universal", axis2=(0, 0, 0)), J + "axis2: must point somewhere, found (0, 0, 0)"),
     "pitch": (with_joint(pitch=0.1), J + "pitch: only a screw has a pitch, this is a hinge"),
     "pitch nan": (with_joint("screw", pitch=NAN), J + "pitch: must be a finite number, found nan"),
@@ -376,13 +377,19 @@ def test_every_number_is_looked_at():
     assert checked > 25
 
 
+def test_axes_that_are_only_near_each_other_are_fine():
+    assert find_problems(with_joint("universal", axis2=(1e-5, 0, 1))) == []
+
+
 def test_error_reads_well():
     error = SceneError("must be 3 numbers, found 2", file="a.yaml", line=12, field="gravity")
     assert str(error) == "a.yaml:12: gravity: must be 3 numbers, found 2"
     assert str(SceneError("too heavy", line=4)) == "line 4: too heavy"
     assert isinstance(error, ValueError)
     assert error.problems == [Problem("must be 3 numbers, found 2", "a.yaml", 12, "gravity")]
-    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+    again = pickle.loads(pickle.dumps(error))
+    assert str(again) == str(error)
+    assert again.problems == error.problems
 
 
 def test_suggestions():

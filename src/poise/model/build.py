@@ -44,7 +44,13 @@ _OTHER_OPTIONS = {
 
 @dataclass(frozen=True)
 class BodyHandle:
-    """A body of a scene, as `Scene.add` returns it."""
+    """A body of a scene, as `Scene.add` returns it.
+
+    >>> from poise.model.scene import Scene
+    >>> handle = Scene().add(Plane(), name="floor")
+    >>> handle.description.joints
+    []
+    """
 
     scene: Scene = field(repr=False)
     name: str
@@ -58,7 +64,14 @@ class BodyHandle:
 
 @dataclass(frozen=True)
 class CharacterHandle:
-    """A character of a scene, as `Scene.add` returns it."""
+    """A character of a scene, as `Scene.add` returns it.
+
+    >>> from poise.model.scene import Body, Character, Joint, Scene
+    >>> legs = [Body("hip"), Body("leg", "hip", joints=[Joint("hinge", name="knee")])]
+    >>> hero = Scene().add(Character("hero", legs))
+    >>> hero.root, hero.body("leg"), hero.joint("knee")
+    (BodyHandle(name='hero/hip'), BodyHandle(name='hero/leg'), 'hero/knee')
+    """
 
     scene: Scene = field(repr=False)
     name: str

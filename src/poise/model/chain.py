@@ -33,7 +33,15 @@ _LOCKED = 1e-6
 
 
 class GimbalLock(ValueError):
-    """The three angles of a ball cannot follow: the middle one is at ±π/2."""
+    """The three angles of a ball cannot follow: the middle one is at ±π/2.
+
+    >>> from poise.model.shapes import box
+    >>> scene = Scene(bodies=[Body("b", joints=[Joint("ball")], shapes=[box(1, 2, 3)])])
+    >>> to_chain(scene.compile(), single_dof_chain(scene).compile(), quat_exp((0.0, np.pi / 2, 0.0)), np.zeros(3))
+    Traceback (most recent call last):
+        ...
+    poise.model.chain.GimbalLock: joint "b": the middle angle is 1.5708 rad, within 1e-06 of ±π/2
+    """
 
 
 @dataclass(frozen=True)
@@ -52,6 +60,11 @@ def single_dof_chain(scene: Scene, *, drop_ball_forces: bool = False) -> Scene:
     rx, ry, rz for a ball, x, y, z, rx, ry, rz for a free joint, and those of the joint table otherwise. Damping,
     armature, springs, dry friction and limits of a ball have no equal on its three angles: they are an error, or left
     out with `drop_ball_forces`. Keyframes are converted.
+
+    >>> from poise.model.shapes import box
+    >>> scene = Scene(bodies=[Body("arm", joints=[Joint("ball")], shapes=[box(1, 2, 3)])])
+    >>> single_dof_chain(scene).compile().joint_names
+    ('arm.rx', 'arm.ry', 'arm.rz')
     """
     validate(scene)
     if not drop_ball_forces:
@@ -68,7 +81,14 @@ def single_dof_chain(scene: Scene, *, drop_ball_forces: bool = False) -> Scene:
 
 
 def to_chain(model: Model, chain_model: Model, q: ArrayLike, v: ArrayLike) -> tuple[Floats, Floats]:
-    """Coordinates and velocities of the chain from those of the model; `GimbalLock` where angles have no rates."""
+    """Coordinates and velocities of the chain from those of the model; `GimbalLock` where angles have no rates.
+
+    >>> from poise.model.shapes import box
+    >>> scene = Scene(bodies=[Body("arm", joints=[Joint("ball")], shapes=[box(1, 2, 3)])])
+    >>> q, v = to_chain(scene.compile(), single_dof_chain(scene).compile(), quat_exp((0.5, 0.0, 0.0)), (1, 0, 0))
+    >>> abs(q).round(12).tolist(), abs(v).round(12).tolist()
+    ([0.5, 0.0, 0.0], [1.0, 0.0, 0.0])
+    """
     q, v = _sized("q", q, model.nq), _sized("v", v, model.nv)
     q_chain, v_chain = np.zeros(chain_model.nq), np.zeros(chain_model.nv)
     for part in _parts(model, chain_model):
@@ -86,7 +106,14 @@ def to_chain(model: Model, chain_model: Model, q: ArrayLike, v: ArrayLike) -> tu
 
 
 def from_chain(model: Model, chain_model: Model, q_chain: ArrayLike, v_chain: ArrayLike) -> tuple[Floats, Floats]:
-    """Coordinates and velocities of the model from those of the chain; quaternions with w ≥ 0."""
+    """Coordinates and velocities of the model from those of the chain; quaternions with w ≥ 0.
+
+    >>> from poise.model.shapes import box
+    >>> scene = Scene(bodies=[Body("arm", joints=[Joint("ball")], shapes=[box(1, 2, 3)])])
+    >>> q, v = from_chain(scene.compile(), single_dof_chain(scene).compile(), (np.pi, 0, 0), (1, 0, 0))
+    >>> abs(q).round(12).tolist(), abs(v).round(12).tolist()
+    ([0.0, 1.0, 0.0, 0.0], [1.0, 0.0, 0.0])
+    """
     q_chain, v_chain = _sized("q", q_chain, chain_model.nq), _sized("v", v_chain, chain_model.nv)
     q, v = np.zeros(model.nq), np.zeros(model.nv)
     for part in _parts(model, chain_model):

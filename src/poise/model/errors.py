@@ -9,7 +9,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong, and where."""
+    """One thing that is wrong, and where.
+
+    >>> print(Problem("must be more than 0, found -1", file="arm.xml", line=7, field="radius"))
+    arm.xml:7: radius: must be more than 0, found -1
+    """
 
     message: str
     file: str | None = None

@@ -39,7 +39,11 @@ WIDTHS: dict[Primitive, tuple[int, int]] = {
 
 @dataclass(frozen=True)
 class JointKind:
-    """One line of the joint table."""
+    """One line of the joint table.
+
+    >>> JOINTS["universal"].nv, JOINTS["ball"].q_names
+    (2, ('qw', 'qx', 'qy', 'qz'))
+    """
 
     name: str
     primitives: tuple[tuple[Primitive, int], ...]

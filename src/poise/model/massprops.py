@@ -25,7 +25,12 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class MassProperties:
-    """Mass (kg), centre of mass (m, (3,)) and inertia about it (kg·m², (3, 3)) in some frame."""
+    """Mass (kg), centre of mass (m, (3,)) and inertia about it (kg·m², (3, 3)) in some frame.
+
+    >>> point = MassProperties(2.0, np.array((1.0, 0.0, 0.0)), np.zeros((3, 3)))
+    >>> point.moved(position=(0, 0, 3), quat_wxyz=(0, 0, 0, 1)).com
+    array([-1.,  0.,  3.])
+    """
 
     mass: float
     com: Floats
@@ -173,7 +178,13 @@ def inertia_matrix(inertia: Inertia) -> Floats:
 
 
 def body_mass_properties(body: Body) -> MassProperties:
-    """Mass properties of a body in its own frame: as given, else the sum of its shapes."""
+    """Mass properties of a body in its own frame: as given, else the sum of its shapes.
+
+    >>> from poise.model.shapes import sphere
+    >>> ends = [sphere(0.1, mass=1.0, position=(0, 0, 0)), sphere(0.1, mass=3.0, position=(0, 0, 1))]
+    >>> body_mass_properties(Body("dumbbell", shapes=ends)).com
+    array([0.  , 0.  , 0.75])
+    """
     if body.inertia is None:
         return combine(shape_mass_properties(shape) for shape in body.shapes)
     given = body.inertia

@@ -29,7 +29,18 @@ _ARRAYS: dict[str, Any] = {"Floats": np.float64, "Indices": np.int32}
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """Arrays of a compiled scene. Every array is read-only."""
+    """Arrays of a compiled scene. Every array is read-only.
+
+    >>> from poise.model.scene import Body, Joint, Scene
+    >>> arm = Body("hero/arm", joints=[Joint("ball", name="hero/shoulder", armature=0.1)])
+    >>> model = Scene(bodies=[arm]).compile()
+    >>> model.nq, model.nv, model.joint_index("shoulder"), model.dof_index("shoulder.wy"), model.q_slice("shoulder")
+    (4, 3, 0, 1, slice(0, 4, None))
+    >>> model.q_rest[0] = 2.0
+    Traceback (most recent call last):
+        ...
+    ValueError: assignment destination is read-only
+    """
 
     name: str
     gravity: Floats

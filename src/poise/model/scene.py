@@ -20,7 +20,11 @@ Bounds = tuple[float, float]
 
 @dataclass
 class Inertia:
-    """Mass properties of a body, in the body's frame."""
+    """Mass properties of a body, in the body's frame.
+
+    >>> Body("rod", inertia=Inertia(2.0, com=(0, 0, 0.5), moments=(0.2, 0.2, 0.001))).inertia.mass
+    2.0
+    """
 
     mass: float
     """kg."""
@@ -36,7 +40,11 @@ class Inertia:
 
 @dataclass
 class Joint:
-    """How a body moves relative to its parent. Axes and anchor are in the body's frame at rest."""
+    """How a body moves relative to its parent. Axes and anchor are in the body's frame at rest.
+
+    >>> elbow = Joint("hinge", name="elbow", axis=(0, 1, 0), limits=(0.0, 2.6), damping=0.5)
+    >>> shoulder = Joint("ball", cone=1.2, twist=(-0.8, 0.8))
+    """
 
     kind: str = "hinge"
     """A name in `poise.model.joints.JOINTS`."""
@@ -73,7 +81,11 @@ class Joint:
 
 @dataclass
 class Body:
-    """A rigid body: where it is at rest, what joins it to its parent, what it is made of."""
+    """A rigid body: where it is at rest, what joins it to its parent, what it is made of.
+
+    >>> Body("arm", parent="torso", position=(0, 0.2, 0.4), joints=[Joint("ball")], inertia=Inertia(2.0)).motion
+    'dynamic'
+    """
 
     name: str
     parent: str | None = None
@@ -104,7 +116,11 @@ class Body:
         return [(name, joint) for name, joint in named if joint.kind != "fixed"]
 
     def joint_names(self) -> list[str]:
-        """Names of the joints: as given, else the body's own, numbered from 1 when it has several joints."""
+        """Names of the joints: as given, else the body's own, numbered from 1 when it has several joints.
+
+        >>> Body("crane", joints=[Joint("hinge"), Joint("slider", name="boom")]).joint_names()
+        ['crane_1', 'boom']
+        """
         several = len(self.joints) > 1
         default = [f"{self.name}_{k + 1}" if several else self.name for k in range(len(self.joints))]
         return [name if joint.name is None else joint.name for name, joint in zip(default, self.joints, strict=True)]
@@ -112,7 +128,11 @@ class Body:
 
 @dataclass
 class Character:
-    """A tree of bodies that is added to a scene as one: its first body is the root."""
+    """A tree of bodies that is added to a scene as one: its first body is the root.
+
+    >>> Scene().add(Character("twins", [Body("one", joints=[Joint("free")]), Body("two", parent="one")])).bodies
+    ('twins/one', 'twins/two')
+    """
 
     name: str
     bodies: list[Body]
@@ -120,13 +140,21 @@ class Character:
 
 @dataclass
 class Keyframe:
-    """A named state of the whole scene."""
+    """A named state of the whole scene; what is None is at rest.
+
+    >>> Keyframe("bent", q=(0.5,)).time
+    0.0
+    """
 
     name: str
     time: float = 0.0
+    """s."""
     q: tuple[float, ...] | None = None
+    """(nq,) coordinates; m, rad, unit quaternions (w, x, y, z)."""
     v: tuple[float, ...] | None = None
+    """(nv,) velocities; m/s, rad/s."""
     control: tuple[float, ...] | None = None
+    """One number for each control that the file's actuators have."""
 
 
 @dataclass
@@ -157,7 +185,16 @@ class Equality:
 
 @dataclass
 class Scene:
-    """Everything that there is, in the order in which it was added."""
+    """Everything that there is, in the order in which it was added.
+
+    >>> from poise.model.shapes import box, sphere
+    >>> scene = Scene(gravity=(0, 0, -9.81))
+    >>> ground, ball = scene.add_ground(friction=0.6), scene.add(sphere(0.1), position=(0, 0, 2))
+    >>> door = scene.hinge(None, box(0.9, 0.04, 2.0, mass=30.0), axis="z", anchor=(-0.45, 0, 0), name="door")
+    >>> model = scene.compile()
+    >>> model.nq, model.nv
+    (8, 7)
+    """
 
     gravity: Vector = (0.0, 0.0, -9.81)
     """m/s²."""
@@ -181,7 +218,13 @@ class Scene:
         return f"<Scene {self.name!r}: bodies {len(self.bodies)}, joints {joints}{lost}>"
 
     def compile(self) -> Model:
-        """Check the scene and lay it out as arrays. Raises `SceneError` with everything that is wrong."""
+        """Check the scene and lay it out as arrays. Raises `SceneError` with everything that is wrong.
+
+        >>> Scene(bodies=[Body("box", parent="shelf")]).compile()
+        Traceback (most recent call last):
+            ...
+        poise.model.errors.SceneError: body "box": parent: there is no body "shelf"; there is "box"
+        """
         from poise.model.compile import compile_scene
 
         return compile_scene(self)
@@ -251,7 +294,11 @@ class Scene:
     def add_ground(
         self, friction: float = 0.8, restitution: float = 0.0, height: float = 0.0, name: str = "ground", **options: Any
     ) -> BodyHandle:
-        """Add an endless floor at a height (m)."""
+        """Add an endless floor at a height (m); other options are those of shapes.
+
+        >>> Scene().add_ground(friction=1.0, color=(0.9, 0.9, 0.9, 1.0)).name
+        'ground'
+        """
         from poise.model import build
 
         material = Material(friction=friction, restitution=restitution)
@@ -270,31 +317,59 @@ class Scene:
         return self._join("hinge", parent, thing, axis=axis, **options)
 
     def slider(self, parent: Any, thing: Any, axis: Any = "z", **options: Any) -> Any:
-        """Join a thing to its parent so that it slides along `axis`; options as for `hinge`."""
+        """Join a thing to its parent so that it slides along `axis`; options as for `hinge`.
+
+        >>> Scene().slider(None, Body("cart"), axis="x", limits=(-2.0, 2.0)).name
+        'cart'
+        """
         return self._join("slider", parent, thing, axis=axis, **options)
 
     def cylindrical(self, parent: Any, thing: Any, axis: Any = "z", **options: Any) -> Any:
-        """Join a thing to its parent so that it slides along `axis` and turns about it; options as for `hinge`."""
+        """Join a thing to its parent so that it slides along `axis` and turns about it; options as for `hinge`.
+
+        >>> Scene().cylindrical(None, Body("piston"), limits=((0.0, 0.3), None)).name
+        'piston'
+        """
         return self._join("cylindrical", parent, thing, axis=axis, **options)
 
     def screw(self, parent: Any, thing: Any, axis: Any = "z", pitch: float = 0.0, **options: Any) -> Any:
-        """Join a thing to its parent so that it advances `pitch` metres a radian; options as for `hinge`."""
+        """Join a thing to its parent so that it advances `pitch` metres a radian; options as for `hinge`.
+
+        >>> Scene().screw(None, Body("bolt"), pitch=0.001).name
+        'bolt'
+        """
         return self._join("screw", parent, thing, axis=axis, pitch=pitch, **options)
 
     def universal(self, parent: Any, thing: Any, axis: Any = "z", axis2: Any = None, **options: Any) -> Any:
-        """Join a thing to its parent by two crossing hinges; options as for `hinge`."""
+        """Join a thing to its parent by two crossing hinges; options as for `hinge`.
+
+        >>> Scene().universal(None, Body("stick"), axis="x", axis2="y").name
+        'stick'
+        """
         return self._join("universal", parent, thing, axis=axis, axis2=axis2, **options)
 
     def planar(self, parent: Any, thing: Any, axis: Any = "z", axis2: Any = None, **options: Any) -> Any:
-        """Join a thing to its parent so that it moves in the plane with the normal `axis`; options as for `hinge`."""
+        """Join a thing to its parent so that it moves in the plane with the normal `axis`; options as for `hinge`.
+
+        >>> Scene().planar(None, Body("puck"), axis="z").name
+        'puck'
+        """
         return self._join("planar", parent, thing, axis=axis, axis2=axis2, **options)
 
     def ball(self, parent: Any, thing: Any, axis: Any = "z", **options: Any) -> Any:
-        """Join a thing to its parent by a ball; `axis` is that of its cone and twist; options as for `hinge`."""
+        """Join a thing to its parent by a ball; `axis` is that of its cone and twist; options as for `hinge`.
+
+        >>> Scene().ball(None, Body("arm"), axis="-z", cone=1.5, twist=(-0.8, 0.8)).name
+        'arm'
+        """
         return self._join("ball", parent, thing, axis=axis, **options)
 
     def weld(self, parent: Any, thing: Any, **options: Any) -> Any:
-        """Join a thing to its parent so that it cannot move; takes `name`, `position`, `quat_wxyz`."""
+        """Join a thing to its parent so that it cannot move; takes `name`, `position`, `quat_wxyz`.
+
+        >>> Scene().weld(None, Body("shelf"), position=(0, 0, 1.2)).name
+        'shelf'
+        """
         return self._join("fixed", parent, thing, **options)
 
     def _join(self, kind: str, parent: Any, thing: Any, **options: Any) -> Any:
@@ -303,13 +378,21 @@ class Scene:
         return build.add_jointed(self, kind, parent, thing, options)
 
     def body(self, name: str) -> Body:
-        """The body of this name, or the only one whose name ends in `/name`."""
+        """The body of this name, or the only one whose name ends in `/name`.
+
+        >>> Scene(bodies=[Body("hero/hand_r")]).body("hand_r").name
+        'hero/hand_r'
+        """
         from poise.model import build
 
         return build.find_body(self, name)
 
     def joint(self, name: str) -> Joint:
-        """The joint of this name, or the only one whose name ends in `/name`."""
+        """The joint of this name, or the only one whose name ends in `/name`.
+
+        >>> Scene(bodies=[Body("shank", joints=[Joint("hinge", name="hero/knee")])]).joint("knee").kind
+        'hinge'
+        """
         from poise.model import build
 
         return build.find_joint(self, name)

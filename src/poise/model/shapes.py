@@ -34,7 +34,11 @@ ORIGIN: Vector = (0.0, 0.0, 0.0)
 
 @dataclass
 class Material:
-    """Surface properties of a shape."""
+    """Surface properties of a shape.
+
+    >>> box(0.2, 0.2, 0.2, material=Material(friction=0.1, restitution=0.5)).material.friction
+    0.1
+    """
 
     friction: float = 0.8
     """Coulomb coefficient, sliding; 1."""

@@ -46,7 +46,13 @@ class State:
 
     @classmethod
     def rest(cls, model: Model) -> State:
-        """The rest pose, not moving, at time 0."""
+        """The rest pose, not moving, at time 0.
+
+        >>> from poise.model.scene import Body, Joint
+        >>> scene = Scene(bodies=[Body("door", joints=[Joint("hinge", rest=0.3, armature=1.0)])])
+        >>> State.rest(scene.compile()).q
+        array([0.3])
+        """
         return cls(model.q_rest.copy(), np.zeros(model.nv))
 
     @classmethod
@@ -54,6 +60,11 @@ class State:
         """The state of a keyframe by its name or number; what the keyframe leaves out is at rest.
 
         Its control, if any, is kept in the slot `"control"`. Give the compiled `model` where it is at hand.
+
+        >>> from poise.model.scene import Body, Joint
+        >>> door = Body("door", joints=[Joint("hinge", armature=1.0)])
+        >>> State.from_keyframe(Scene(bodies=[door], keyframes=[Keyframe("ajar", q=(0.2,))]), "ajar").q
+        array([0.2])
         """
         frame = _find_keyframe(scene, key)
         model = scene.compile() if model is None else model
@@ -72,12 +83,26 @@ class State:
         return state
 
     def copy(self) -> State:
-        """An independent copy, bit for bit."""
+        """An independent copy, bit for bit.
+
+        >>> state = State(np.zeros(1), np.zeros(1))
+        >>> saved = state.copy()
+        >>> state.q[0] = 1.0
+        >>> saved.q
+        array([0.])
+        """
         slots = {name: array.copy() for name, array in self.slots.items()}
         return State(self.q.copy(), self.v.copy(), self.time, slots)
 
     def restore(self, other: State) -> None:
-        """Become `other`, bit for bit, in the same arrays, so that views of them stay valid."""
+        """Become `other`, bit for bit, in the same arrays, so that views of them stay valid.
+
+        >>> state = State(np.zeros(1), np.zeros(1))
+        >>> view = state.q
+        >>> state.restore(State(np.ones(1), np.zeros(1)))
+        >>> view
+        array([1.])
+        """
         for name, mine, theirs in (("q", self.q, other.q), ("v", self.v, other.v)):
             if mine.shape != theirs.shape:
                 raise SceneError(
@@ -97,7 +122,11 @@ class State:
                 self.slots[name] = theirs.copy()
 
     def same_bits(self, other: State) -> bool:
-        """Whether two states are equal to the last bit, the sign of 0 and the kind of NaN included."""
+        """Whether two states are equal to the last bit, the sign of 0 and the kind of NaN included.
+
+        >>> State(np.zeros(1), np.zeros(1)).same_bits(State(-np.zeros(1), np.zeros(1)))
+        False
+        """
         mine, theirs = self._named(), other._named()
         return mine.keys() == theirs.keys() and all(_same(mine[name], theirs[name]) for name in mine)
 
@@ -106,7 +135,15 @@ class State:
         return {"q": self.q, "v": self.v, "time": time, **{_SLOT + name: a for name, a in self.slots.items()}}
 
     def save(self, path: str | os.PathLike[str], model: Model) -> None:
-        """Write the state to a file, with what is needed to know the model again. The file appears whole or not."""
+        """Write the state to a file, with what is needed to know the model again. The file appears whole or not.
+
+        >>> import tempfile
+        >>> model = Scene().compile()
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     State.rest(model).save(f"{folder}/start.npz", model)
+        ...     State.load(f"{folder}/start.npz", model).time
+        0.0
+        """
         for name, array in self.slots.items():
             if array.dtype.hasobject:
                 raise SceneError(f"only arrays of numbers can be saved, found {array.dtype}", field=f'slot "{name}"')

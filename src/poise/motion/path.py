@@ -33,7 +33,11 @@ _CLOSED = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class PathPoint:
-    """Where a path is at one time, and how it moves there."""
+    """Where a path is at one time, and how it moves there.
+
+    >>> OrbitPath(start=(2, 0, 0), speed=3.0)(0.0).acceleration
+    array([-18.,   0.,   0.])
+    """
 
     position: Floats
     """(3,) m."""
@@ -50,7 +54,15 @@ class PathPoint:
 
 
 class Path(Protocol):
-    """What a kinematic body follows."""
+    """What a kinematic body follows: anything that can be called with a time (s) and gives a `PathPoint`.
+
+    >>> def falling(time: float) -> PathPoint:
+    ...     still, down = np.zeros(3), np.array((0.0, 0.0, -9.81))
+    ...     return PathPoint(down * time**2 / 2, np.array((1.0, 0, 0, 0)), down * time, still, down, still)
+    >>> path: Path = falling
+    >>> path(2.0).velocity
+    array([  0.  ,   0.  , -19.62])
+    """
 
     def __call__(self, time: float, /) -> PathPoint:
         """Pose, velocity and acceleration at `time` (s)."""

@@ -20,7 +20,11 @@ FONT = "system-ui, sans-serif"
 
 @dataclass(frozen=True)
 class Drawing:
-    """A piece of SVG with its size in pixels."""
+    """A piece of SVG with its size in pixels.
+
+    >>> Drawing(20, 10, '<circle r="5"/>').svg()[:4]
+    '<svg'
+    """
 
     width: float
     height: float
@@ -46,7 +50,11 @@ class Drawing:
 
 
 def below(*drawings: Drawing) -> Drawing:
-    """Drawings under one another."""
+    """Drawings under one another.
+
+    >>> below(Drawing(300, 200, ""), Drawing(500, 100, "")).height
+    300.0
+    """
     parts, y = [], 0.0
     for drawing in drawings:
         parts.append(f'<g transform="translate(0 {y:g})">{drawing.body}</g>')
