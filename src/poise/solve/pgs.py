@@ -1,0 +1,204 @@
+"""Projected Gauss-Seidel (KOK §6): any law, friction as pyramids or true cones, one problem or many in lanes.
+
+Row by row, block by block, each is put on its law while the others hold still. The error shrinks by a factor a sweep
+that depends on how much the rows have to do with each other: a few sweeps are good enough for games, hundreds or
+thousands give all digits. Singular systems are no obstacle. The work a sweep is that of one product A λ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import isfinite
+from typing import ClassVar, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poise.kernel.memory import F64, F64X8, Block, Width
+from poise.solve.check import report, size_of
+from poise.solve.manifest import check_form
+from poise.solve.pgs_kernels import RUN
+from poise.solve.pgs_pack import pack, start
+from poise.solve.problem import Ball, Form, Operator, Options, Problem, Result, Status
+
+Floats = NDArray[np.float64]
+FrictionMode = Literal["as_given", "two_pass"]
+DEFAULTS = Options()
+CERTAINTY = 1e-9
+"""A drift d of the multipliers proves a conflict where |A d| is below this share of |A| |d|, and −b · d above its root
+of |b| |d|."""
+
+
+class PGS:
+    """Projected Gauss-Seidel.
+
+    Args:
+        relaxation: ω, above 0 and below 2; 1.2 to 1.4 often halves the sweeps of problems with many contacts.
+        check_every: Sweeps between two looks at the natural residual. A look costs less than a sweep.
+        friction: "as_given": every contact obeys Coulomb's law, as a pyramid or a cone, in each sweep. "two_pass"
+            (VON §3.5): normal forces are estimated without friction, then friction is bounded by μ times the
+            estimate. That is another problem: the result's status and residual tell how far it is from the one given.
+        passes: How often "two_pass" solves: 2 as in VON, more to estimate again.
+
+    >>> PGS().solve(Problem([[2.0, 1.0], [1.0, 2.0]], [-3.0, 6.0], lo=[0.0, 0.0])).lam.tolist()
+    [1.5, 0.0]
+    """
+
+    takes: ClassVar[Form] = ~Form(0)
+
+    def __init__(
+        self,
+        *,
+        relaxation: float = 1.0,
+        check_every: int = 4,
+        friction: FrictionMode = "as_given",
+        passes: int = 2,
+    ) -> None:
+        if not 0.0 < relaxation < 2.0:
+            raise ValueError(f"relaxation is {relaxation}; it must be above 0 and below 2")
+        if friction not in get_args(FrictionMode):
+            raise ValueError(f"friction is {friction!r}; there are {', '.join(get_args(FrictionMode))}")
+        self.relaxation = float(relaxation)
+        self.check_every = _whole("check_every", check_every, 1)
+        self.friction = friction
+        self.passes = _whole("passes", passes, 2)
+
+    def solve(self, problem: Problem, options: Options = DEFAULTS) -> Result:
+        """The multipliers with the least natural residual that were met; see `Solver.solve`."""
+        check_form(self, problem)
+        _check_options(options)
+        if self.friction == "two_pass" and problem.frictions:
+            return self._solve_in_passes(problem, options)
+        return self._solve(problem, options)
+
+    def solve_many(
+        self, problems: Sequence[Problem], options: Options = DEFAULTS, width: Width = F64X8
+    ) -> list[Result]:
+        """Problems with the same blocks of rows, `width.lanes` at a time. `options.warm` has a row for each.
+
+        Each answer is the same, bit for bit, whatever the others are. Friction is taken as given.
+        """
+        _check_options(options)
+        results: list[Result] = []
+        for problem in problems:
+            check_form(self, problem)
+        for first in range(0, len(problems), width.lanes):
+            group = list(problems[first : first + width.lanes])
+            guesses = None if options.warm is None else options.warm[first : first + width.lanes]
+            layout, p = pack(group, width, self.relaxation)
+            s = start(group, layout, width, options, guesses)
+            RUN[width](p.handle, s.handle, options.iterations, self.check_every)
+            best = s.best.reshape(layout.size, width.lanes).astype(np.float64)
+            sweeps = s.sweeps.reshape(width.lanes)
+            results += [
+                report(problem, best[:, lane].copy(), int(sweeps[lane]), options) for lane, problem in enumerate(group)
+            ]
+        return results
+
+    def _solve(self, problem: Problem, options: Options) -> Result:
+        layout, p = pack([problem], F64, self.relaxation)
+        s = start([problem], layout, F64, options, None if options.warm is None else [options.warm])
+        history: list[float] = []
+        if options.history:
+            self._trace(p, s, options, history)
+            drift = np.zeros(problem.size)
+        else:
+            last = min(self.check_every, options.iterations)
+            RUN[F64](p.handle, s.handle, options.iterations - last, self.check_every)
+            before = s.lam.copy()
+            RUN[F64](p.handle, s.handle, last, self.check_every)
+            with np.errstate(invalid="ignore"):  # of what diverges nothing is proved
+                drift = s.lam - before
+        failed = Status.CONFLICTING if proves_conflict(problem, drift) else Status.STOPPED
+        result = report(problem, s.best.copy(), int(s.sweeps[0]), options, failed)
+        result.history = history
+        return result
+
+    def _trace(self, p: Block, s: Block, options: Options, history: list[float]) -> None:
+        """Sweep by sweep, the residual kept after each."""
+        for _ in range(options.iterations):
+            RUN[F64](p.handle, s.handle, 1, 1)
+            history.append(float(s.residual[0]))
+            if s.residual[0] <= s.tolerance[0]:
+                return
+
+    def _solve_in_passes(self, problem: Problem, options: Options) -> Result:
+        """VON §3.5: without friction first, then with bounds of friction from the normal forces before."""
+        lam = options.warm
+        normals = [friction.normal for friction in problem.frictions]
+        reach = np.zeros(len(normals))
+        iterations = 0
+        for n in range(self.passes):
+            share = (options.iterations - iterations) // (self.passes - n)
+            fixed = with_fixed_friction(problem, reach)
+            result = self._solve(fixed, replace(options, warm=lam, iterations=share, history=False))
+            lam, iterations = result.lam, iterations + result.iterations
+            reach = np.array([friction.mu for friction in problem.frictions]) * np.maximum(lam[normals], 0.0)
+        return report(problem, np.asarray(lam), iterations, options)
+
+
+def with_fixed_friction(problem: Problem, reach: Floats) -> Problem:
+    """The problem whose friction forces are bounded by numbers, one a contact, instead of by the normal forces."""
+    lo, hi = np.array(problem.lo), np.array(problem.hi)
+    balls = list(problem.balls)
+    for friction, radius in zip(problem.frictions, reach, strict=True):
+        lo[friction.normal], hi[friction.normal] = 0.0, np.inf
+        tangents = list(friction.tangents)
+        if friction.cone:
+            balls.append(Ball(friction.tangents, float(radius)))
+        else:
+            lo[tangents], hi[tangents] = -radius, radius
+    return Problem(problem.A, problem.b, lo, hi, problem.cfm, problem.laws, (), balls)
+
+
+def slip_rates(problem: Problem, result: Result) -> Floats:
+    """(m,) KOK's λ (eqs. 20 and 21) of every tangent row of a pyramid, nought elsewhere, in units of w.
+
+    KOK bounds friction by two conditions on f_t and λ,
+
+        (a_t − a_t^d) + λ ≥ 0  complementary to  f_t ≥ 0        (20)
+        μ f_n − f_t ≥ 0        complementary to  λ ≥ 0          (21)
+
+    Solved together for one contact, the others held still, they put f_t within 0 … μ f_n: it is what a sweep does with
+    a pyramid, to both sides of the tangent. λ is how much slip is left there.
+    """
+    rates = np.zeros(problem.size)
+    for friction in problem.frictions:
+        if not friction.cone:
+            rows = list(friction.tangents)
+            rates[rows] = np.abs(result.w[rows])
+    return rates
+
+
+def proves_conflict(problem: Problem, drift: Floats) -> bool:
+    """Whether multipliers that go on drifting so prove that no answer meets all rows.
+
+    Of a symmetric A: A d = 0 and b · d < 0, and d leads nowhere out of the bounds. Then d · w = b · d < 0 for every λ,
+    while every law that d touches wants d · w ≥ 0 (Farkas). Rows with laws or in blocks, if they drift, prove nothing.
+    """
+    size = float(np.abs(drift).max(initial=0.0))
+    if not (size > 0.0 and isfinite(size)) or isinstance(problem.A, Operator):
+        return False
+    d = drift / size
+    lo, hi = np.array(problem.lo), np.array(problem.hi)
+    barred = list(problem.block_rows() | set(problem.laws))
+    lo[barred], hi[barred] = 0.0, 0.0
+    inside = np.where(np.isfinite(lo), np.maximum(d, 0.0), d)
+    inside = np.where(np.isfinite(hi), np.minimum(inside, 0.0), inside)
+    stiff = float(np.abs(problem.A).max(initial=0.0)) + float(np.asarray(problem.cfm).max(initial=0.0))
+    turned = problem.A @ inside + problem.cfm * inside
+    still = float(np.abs(d - inside).max()) <= CERTAINTY and float(np.abs(turned).max()) <= CERTAINTY * stiff
+    return bool(still and -float(inside @ problem.b) > CERTAINTY**0.5 * size_of(problem))
+
+
+def _whole(name: str, number: int, least: int) -> int:
+    if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < least:
+        raise ValueError(f"{name} is {number!r}; it must be a whole number, {least} or more")
+    return int(number)
+
+
+def _check_options(options: Options) -> None:
+    _whole("iterations", options.iterations, 0)
+    if not (options.tolerance >= 0.0 and isfinite(options.tolerance)):
+        raise ValueError(f"tolerance is {options.tolerance}; it must be 0 or more")

@@ -1,0 +1,338 @@
+"""Projected Gauss-Seidel: kernels. One source for one problem in float64, and for 8 or 16 problems in lanes.
+
+Blocks are visited in order. Each is put on its own law while the others hold still, and what its change does to the
+others is passed on at once: to the residuals w (a column of A), or to v = M⁻¹Jᵀλ where A = J M⁻¹ Jᵀ is never formed.
+In lanes the problems share what is where (kinds, rows, columns that are nought); all numbers are their own. A problem
+that has fewer rows leaves slots empty: nought in A, b, lo and hi. A lane that is done is frozen: its bits never depend
+on its neighbours'.
+"""
+
+from __future__ import annotations
+
+from poise.kernel.jit import entry, kernel
+from poise.kernel.memory import Count, Index, Real, View, load, store, store_where
+from poise.kernel.scalars import all_lanes, any_lane, fabs, maximum, select, zero
+from poise.kernel.vec import Sym3, Vec3
+from poise.solve.local_kernels import clip, in_ball, in_cone, length, solve_ball, solve_cone, solve_law
+
+DENSE, SPARSE, FACTORS = 0, 1, 2
+"""How A is stored: whole, by the entries that are not nought, or as J and M⁻¹Jᵀ."""
+BOUNDED, LAW, BALL, WIDE_BALL, PYRAMID, CONE = range(6)
+"""Kinds of blocks. Balls of more than three rows are wide: they go down the gradient, others are solved exactly."""
+REFRESH = 16
+"""Checks after which w (or v), which only ever changes by differences, is computed anew."""
+
+ROWS = View(
+    "Rows",
+    n_rows=Count,
+    n_coordinates=Count,  # length of v
+    n_blocks=Count,
+    storage=Count,
+    n_relaxed=Count,  # 0 where ω is 1
+    omega=Real,  # (1) relaxation
+    block_kind=Index,
+    block_start=Index,  # (n_blocks + 1) into block_row
+    block_row=Index,
+    column_start=Index,  # (n_rows + 1) into column_row, where sparse
+    column_row=Index,
+    a=Real,  # columns of A one after another, softness included
+    J=Real,  # rows of J one after another
+    response=Real,  # columns of M⁻¹Jᵀ one after another
+    b=Real,
+    cfm=Real,  # beside J only
+    lo=Real,
+    hi=Real,
+    scale=Real,  # diagonal of A; 1 where it is nought
+    local=Sym3,  # a block's own part of A; of a wide ball a bound on its eigenvalues
+    bound=Real,  # of a block: μ, or radius
+    law_start=Index,  # (n_blocks + 1) vertices of a block's law
+    law_lam=Real,
+    law_w=Real,
+    law_left=Real,  # compliances of the end rays, of each block
+    law_right=Real,
+)
+
+ANSWER = View(
+    "Answer",
+    lam=Real,
+    w=Real,
+    v=Real,
+    goal=Real,  # where a block wants to go
+    best=Real,  # multipliers with the least natural residual so far
+    best_residual=Real,
+    residual=Real,
+    tolerance=Real,  # in units of w
+    sweeps=Real,
+)
+
+
+# ---- the rest of the system ------------------------------------------------------------------------------------------
+
+
+@kernel
+def fetch(p, s, r):
+    """See to it that w of a row is as things stand."""
+    if p.storage == FACTORS:
+        n = p.n_coordinates
+        at = r * n
+        w = load(p.b, r) + load(p.cfm, r) * load(s.lam, r)
+        even, odd = zero(w), zero(w)
+        for j in range(n // 2):
+            even = even + load(p.J, at + 2 * j) * load(s.v, 2 * j)
+            odd = odd + load(p.J, at + 2 * j + 1) * load(s.v, 2 * j + 1)
+        if n % 2 == 1:
+            even = even + load(p.J, at + n - 1) * load(s.v, n - 1)
+        store(s.w, r, w + (even + odd))
+
+
+@kernel
+def push(p, s, r, change):
+    """Pass on what a change of a row's multiplier does."""
+    if p.storage == DENSE:
+        at = r * p.n_rows
+        for i in range(p.n_rows):
+            store(s.w, i, load(s.w, i) + load(p.a, at + i) * change)
+    elif p.storage == SPARSE:
+        for k in range(load(p.column_start, r), load(p.column_start, r + 1)):
+            i = load(p.column_row, k)
+            store(s.w, i, load(s.w, i) + load(p.a, k) * change)
+    else:
+        at = r * p.n_coordinates
+        for i in range(p.n_coordinates):
+            store(s.v, i, load(s.v, i) + load(p.response, at + i) * change)
+
+
+@kernel
+def refresh(p, s, mask):
+    """Compute w (or v) from the multipliers, in the lanes of a mask."""
+    if p.storage == FACTORS:
+        for i in range(p.n_coordinates):
+            store_where(s.v, i, zero(load(s.v, i)), mask)
+    else:
+        for r in range(p.n_rows):
+            store_where(s.w, r, load(p.b, r), mask)
+    for r in range(p.n_rows):
+        lam = load(s.lam, r)
+        push(p, s, r, select(mask, lam, zero(lam)))
+
+
+# ---- where a block wants to go ---------------------------------------------------------------------------------------
+
+
+@kernel
+def aim_row(p, s, r, lo, hi):
+    """KOK §6: λ − ω w / A_rr, back in its bounds."""
+    step = load(s.w, r) / load(p.scale, r)
+    store(s.goal, r, clip(load(s.lam, r) - load(p.omega, 0) * step, lo, hi))
+
+
+@kernel
+def aim_law(p, s, k, r):
+    """Where the row's own line meets its law."""
+    lam, scale = load(s.lam, r), load(p.scale, r)
+    goal = solve_law(p, k, scale, load(s.w, r) - scale * lam)
+    if p.n_relaxed > 0:
+        goal = clip(lam + load(p.omega, 0) * (goal - lam), load(p.lo, r), load(p.hi, r))
+    store(s.goal, r, goal)
+
+
+@kernel
+def load_three(p, buffer, at, size):
+    """A number of each row of a block; nought for rows that it lacks."""
+    x = load(buffer, load(p.block_row, at))
+    y, z = zero(x), zero(x)
+    if size > 1:
+        y = load(buffer, load(p.block_row, at + 1))
+    if size > 2:
+        z = load(buffer, load(p.block_row, at + 2))
+    return Vec3(x, y, z)
+
+
+@kernel
+def aim_three(p, s, k, at, size):
+    """A cone, or a ball of up to three rows: solved exactly, then back in its set where ω goes beyond."""
+    old, w = load_three(p, s.lam, at, size), load_three(p, s.w, at, size)
+    a, bound = load(p.local, k), load(p.bound, k)
+    cone = load(p.block_kind, k) == CONE
+    if cone:
+        lam = solve_cone(a, w - a @ old, bound)
+    else:
+        lam = solve_ball(a, w - a @ old, bound)
+    if p.n_relaxed > 0:
+        lam = old + (lam - old) * load(p.omega, 0)
+        if cone:
+            lam = in_cone(lam, bound)
+        else:
+            lam = in_ball(lam, bound)
+    store(s.goal, load(p.block_row, at), lam.x)
+    if size > 1:
+        store(s.goal, load(p.block_row, at + 1), lam.y)
+    if size > 2:
+        store(s.goal, load(p.block_row, at + 2), lam.z)
+
+
+@kernel
+def aim_wide_ball(p, s, k, at, size, steepness):
+    """λ − w / steepness, back in the ball: a step down the gradient."""
+    reach = zero(steepness)
+    for i in range(at, at + size):
+        r = load(p.block_row, i)
+        goal = load(s.lam, r) - load(s.w, r) / steepness
+        store(s.goal, r, goal)
+        reach = length(reach, goal)
+    bound = load(p.bound, k)
+    share = select(reach > bound, bound / maximum(reach, bound), zero(reach) + 1.0)
+    for i in range(at, at + size):
+        r = load(p.block_row, i)
+        store(s.goal, r, load(s.goal, r) * share)
+
+
+@kernel
+def relax(p, s, k, done):
+    """Put a block on its law. The rows of a pyramid go one by one: the bounds of the tangents are μ λ_normal
+    as it has become (VON §3.5). In the lanes that are done nothing moves.
+    """
+    kind, at = load(p.block_kind, k), load(p.block_start, k)
+    size = load(p.block_start, k + 1) - at
+    rows = size
+    if kind == PYRAMID:
+        rows = 1
+    for first in range(at, at + size, rows):
+        for i in range(first, first + rows):
+            fetch(p, s, load(p.block_row, i))
+        r = load(p.block_row, first)
+        if first > at:
+            normal = load(s.lam, load(p.block_row, at))
+            reach = load(p.bound, k) * maximum(normal, zero(normal))
+            aim_row(p, s, r, -reach, reach)
+        elif kind in (BOUNDED, PYRAMID):
+            aim_row(p, s, r, load(p.lo, r), load(p.hi, r))
+        elif kind == LAW:
+            aim_law(p, s, k, r)
+        elif kind == WIDE_BALL:
+            aim_wide_ball(p, s, k, at, size, load(p.local, k).xx)
+        else:
+            aim_three(p, s, k, at, size)
+        for i in range(first, first + rows):
+            r = load(p.block_row, i)
+            old = load(s.lam, r)
+            new = select(done, old, load(s.goal, r))
+            if any_lane(new != old):
+                store(s.lam, r, new)
+                push(p, s, r, new - old)
+
+
+# ---- how good an answer is -------------------------------------------------------------------------------------------
+
+
+@kernel
+def worse(worst, change, scale):
+    """The larger residual; NaN counts as larger."""
+    size = scale * fabs(change)
+    return select(size <= worst, worst, size)
+
+
+@kernel
+def row_natural(p, s, r, lo, hi, worst):
+    """Natural map of a bounded row."""
+    lam, scale = load(s.lam, r), load(p.scale, r)
+    return worse(worst, lam - clip(lam - load(s.w, r) / scale, lo, hi), scale)
+
+
+@kernel
+def largest_scale(p, at, size):
+    """The largest diagonal entry of a block's rows."""
+    scale = load(p.scale, load(p.block_row, at))
+    for i in range(1, size):
+        scale = maximum(scale, load(p.scale, load(p.block_row, at + i)))
+    return scale
+
+
+@kernel
+def three_natural(p, s, k, at, size, worst):
+    """Natural map of a cone (with De Saxcé's correction: μ |w_tangent| is added to w_normal) or a ball."""
+    lam, w = load_three(p, s.lam, at, size), load_three(p, s.w, at, size)
+    scale, bound = largest_scale(p, at, size), load(p.bound, k)
+    if load(p.block_kind, k) == CONE:
+        corrected = Vec3(w.x + bound * length(w.y, w.z), w.y, w.z)
+        change = lam - in_cone(lam - corrected * (1.0 / scale), bound)
+    else:
+        change = lam - in_ball(lam - w * (1.0 / scale), bound)
+    return worse(worse(worse(worst, change.x, scale), change.y, scale), change.z, scale)
+
+
+@kernel
+def wide_ball_natural(p, s, k, at, size, worst):
+    """Natural map of a ball of many rows."""
+    scale = largest_scale(p, at, size)
+    aim_wide_ball(p, s, k, at, size, scale)
+    for i in range(at, at + size):
+        r = load(p.block_row, i)
+        worst = worse(worst, load(s.lam, r) - load(s.goal, r), scale)
+    return worst
+
+
+@kernel
+def natural(p, s):
+    """Largest natural residual of all rows and blocks, in units of w (`check.natural_map`)."""
+    worst = zero(load(s.tolerance, 0))
+    for r in range(p.n_rows):
+        fetch(p, s, r)
+    for k in range(p.n_blocks):
+        kind, at = load(p.block_kind, k), load(p.block_start, k)
+        size = load(p.block_start, k + 1) - at
+        r = load(p.block_row, at)
+        if kind in (BOUNDED, PYRAMID):
+            worst = row_natural(p, s, r, load(p.lo, r), load(p.hi, r), worst)
+            reach = load(p.bound, k) * maximum(load(s.lam, r), zero(worst))
+            for i in range(at + 1, at + size):
+                worst = row_natural(p, s, load(p.block_row, i), -reach, reach, worst)
+        elif kind == LAW:
+            lam, scale = load(s.lam, r), load(p.scale, r)
+            goal = solve_law(p, k, scale, load(s.w, r) - scale * lam)
+            worst = worse(worst, lam - goal, scale)
+        elif kind == WIDE_BALL:
+            worst = wide_ball_natural(p, s, k, at, size, worst)
+        else:
+            worst = three_natural(p, s, k, at, size, worst)
+    return worst
+
+
+@kernel
+def measure(p, s, done, anew):
+    """Take the natural residual of the lanes at work and keep their best multipliers; `anew`: from a fresh w.
+
+    What seems good enough is looked at again with a fresh w before it counts.
+    """
+    fresh = ~done
+    if not anew:
+        fresh = fresh & (natural(p, s) <= load(s.tolerance, 0))
+    if any_lane(fresh):
+        refresh(p, s, fresh)
+    residual = natural(p, s)
+    better = ~done & (residual < load(s.best_residual, 0))
+    store_where(s.residual, 0, residual, ~done)
+    if any_lane(better):
+        store_where(s.best_residual, 0, residual, better)
+        for r in range(p.n_rows):
+            store_where(s.best, r, load(s.lam, r), better)
+
+
+@kernel
+def run(p, s, sweeps, every):
+    """Sweep until every lane is within its tolerance, `sweeps` times at most; look every so many."""
+    tolerance = load(s.tolerance, 0)
+    done = tolerance < 0.0
+    for n in range(sweeps + 1):
+        if n % every == 0 or n == sweeps:
+            measure(p, s, done, n % (every * REFRESH) == 0)
+            done = load(s.residual, 0) <= tolerance
+        if n == sweeps or all_lanes(done):
+            break
+        for k in range(p.n_blocks):
+            relax(p, s, k, done)
+        count = load(s.sweeps, 0)
+        store(s.sweeps, 0, select(done, count, count + 1.0))
+
+
+RUN = entry(run, ROWS, ANSWER, extra=("int64", "int64"))

@@ -1,0 +1,216 @@
+"""Problems as the arrays that the kernels of projected Gauss-Seidel read, alone or side by side in lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from poise.kernel.memory import Block, Width
+from poise.solve.check import size_of
+from poise.solve.factors import Factors
+from poise.solve.laws import UPRIGHT, Law
+from poise.solve.local_kernels import UPRIGHT as NO_COMPLIANCE
+from poise.solve.pgs_kernels import (
+    ANSWER,
+    BALL,
+    BOUNDED,
+    CONE,
+    DENSE,
+    FACTORS,
+    LAW,
+    PYRAMID,
+    ROWS,
+    SPARSE,
+    WIDE_BALL,
+)
+from poise.solve.problem import Options, Problem
+
+Floats = NDArray[np.float64]
+SPARSE_BELOW = 0.2
+"""Share of entries that are not nought below which A is stored by them: measured, where both take as long."""
+NEARNESS = 1e-10
+"""Of a block's largest diagonal entry: added to its own part of A, and λ times it taken off again, so that a block
+without an inverse can be solved. Solutions stay what they are (a proximal point step)."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What is where; problems that share lanes share it."""
+
+    kinds: tuple[int, ...]
+    rows: tuple[tuple[int, ...], ...]
+    vertices: tuple[int, ...]
+    """Number of vertices of a block's law; 0 where it has none."""
+    size: int
+    coordinates: int
+    """Length of v; −1 where A is a matrix."""
+
+
+def layout_of(problem: Problem) -> Layout:
+    """Blocks of a problem, in the order of their first rows."""
+    blocks: list[tuple[tuple[int, ...], int, int]] = []
+    for friction in problem.frictions:
+        blocks.append(((friction.normal, *friction.tangents), CONE if friction.cone else PYRAMID, 0))
+    for ball in problem.balls:
+        blocks.append((tuple(ball.rows), BALL if len(ball.rows) <= 3 else WIDE_BALL, 0))
+    for row, law in problem.laws.items():
+        blocks.append(((row,), LAW, len(law.vertices)))
+    taken = problem.block_rows() | set(problem.laws)
+    blocks += [((row,), BOUNDED, 0) for row in range(problem.size) if row not in taken]
+    blocks.sort(key=lambda block: min(block[0]))
+    rows, kinds, vertices = zip(*blocks, strict=True) if blocks else ((), (), ())
+    coordinates = problem.A.J.shape[1] if isinstance(problem.A, Factors) else -1
+    return Layout(kinds, rows, vertices, problem.size, coordinates)
+
+
+def pack(problems: Sequence[Problem], width: Width, relaxation: float) -> tuple[Layout, Block]:
+    """Problems of one layout side by side."""
+    layout = layout_of(problems[0])
+    for number, problem in enumerate(problems):
+        if layout_of(problem) != layout:
+            raise ValueError(f"problem {number} has other blocks or rows than problem 0; in lanes they must be alike")
+    matrices = [None if isinstance(problem.A, Factors) else problem.matrix() for problem in problems]
+    lanes = [
+        {"omega": np.array([relaxation])} | _numbers(problem, layout, A)
+        for problem, A in zip(problems, matrices, strict=True)
+    ]
+    fields = _topology(layout)
+    if layout.coordinates >= 0:
+        fields |= {"storage": FACTORS, "column_start": 0, "column_row": 0}
+        for lane, problem in zip(lanes, problems, strict=True):
+            lane |= {"a": np.zeros(0), "J": problem.A.J.reshape(-1), "response": problem.A.response.T.reshape(-1)}
+    else:
+        storage, columns = _columns([A for A in matrices if A is not None])
+        fields |= storage
+        for lane, entries in zip(lanes, columns, strict=True):
+            lane |= {"a": entries, "J": np.zeros(0), "response": np.zeros(0)}
+    numbers = {name: _side_by_side([lane[name] for lane in lanes], width).astype(width.dtype) for name in lanes[0]}
+    return layout, ROWS.block(width, n_relaxed=int(relaxation != 1.0), **fields, **numbers)
+
+
+def start(
+    problems: Sequence[Problem],
+    layout: Layout,
+    width: Width,
+    options: Options,
+    guesses: Sequence[ArrayLike] | NDArray[Any] | None = None,
+) -> Block:
+    """Where the iteration begins: given multipliers, else nought, within bounds."""
+    room = dict.fromkeys(("lam", "w", "goal", "best"), layout.size)
+    room |= dict.fromkeys(("best_residual", "residual", "tolerance", "sweeps"), 1)
+    block = ANSWER.block(width, v=max(layout.coordinates, 0), **room)
+    if guesses is not None and len(guesses) != len(problems):
+        raise ValueError(f"warm has {len(guesses)} rows for {len(problems)} problems")
+    first = [first_guess(p, None if guesses is None else guesses[k]) for k, p in enumerate(problems)]
+    tolerances = [np.array([options.tolerance * size_of(problem)]) for problem in problems]
+    block.lam[...] = _side_by_side(first, width)
+    block.best[...] = block.lam
+    block.best_residual[...] = inf
+    block.tolerance[...] = _side_by_side(tolerances, width)
+    return block
+
+
+def first_guess(problem: Problem, guess: ArrayLike | None) -> Floats:
+    """(m,) multipliers to start from, rows outside blocks within their bounds; what is not finite is nought."""
+    lam = np.zeros(problem.size) if guess is None else np.array(guess, np.float64)
+    if lam.shape != (problem.size,):
+        raise ValueError(f"warm has shape {lam.shape}; the problem wants ({problem.size},)")
+    lam[~np.isfinite(lam)] = 0.0
+    return np.asarray(np.clip(lam, *_bounds(problem)))
+
+
+def _side_by_side(arrays: list[Floats], width: Width) -> Floats:
+    """Numbers of problems in lanes; lanes that are left over repeat the last one."""
+    whole = arrays + arrays[-1:] * (width.lanes - len(arrays))
+    return whole[0] if width.lanes == 1 else np.stack(whole, axis=-1)
+
+
+def _topology(layout: Layout) -> dict[str, Any]:
+    return {
+        "n_rows": layout.size,
+        "n_coordinates": layout.coordinates,
+        "n_blocks": len(layout.kinds),
+        "block_kind": np.array(layout.kinds, np.int32),
+        "block_start": _starts([len(rows) for rows in layout.rows]),
+        "block_row": np.array([row for rows in layout.rows for row in rows], np.int32),
+        "law_start": _starts(layout.vertices),
+    }
+
+
+def _starts(counts: Sequence[int] | NDArray[np.integer[Any]]) -> NDArray[np.int32]:
+    return np.concatenate(([0], np.cumsum(np.array(counts, np.int32)))).astype(np.int32)
+
+
+def _bounds(problem: Problem) -> tuple[Floats, Floats]:
+    """Bounds of rows; of laws their ends, of normals 0 and ∞, of other rows in blocks none."""
+    lo, hi = np.array(problem.lo), np.array(problem.hi)
+    blocks = list(problem.block_rows())
+    lo[blocks], hi[blocks] = -inf, inf
+    lo[[friction.normal for friction in problem.frictions]] = 0.0
+    for row, law in problem.laws.items():
+        lo[row], hi[row] = law.lo, law.hi
+    return lo, hi
+
+
+def _columns(matrices: list[Floats]) -> tuple[dict[str, Any], list[Floats]]:
+    """Columns of A one after another: whole, or what is not nought in any lane."""
+    present = np.any([A != 0.0 for A in matrices], axis=0).T
+    if present.size == 0 or present.mean() >= SPARSE_BELOW:
+        whole = {"storage": DENSE, "column_start": 0, "column_row": 0}
+        return whole, [np.ascontiguousarray(A.T).reshape(-1) for A in matrices]
+    columns, rows = np.nonzero(present)
+    counts = np.bincount(columns, minlength=len(present))
+    sparse = {"storage": SPARSE, "column_start": _starts(counts), "column_row": rows.astype(np.int32)}
+    return sparse, [A[rows, columns] for A in matrices]
+
+
+def _local(problem: Problem, kind: int, rows: tuple[int, ...], A: Floats | None) -> list[float]:
+    """A block's own part of A, as far as the kernels want it: xx, yy, zz, xy, xz, yz."""
+    if kind not in (BALL, WIDE_BALL, CONE):
+        return [0.0] * 6
+    index = list(rows)
+    if A is None:
+        own = problem.A.J[index] @ problem.A.response[:, index] + np.diag(np.asarray(problem.cfm)[index])
+    else:
+        own = A[np.ix_(index, index)]
+    own = 0.5 * (own + own.T)
+    if kind == WIDE_BALL:
+        return [float(np.abs(own).sum(axis=1).max()) or 1.0] + [0.0] * 5
+    whole = np.diag(np.full(3, max(float(own.diagonal().max()), 0.0) or 1.0))  # for rows that the block lacks
+    whole[: len(rows), : len(rows)] = own
+    near = NEARNESS * whole.diagonal().max()
+    whole += np.diag(np.where(whole.diagonal() > 0.0, near, whole.diagonal().max()))
+    return [float(whole[i, j]) for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))]
+
+
+def _numbers(problem: Problem, layout: Layout, A: Floats | None) -> dict[str, Floats]:
+    """What a kernel wants to know of a problem, but for A as a whole."""
+    diagonal = problem.diagonal
+    lo, hi = _bounds(problem)
+    bounds = {f.normal: f.mu for f in problem.frictions} | {b.rows[0]: b.radius for b in problem.balls}
+    blocks = list(zip(layout.kinds, layout.rows, strict=True))
+    laws = [problem.laws.get(rows[0]) for rows in layout.rows]
+    vertices = [vertex for law in laws if law is not None for vertex in law.vertices]
+    return {
+        "b": np.asarray(problem.b, np.float64),
+        "cfm": np.asarray(problem.cfm, np.float64),
+        "lo": lo,
+        "hi": hi,
+        "scale": np.where(diagonal > 0.0, diagonal, 1.0),
+        "bound": np.array([bounds.get(rows[0], 0.0) for rows in layout.rows], np.float64),
+        "local": np.array([_local(problem, kind, rows, A) for kind, rows in blocks]).reshape(-1, 6),
+        "law_lam": np.array([lam for lam, _ in vertices]),
+        "law_w": np.array([w for _, w in vertices]),
+        "law_left": np.array([_compliance(law, "left") for law in laws]),
+        "law_right": np.array([_compliance(law, "right") for law in laws]),
+    }
+
+
+def _compliance(law: Law | None, side: str) -> float:
+    slope = 0.0 if law is None else getattr(law, side)
+    return NO_COMPLIANCE if slope == UPRIGHT else -slope
