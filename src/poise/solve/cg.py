@@ -1,0 +1,180 @@
+"""Rows without bounds, solved by conjugate gradients: A need only be applied (UBC, "Conjugate Gradient")."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from poise.solve.check import report, size_of
+from poise.solve.manifest import check_form
+from poise.solve.problem import Floats, Form, Operator, Options, Problem, Result, Status
+
+FLAT = 1e-13
+"""Curvature pᵀAp, of the largest seen, at which a direction counts as one that A does not feel."""
+CERTIFIED = 1e-7
+"""|A r| of |A| |r| at which the residual r that is left proves that the rows contradict each other."""
+DONE = 1e-13
+"""The same, at which no more can be had in the numbers of the machine."""
+LOOK = 50
+"""Iterations between two looks at the true residual."""
+
+
+@dataclass(frozen=True)
+class CG:
+    """Preconditioned conjugate gradients.
+
+    >>> from poise.solve.problem import Operator, Problem
+    >>> A = np.array([[2.0, 1.0], [1.0, 2.0]])
+    >>> result = CG().solve(Problem(Operator(lambda x: A @ x, np.diag(A)), [-3.0, -3.0]))
+    >>> result.lam.round(12).tolist(), result.iterations
+    ([1.0, 1.0], 1)
+    """
+
+    preconditioner: Callable[[Floats], Floats] | None = None
+    """r → M⁻¹ r, symmetric and positive definite; Jacobi's, r over the diagonal of A, where none is given."""
+
+    takes: ClassVar[Form] = Form.EQUALITY | Form.OPERATOR
+
+    def solve(self, problem: Problem, options: Options = Options()) -> Result:  # noqa: B008  frozen, never changed
+        """The answer; CONFLICTING, with one of least squares, where what is left proves that there is none."""
+        check_form(self, problem)
+        start = _start(problem, options)
+        run = _Run(problem, options, start, self.preconditioner or jacobi(problem))
+        with np.errstate(all="ignore"):
+            failed = Status.STOPPED
+            if not run.descend():
+                nearest = run.least_squares(start)
+                if run.least > run.goal and run.contradicts(nearest):
+                    run.best, failed = nearest, Status.CONFLICTING
+            result = report(problem, run.best, run.iterations, options, failed)
+        result.history = run.history
+        return result
+
+
+def jacobi(problem: Problem) -> Callable[[Floats], Floats]:
+    """r → r over the diagonal; rows without one are left as they are."""
+    diagonal = problem.diagonal
+    inverse = 1.0 / np.where(diagonal > 0.0, diagonal, 1.0)
+    return lambda r: inverse * r
+
+
+def _start(problem: Problem, options: Options) -> Floats:
+    """Where to start: at the multipliers given, nought where they are not finite."""
+    if options.warm is None:
+        return np.zeros(problem.size)
+    warm = np.array(options.warm, np.float64)
+    if warm.shape != (problem.size,):
+        raise ValueError(f"the multipliers to start from have shape {warm.shape}; the problem wants ({problem.size},)")
+    return np.where(np.isfinite(warm), warm, 0.0)
+
+
+@dataclass
+class _Run:
+    """One solution on its way: the best answer so far, and how many iterations are spent."""
+
+    problem: Problem
+    options: Options
+    best: Floats
+    precondition: Callable[[Floats], Floats]
+    iterations: int = 0
+    least: float = np.inf
+    """Largest |residual| at the best answer."""
+    steepest: float = 0.0
+    """Largest |M⁻¹ A p| / |p| seen: an estimate of the norm."""
+    history: list[float] = field(default_factory=list)
+
+    @property
+    def goal(self) -> float:
+        """Largest |residual| to reach: half the tolerance, so that rounding in the report does not matter."""
+        return 0.5 * self.options.tolerance * size_of(self.problem)
+
+    def product(self, p: Floats) -> Floats:
+        """A p, softness included."""
+        A = self.problem.A
+        applied = A.apply(p) if isinstance(A, Operator) else A @ p
+        return np.asarray(applied + np.asarray(self.problem.cfm) * p, np.float64)
+
+    def keep(self, x: Floats, r: Floats) -> bool:
+        """Note an answer; whether it is good enough."""
+        size = float(np.abs(r).max(initial=0.0))
+        if size < self.least:
+            self.best, self.least = x.copy(), size
+        if self.options.history:
+            self.history.append(size)
+        return size <= self.goal
+
+    def descend(self) -> bool:
+        """Conjugate gradients on A λ = −b (UBC, "CG algorithm", with a preconditioner); whether the goal is reached.
+
+        β in the form of Polak and Ribière bears a preconditioner that is not quite the same each time. Ends early
+        where a direction has no curvature, or where nothing has got better for a good while: then the rows may
+        contradict each other, in which case the iterates would grow without end.
+        """
+        x = self.best
+        r = -self.problem.residual(x)
+        if self.keep(x, r):
+            return True
+        z = self.precondition(r)
+        p, rho, sharpest, waited = z, float(r @ z), 0.0, 0
+        while self.iterations < self.options.iterations and waited < 2 * self.problem.size + LOOK:
+            self.iterations += 1
+            q = self.product(p)
+            curvature, length = float(p @ q), float(p @ p)
+            sharpest = max(sharpest, curvature / length if length > 0.0 else 0.0)
+            self._measure(p, q)
+            if not (curvature > FLAT * sharpest * length and rho > 0.0 and np.isfinite(rho)):
+                return False
+            x = x + (rho / curvature) * p
+            fresh = r - (rho / curvature) * q
+            if self.iterations % LOOK == 0 or np.abs(fresh).max() <= self.goal:
+                fresh = -self.problem.residual(x)
+            least = self.least
+            if self.keep(x, fresh):
+                return True
+            waited = 0 if self.least < 0.9 * least else waited + 1
+            z = self.precondition(fresh)
+            beta = max(0.0, float(z @ (fresh - r)) / rho)
+            r, rho, p = fresh, float(fresh @ z), z + beta * p
+        return False
+
+    def least_squares(self, x: Floats) -> Floats:
+        """Conjugate gradients on min |A λ + b| (Hestenes and Stiefel 1952 §10), which has an answer in any case."""
+        nearest = x
+        r = -self.problem.residual(x)
+        s = self.product(r)
+        z = self.precondition(self.precondition(s))
+        p, gamma, least, waited = z, float(s @ z), np.inf, 0
+        while self.iterations < self.options.iterations and gamma > 0.0 and waited < 2 * self.problem.size + LOOK:
+            self.iterations += 1
+            q = self.product(p)
+            length = float(q @ q)
+            if not (length > 0.0 and np.isfinite(length)):
+                break
+            x, r = x + (gamma / length) * p, r - (gamma / length) * q
+            if self.keep(x, r):
+                break
+            s = self.product(r)
+            z = self.precondition(self.precondition(s))
+            fresh = float(s @ z)
+            p, gamma = z + (fresh / gamma) * p, fresh
+            waited = 0 if gamma < 0.5 * least else waited + 1
+            if gamma < least:
+                least, nearest = gamma, x
+            if np.sqrt(gamma) <= DONE * self.steepest * np.linalg.norm(r):
+                break
+        return nearest
+
+    def contradicts(self, x: Floats) -> bool:
+        """Whether the residual r that is left proves that no answer exists: A r = 0 while b · r = −|r|² is not."""
+        r = self.problem.residual(x)
+        q = self.product(r)
+        self._measure(r, q)
+        return bool(np.linalg.norm(self.precondition(q)) <= CERTIFIED * self.steepest * np.linalg.norm(r))
+
+    def _measure(self, p: Floats, q: Floats) -> None:
+        length = float(np.linalg.norm(p))
+        if length > 0.0:
+            self.steepest = max(self.steepest, float(np.linalg.norm(self.precondition(q))) / length)

@@ -1,0 +1,146 @@
+"""Lemke's complementary pivoting (Cottle, Pang and Stone 1992, algorithm 4.4.5; KOK §6 names it)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+import numpy as np
+
+from poise.solve.problem import Floats
+
+REBUILD = 12
+"""Pivots between two inversions of the basis from the original columns."""
+NOUGHT = 1e-11
+"""Of the largest entry of a column: what cannot be a pivot."""
+TIE = 1e-12
+"""Ratios nearer to each other than this are decided by the next column of the lexicographic order."""
+
+
+class End(Enum):
+    """How pivoting ended."""
+
+    ANSWER = auto()
+    RAY = auto()
+    """The entering unknown can grow without end."""
+    CONFLICT = auto()
+    """A ray whose direction proves that no z ≥ 0 has M z + q ≥ 0."""
+    PIVOTS = auto()
+    """Out of pivots."""
+
+
+@dataclass(frozen=True)
+class Pivoted:
+    """What pivoting found."""
+
+    end: End
+    z: Floats
+    basic: np.ndarray
+    """(n,) whether z is in the basis: its residual is nought then."""
+    pivots: int
+
+
+def lemke(M: Floats, q: Floats, cover: Floats, pivots: int) -> Pivoted:
+    """z ≥ 0 complementary to w = M z + q ≥ 0, by the path from z = 0, w = q + cover z₀ down to z₀ = 0.
+
+    Ties of the ratio test are broken in lexicographic order of the rows of (x, B⁻¹), so that no basis comes twice.
+    """
+    n = len(q)
+    if n == 0 or q.min() >= 0.0:
+        return Pivoted(End.ANSWER, np.zeros(n), np.zeros(n, bool), 0)
+    return _Path(M, q, cover).follow(pivots)
+
+
+class _Path:
+    """The basis on its way. Unknowns are numbered w: 0 … n−1, z: n … 2n−1, z₀: 2n."""
+
+    def __init__(self, M: Floats, q: Floats, cover: Floats) -> None:
+        n = len(q)
+        self.n, self.M, self.q = n, M, q
+        self.columns = np.hstack([np.eye(n), -M, -cover[:, None]])
+        self.basis = np.arange(n)
+        self.inverse = np.eye(n)
+        self.count = 0
+
+    def follow(self, pivots: int) -> Pivoted:
+        n = self.n
+        leaving = self._first()
+        while self.count < pivots:
+            entering = int(leaving + n if leaving < n else leaving - n)
+            column = self.inverse @ self.columns[:, entering]
+            place = self._ratio(column)
+            if place is None:
+                return self._pivoted(End.CONFLICT if self._proof(entering, column) else End.RAY)
+            leaving = int(self.basis[place])
+            self._pivot(place, entering, column)
+            if leaving == 2 * n:
+                return self._pivoted(End.ANSWER)
+        return self._pivoted(End.PIVOTS)
+
+    def _first(self) -> int:
+        """Let z₀ in for the w that is most below nought; of equals the last, whose row is the lexicographic least."""
+        column = self.columns[:, 2 * self.n]
+        ratios = self.q / -column
+        place = int(np.flatnonzero(ratios <= ratios.min() + TIE * abs(ratios.min()))[-1])
+        self._pivot(place, 2 * self.n, column)
+        return place
+
+    def _ratio(self, column: Floats) -> int | None:
+        """Which basic unknown is the first to become nought; z₀ wherever it is one of them."""
+        able = np.flatnonzero(column > NOUGHT * max(1.0, float(np.abs(column).max())))
+        if able.size == 0:
+            return None
+        able = self._least(able, np.maximum(self.inverse[able] @ self.q, 0.0) / column[able])
+        artificial = np.flatnonzero(self.basis[able] == 2 * self.n)
+        if artificial.size:
+            return int(able[artificial[0]])
+        for index in range(self.n):
+            if able.size == 1:
+                break
+            able = self._least(able, self.inverse[able, index] / column[able])
+        return int(able[np.argmax(column[able])])
+
+    @staticmethod
+    def _least(able: np.ndarray, ratios: Floats) -> np.ndarray:
+        return np.asarray(able[ratios <= ratios.min() + TIE * max(1.0, abs(float(ratios.min())))])
+
+    def _pivot(self, place: int, entering: int, column: Floats) -> None:
+        self.basis[place] = entering
+        self.count += 1
+        if self.count % REBUILD == 0 and self._rebuild():
+            return
+        row = self.inverse[place] / column[place]
+        self.inverse -= np.outer(column, row)
+        self.inverse[place] = row
+
+    def _rebuild(self) -> bool:
+        """Invert the basis anew; whether that went well."""
+        try:
+            inverse = np.linalg.inv(self.columns[:, self.basis])
+        except np.linalg.LinAlgError:
+            return False
+        if not np.isfinite(inverse).all():
+            return False
+        self.inverse = inverse
+        return True
+
+    def _proof(self, entering: int, column: Floats) -> bool:
+        """Whether the ray's direction u ≥ 0 in z has Mᵀu ≤ 0 and q·u < 0: then 0 ≤ u·(M z + q) < 0 for any answer z."""
+        along = np.zeros(2 * self.n + 1)
+        along[self.basis] = -column
+        along[entering] = 1.0
+        u = along[self.n : 2 * self.n]
+        size = float(np.abs(u).max(initial=0.0))
+        if not size > 0.0:
+            return False
+        u = u / size
+        slack = 1e-9 * max(1.0, float(np.abs(self.M).max()))
+        return bool(u.min() >= -1e-9 and (self.M.T @ u).max() <= slack and self.q @ u < -1e-9)
+
+    def _pivoted(self, end: End) -> Pivoted:
+        values = np.zeros(2 * self.n + 1)
+        values[self.basis] = self.inverse @ self.q
+        basic = np.zeros(2 * self.n + 1, bool)
+        basic[self.basis] = True
+        part = slice(self.n, 2 * self.n)
+        return Pivoted(end, np.maximum(values[part], 0.0), basic[part], self.count)
