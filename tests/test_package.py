@@ -78,6 +78,16 @@ def test_completion_shows_only_what_is_for_users():
     assert {name for name in dir(poise) if not name.startswith("__")} == set(poise.__all__) - {"__version__"}
 
 
+def test_asking_for_an_unknown_name_loads_nothing_heavy():
+    """`hasattr` is asked by many tools; the compiler takes seconds to load."""
+    assert not modules_after("import poise; assert not hasattr(poise, 'forward_dynamcs')") & (HEAVY | {"numpy"})
+
+
+def test_names_of_packages_are_read_as_they_are():
+    for package in poise._PACKAGES:
+        assert poise._offered(package) == getattr(poise, package).__all__
+
+
 def test_import_of_unknown_name_is_an_import_error():
     with pytest.raises(ImportError, match="nonsense"):
         exec("from poise import nonsense")

@@ -93,8 +93,21 @@ def _unknown(name: str) -> str:
 
     homes = () if name.startswith("_") else _PACKAGES
     for package in homes:
-        if name in getattr(import_module(f"poise.{package}"), "__all__", ()):
+        if name in _offered(package):
             return f"module 'poise' has no attribute {name!r}; did you mean 'poise.{package}.{name}'?"
     near = get_close_matches(name, __all__, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     return f"module 'poise' has no attribute {name!r}{hint}"
+
+
+def _offered(package: str) -> list[str]:
+    """Public names of a package, read from its source: to import it might load the compiler for a misspelt word."""
+    import ast
+    from pkgutil import get_data
+
+    tree = ast.parse(get_data("poise", f"{package}/__init__.py") or b"")
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "__all__":
+            names: list[str] = ast.literal_eval(node.value)
+            return names
+    return []
