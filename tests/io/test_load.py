@@ -49,6 +49,7 @@ def test_parts_beside_a_file_of_any_name(tmp_path) -> None:
 
 def test_public_name() -> None:
     assert poise.load is load
+    assert poise.io.load is load, "and not the module of that name"
 
 
 def test_options_reach_the_reader(tmp_path) -> None:

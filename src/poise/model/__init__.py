@@ -7,6 +7,7 @@ from poise.model.errors import Problem, SceneError
 from poise.model.joints import JOINTS, JointKind, Primitive
 from poise.model.massprops import MassProperties, body_mass_properties, shape_mass_properties
 from poise.model.model import Model
+from poise.model.reroot import rerooted
 from poise.model.scene import Actuator, Body, Character, Equality, Inertia, Joint, Keyframe, Scene
 from poise.model.shapes import Box, Capsule, ConvexMesh, Cylinder, Ellipsoid, Material, Plane, Shape, Sphere
 from poise.model.state import State
@@ -44,6 +45,7 @@ __all__ = [
     "body_mass_properties",
     "compile_scene",
     "from_chain",
+    "rerooted",
     "shape_mass_properties",
     "single_dof_chain",
     "to_chain",
