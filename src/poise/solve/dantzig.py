@@ -1,0 +1,303 @@
+"""Dantzig: Baraff's pivoting method for bounds, piecewise laws and friction pyramids.
+
+Rows are driven onto their laws one at a time while those before them stay on theirs (LIU, "Solving with Complementarity
+Conditions"; see `dantzig_kernels`). For a symmetric positive semi-definite A this ends at an answer, exact but for
+rounding, or at a proof that there is none: multipliers that could grow for ever and change no residual.
+
+Friction is a pyramid whose bounds μ λ_normal are set from the normal forces as they stand and then set again, pass by
+pass, until they no longer change (ODE stops after the second). A pass starts from the answer of the one before, so it
+costs little. Passes that swing are damped. Where they do not converge, Newton's method on the natural map, the normals
+being unknown as well, goes on from the best answer. What is found either way is an answer of the whole pyramid; where
+neither leads to one, the status is STOPPED. Of several answers, which friction may have, it finds one.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import pairwise
+from math import inf, isfinite
+from types import MappingProxyType
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poise.kernel.memory import F64, Block
+from poise.solve.check import report
+from poise.solve.dantzig_kernels import TABLEAU, solve_tableau
+from poise.solve.laws import UPRIGHT, Law
+from poise.solve.manifest import check_form
+from poise.solve.problem import Form, Options, Problem, Result, Status
+
+Floats = NDArray[np.float64]
+Piece = tuple[float, float, float, float, float, float]
+"""left, right, top, bottom, slope, base: see `dantzig_kernels.TABLEAU`."""
+
+KEPT_ROWS = 1024
+
+_local = threading.local()
+
+
+class Dantzig:
+    """Solves by pivoting. Its iterations are pivots and steps; as many as there are rows come free.
+
+    >>> problem = Problem([[2.0, 1.0], [1.0, 2.0]], [-3.0, 4.0], lo=[0.0, 0.0])
+    >>> result = Dantzig().solve(problem)
+    >>> result.lam.tolist(), result.status.value
+    ([1.5, 0.0], 'solved')
+    """
+
+    takes: ClassVar[Form] = Form.EQUALITY | Form.BOUNDS | Form.LAWS | Form.PYRAMIDS
+
+    def solve(self, problem: Problem, options: Options = Options()) -> Result:  # noqa: B008  (frozen)
+        """An answer, with an honest status."""
+        check_form(self, problem)
+        _check_warm(problem, options)
+        result = _pivot(problem, options)
+        if result.status is not Status.SOLVED and problem.forms() == Form.EQUALITY:
+            return _least_squares(problem, result, options)
+        if problem.frictions and not result.ok:
+            result = _coupled(problem, result, options)
+        if result.status is Status.STOPPED:
+            result = _softened(problem, result, options)
+        return result
+
+
+def _check_warm(problem: Problem, options: Options) -> None:
+    if options.warm is None:
+        return
+    if np.shape(options.warm) != (problem.size,) or not np.isfinite(options.warm).all():
+        found = f"shape {np.shape(options.warm)}" if np.shape(options.warm) != (problem.size,) else "NaN or infinity"
+        raise ValueError(f"warm has {found}; it must be {problem.size} finite multipliers")
+
+
+@dataclass(frozen=True)
+class Pivoted:
+    """What the kernel answers, nothing measured."""
+
+    lam: Floats
+    """(m,) multipliers."""
+    steps: int
+    """Pivots and steps."""
+    passes: int
+    """Times that all rows were looked at."""
+    conflicting: bool
+    """A row could not be brought onto its law: it contradicts others."""
+    singular: bool
+    """Other multipliers would do as well."""
+    stopped: bool
+    """Out of steps."""
+
+
+@dataclass(frozen=True)
+class Slides:
+    """Tangent rows of pyramids, one entry each."""
+
+    tangent: NDArray[np.int64]
+    normal: NDArray[np.int64]
+    mu: Floats
+
+
+NO_SLIDES = Slides(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
+
+
+def pivot_rows(
+    A: Floats,
+    b: Floats,
+    lo: Floats,
+    hi: Floats,
+    slides: Slides = NO_SLIDES,
+    laws: Mapping[int, Law] = MappingProxyType({}),
+    warm: Floats | None = None,
+    limit: int = 1000,
+) -> Pivoted:
+    """The pivoting alone, on arrays: for those who step a simulation. Nothing is checked, nothing measured.
+
+    A is symmetric, (m, m), softness included. Normals of `slides` want bounds of 0 and inf; bounds of tangents are not
+    read. Rows of `laws` have no other bounds.
+    """
+    n = len(b)
+    pieces = {row: pieces_of(law) for row, law in laws.items()}
+    block = _tableau(n, sum(map(len, pieces.values())), len(slides.mu))
+    block.A[: n * n] = A.ravel()
+    block.b[:n], block.lo[:n], block.hi[:n] = b, lo, hi
+    block.lam[:n] = 0.0 if warm is None else warm
+    block.start[:n] = np.arange(0, 3 * n, 3)
+    block.end[:n] = np.arange(3, 3 * n + 3, 3)
+    block.turn[:n] = np.isfinite(lo) | np.isfinite(hi)
+    if k := len(slides.mu):
+        block.tangent[:k], block.normal[:k], block.mu[:k] = slides.tangent, slides.normal, slides.mu
+        block.lo[slides.tangent] = block.hi[slides.tangent] = 0.0
+        block.turn[slides.tangent] = 2
+    _fill_laws(block, n, pieces)
+    for name, count in (("n", n), ("n_tangents", k), ("limit", limit)):
+        block.set_count(name, count)
+    solve_tableau[F64](block.handle)
+    steps, passes, conflicting, singular, stopped = block.told[:5].tolist()
+    return Pivoted(block.lam[:n].copy(), steps, passes, bool(conflicting), bool(singular), bool(stopped))
+
+
+# ---- the tableau -----------------------------------------------------------------------------------------------------
+
+
+def _pivot(problem: Problem, options: Options, softness: float = 0.0) -> Result:
+    """The kernel's answer, measured. Softness, of the diagonal, is added to every row."""
+    A = problem.matrix()
+    A += np.diag(softness * np.diag(A))
+    lo, hi = np.array(problem.lo), np.array(problem.hi)
+    normals = [f.normal for f in problem.frictions]
+    lo[normals], hi[normals] = 0.0, inf
+    slides = NO_SLIDES
+    if problem.frictions:
+        tangents = [(tangent, f.normal, f.mu) for f in problem.frictions for tangent in f.tangents]
+        tangent, normal, mu = (np.array(column) for column in zip(*tangents, strict=True))
+        slides = Slides(tangent, normal, mu)
+    with np.errstate(all="ignore"):  # numbers near the end of the range overflow; what comes of it is measured
+        run = pivot_rows(A, np.asarray(problem.b), lo, hi, slides, problem.laws, options.warm, options.iterations)
+        failed = Status.CONFLICTING if run.conflicting and not run.stopped else Status.STOPPED
+        found = report(problem, run.lam, run.steps, options, failed)
+    return replace(found, status=Status.SINGULAR) if found.ok and run.singular else found
+
+
+def _fill_laws(block: Block, n: int, pieces: dict[int, tuple[Piece, ...]]) -> None:
+    place = 3 * n
+    for row, own in pieces.items():
+        block.start[row], block.end[row], block.turn[row] = place, place + len(own), 1
+        for piece in own:
+            fields = (block.left, block.right, block.top, block.bottom, block.slope, block.base)
+            for field, value in zip(fields, piece, strict=True):
+                field[place] = value
+            place += 1
+
+
+def _tableau(n: int, n_extra: int, n_tangents: int) -> Block:
+    """This thread's memory, at least so large; that of large problems is not kept."""
+    wanted = (n, n_extra, n_tangents)
+    known: tuple[int, int, int] = getattr(_local, "room", (-1, -1, -1))
+    if all(want <= have for want, have in zip(wanted, known, strict=True)):
+        kept: Block = _local.block
+        return kept
+    rows, extra, tangents = (max(pair) for pair in zip(wanted, known, strict=True))
+    sizes = dict.fromkeys(TABLEAU.fields, rows)
+    sizes |= dict.fromkeys(("A", "T"), rows * rows) | dict.fromkeys(("tangent", "normal", "mu"), tangents)
+    sizes |= dict.fromkeys(("left", "right", "top", "bottom", "slope", "base"), 3 * rows + extra)
+    block = TABLEAU.block(F64, **(sizes | {"told": 5}))
+    if max(wanted) <= KEPT_ROWS:
+        _local.block, _local.room = block, (rows, extra, tangents)
+    return block
+
+
+@lru_cache(maxsize=4096)
+def pieces_of(law: Law) -> tuple[Piece, ...]:
+    """A law's graph from left to right: (left, right, top, bottom, slope, base), slope −1 of upright pieces.
+
+    >>> pieces_of(Law(((0.0, 0.0),), left=UPRIGHT))
+    ((0.0, 0.0, inf, 0.0, -1.0, 0.0), (0.0, inf, 0.0, 0.0, 0.0, 0.0))
+    """
+    points = list(law.vertices)
+    pieces = [_ray(points[0], law.left, -inf)]
+    for (lam0, w0), (lam1, w1) in pairwise(points):
+        slope = (w0 - w1) / (lam1 - lam0) if lam1 > lam0 else inf
+        if isfinite(slope):
+            pieces.append((lam0, lam1, w0, w1, slope, w0 + slope * lam0))
+        elif w1 < w0 and lam1 == lam0:
+            pieces.append((lam0, lam0, w0, w1, -1.0, 0.0))
+    pieces.append(_ray(points[-1], law.right, inf))
+    return tuple(_merged(pieces))
+
+
+def _ray(vertex: tuple[float, float], slope: float, end: float) -> Piece:
+    (lam, w), rises = vertex, end < 0.0
+    if slope == UPRIGHT:
+        return (lam, lam, inf, w, -1.0, 0.0) if rises else (lam, lam, w, -inf, -1.0, 0.0)
+    return (end, lam, w, w, abs(slope), w - slope * lam) if rises else (lam, end, w, w, abs(slope), w - slope * lam)
+
+
+def _merged(pieces: list[Piece]) -> list[Piece]:
+    """Upright pieces that follow each other at one λ become one."""
+    out: list[Piece] = []
+    for piece in pieces:
+        before = out[-1] if out else None
+        if before and before[4] < 0.0 and piece[4] < 0.0 and before[0] == piece[0]:
+            out[-1] = (piece[0], piece[1], before[2], piece[3], -1.0, 0.0)
+        else:
+            out.append(piece)
+    return out
+
+
+# ---- what is tried where pivoting alone is not enough ----------------------------------------------------------------
+
+
+def _better(one: Result, other: Result) -> Result:
+    return other if other.ok or other.natural < one.natural else one
+
+
+def _least_squares(problem: Problem, found: Result, options: Options) -> Result:
+    """Rows without bounds that depend on each other: the shortest of the answers that come nearest."""
+    lam = np.linalg.lstsq(problem.matrix(), -np.asarray(problem.b), rcond=1e-12)[0]
+    result = report(problem, lam, found.iterations, options, Status.CONFLICTING)
+    if result.ok:
+        return replace(result, status=Status.SINGULAR)
+    return found if found.ok else result
+
+
+def _softened(problem: Problem, found: Result, options: Options) -> Result:
+    """The last resort where pivots went round or rounding misled them: a trace of softness in every row."""
+    for softness in (1e-12, 1e-10, 1e-8):
+        result = _pivot(problem, options, softness)
+        if result.ok:
+            return replace(result, status=Status.SINGULAR, iterations=found.iterations + result.iterations)
+    return found
+
+
+def _coupled(problem: Problem, found: Result, options: Options) -> Result:
+    """Friction whose passes did not converge: Newton's method on the natural map, from the best answer so far.
+
+    Each step takes from λ − w/scale on which piece of its law a row should be, the bounds of tangents being μ λ_normal
+    with the normal unknown as well, and solves the linear system of all these pieces.
+    """
+    A, lam, best = problem.matrix(), found.lam, found
+    scales = np.where(problem.diagonal > 0.0, problem.diagonal, 1.0)
+    for _ in range(30):
+        rows, right = _newton_rows(problem, A, lam, scales)
+        lam = np.asarray(np.linalg.lstsq(rows, right, rcond=1e-14)[0], np.float64)
+        result = report(problem, lam, found.iterations, options)
+        best = _better(best, result)
+        if best.ok:
+            break
+    return best
+
+
+def _newton_rows(problem: Problem, A: Floats, lam: Floats, scales: Floats) -> tuple[Floats, Floats]:
+    """The linear system rows · λ = right of the pieces that rows should be on."""
+    w = problem.residual(lam)
+    aim = lam - w / scales
+    lo, hi = np.array(problem.lo), np.array(problem.hi)
+    rows, right = A.copy(), -np.asarray(problem.b)
+    for f in problem.frictions:
+        lo[f.normal], hi[f.normal] = 0.0, inf
+        reach = f.mu * max(lam[f.normal], 0.0)
+        lo[list(f.tangents)], hi[list(f.tangents)] = -reach, reach
+    for row in map(int, np.flatnonzero((aim <= lo) | (aim >= hi))):
+        rows[row], right[row] = 0.0, lo[row] if aim[row] <= lo[row] else hi[row]
+        rows[row, row] = 1.0
+    for f in problem.frictions:
+        for row in f.tangents:
+            if abs(aim[row]) >= hi[row] and lam[f.normal] > 0.0:
+                rows[row, f.normal], right[row] = -f.mu * np.sign(aim[row]), 0.0
+    for row, law in problem.laws.items():
+        _law_row(rows, right, row, law.solve(scales[row], w[row] - scales[row] * lam[row]), pieces_of(law))
+    return rows, right
+
+
+def _law_row(rows: Floats, right: Floats, row: int, aim: float, pieces: tuple[Piece, ...]) -> None:
+    for left, end, _top, _bottom, slope, base in pieces:
+        if slope >= 0.0 and left < aim < end:
+            rows[row, row] += slope
+            right[row] += base
+            return
+    rows[row], right[row] = 0.0, aim
+    rows[row, row] = 1.0
