@@ -1,43 +1,29 @@
-"""What the URDF reader keeps, changes, lists and refuses."""
+"""What the URDF reader keeps, changes and lists."""
 
 from __future__ import annotations
 
 import math
-import struct
 
 import numpy as np
 import pytest
 
 from poise.io.urdf import load_urdf
 from poise.model.compile import compile_scene
-from poise.model.errors import SceneError
 from poise.model.shapes import Box, Capsule, ConvexMesh, Cylinder, Sphere
 from scene_kinematics import rest_q, rotation, widths, world_poses
-
-INERTIAL = "<inertial><mass value='2'/><inertia ixx='1' iyy='1' izz='1' ixy='0' ixz='0' iyz='0'/></inertial>"
-
-
-def robot(*parts: str) -> str:
-    return "<robot name='r'>\n" + "\n".join(parts) + "\n</robot>"
-
-
-def link(name: str, content: str = INERTIAL) -> str:
-    return f"<link name='{name}'>{content}</link>"
-
-
-def joint(name: str, parent: str, child: str, kind: str = "continuous", content: str = "") -> str:
-    return f"<joint name='{name}' type='{kind}'><parent link='{parent}'/><child link='{child}'/>{content}</joint>"
-
-
-def two(kind: str = "continuous", content: str = "", **options):
-    """The second of two links and its joint."""
-    return load_urdf(robot(link("a"), link("b"), joint("j", "a", "b", kind, content)), **options)
-
-
-def problems(xml: str, **options) -> list[tuple[int | None, str]]:
-    with pytest.raises(SceneError) as caught:
-        load_urdf(xml, **options)
-    return [(problem.line, problem.message) for problem in caught.value.problems]
+from urdf_models import (
+    INERTIAL,
+    TETRAHEDRON,
+    binary_stl,
+    joint,
+    link,
+    mesh_link,
+    obj,
+    problems,
+    robot,
+    text_stl,
+    two,
+)
 
 
 class TestJoints:
@@ -214,34 +200,6 @@ class TestLinks:
         assert [body.name for body in load_urdf(xml.replace("<robot", "<robot xmlns:u='http://u'")).bodies] == ["a"]
 
 
-TETRAHEDRON = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], dtype=float)
-FACES = np.array([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
-
-
-def binary_stl() -> bytes:
-    triangles = b"".join(struct.pack("<12fH", 0, 0, 0, *TETRAHEDRON[face].ravel().tolist(), 0) for face in FACES)
-    return b"solid of a liar".ljust(80) + struct.pack("<I", len(FACES)) + triangles
-
-
-def text_stl() -> bytes:
-    lines = ["solid tetrahedron"]
-    for face in FACES:
-        corners = [f"vertex {x} {y:e} {z}" for x, y, z in TETRAHEDRON[face]]
-        lines += ["facet normal 0 0 0", "outer loop", *corners, "endloop", "endfacet"]
-    return "\n".join([*lines, "endsolid"]).encode()
-
-
-def obj() -> bytes:
-    vertices = [f"v {x} {y} {z}" for x, y, z in TETRAHEDRON]
-    faces = [f"f {a + 1}/1/1 {b + 1}//2 {c - 4}" for a, b, c in FACES]
-    return "\n".join(["# a comment", "o thing", *vertices, "vn 0 0 1", *faces]).encode()
-
-
-def mesh_link(filename: str, role: str = "collision", inertial: str = INERTIAL, scale: str = "1 1 1") -> str:
-    mesh = f"<mesh filename='{filename}' scale='{scale}'/>"
-    return link("a", f"{inertial}<{role}><geometry>{mesh}</geometry></{role}>")
-
-
 class TestMeshes:
     @pytest.mark.parametrize(
         ("name", "content"),
@@ -347,92 +305,3 @@ class TestMeshes:
         scene = load_urdf(robot(mesh_link(str(tmp_path / "open.obj"), "visual")))
         assert scene.bodies[0].shapes[0].faces is None
         assert any("not closed" in sentence for sentence in scene.unsupported)
-
-
-class TestErrors:
-    def test_everything_at_once_with_lines(self) -> None:
-        xml = robot(link("a", "<inertial><mass value='x'/></inertial>"), link("a"), joint("j", "a", "bb", "revolut"))
-        found = problems(xml)
-        assert [line for line, _ in found] == [2, 3, 4, 4]
-        text = " ".join(message for _, message in found)
-        for part in ("<inertial> needs <inertia>", 'link "a" is there twice', 'did you mean "revolute"'):
-            assert part in text
-
-    @pytest.mark.parametrize(
-        ("xml", "said"),
-        [
-            (robot(link("arm"), link("b"), joint("j", "amr", "b")), 'did you mean "arm"'),
-            (robot(link("a"), link("b"), joint("j", "a", "b"), joint("j", "a", "b")), "there twice"),
-            (robot(link("a"), link("b")), '2 links have no parent ("a", "b")'),
-            (robot(link("a"), link("b"), joint("j", "a", "b"), joint("k", "b", "a")), "cycle"),
-            (
-                robot(link("a"), link("b"), link("c"), joint("j", "b", "c"), joint("k", "c", "b")),
-                'links "b", "c" form a cycle',
-            ),
-            (robot(link("a"), joint("j", "a", "a")), "cycle"),
-            (robot(link("a"), link("b"), link("c"), joint("j", "a", "c"), joint("k", "b", "c")), "two parents"),
-            (robot(link("a"), link("b"), joint("j", "a", "b", "revolute")), "is of type continuous"),
-            (robot(link("a"), link("b"), joint("j", "a", "b", "prismatic")), "needs <limit"),
-            (robot(link("a"), link("b"), joint("j", "a", "b", content="<axis xyz='0 0 0'/>")), "no direction"),
-            (robot(link("a"), link("b"), joint("j", "a", "b", content="<axis xyz='1 0'/>")), "3 numbers"),
-            (robot(link("a"), link("b"), joint("j", "a", "b", content="<axis xyz='1 nan 0'/>")), "3 numbers"),
-            (robot(link("a"), link("b"), joint("j", "a", "b", content="<origin xyz='0 0 inf'/>")), "finite"),
-            (
-                robot(link("a"), link("b"), joint("j", "a", "b", "revolute", "<limit lower='2' upper='1'/>")),
-                "lower limit 2 is above upper limit 1",
-            ),
-            (robot(link("a"), link("b"), joint("j", "a", "b", content="<dynamics damping='-1'/>")), "negative"),
-            (robot(link("a"), link("b"), joint("j", "a", "b", content="<limit effort='-1'/>")), "negative"),
-            (robot(link("a"), link("b"), joint("j", "a", "b", content="<mimic joint='i'/>")), "mimics"),
-            (robot(link("a"), link("b"), joint("j", "a", "b", content="<mimic joint='j'/>")), "mimics itself"),
-            (robot(link("a"), "<joint name='j' type='fixed'><parent link='a'/></joint>"), "needs <child"),
-            (robot(link("a"), "<joint type='fixed'/>"), 'the attribute "name"'),
-            (robot("<link/>"), 'the attribute "name"'),
-            (robot(link("a"), link("b"), joint("j", "a", "b", "ball")), 'unknown type "ball"'),
-            (robot(link("a", "<inertial><mass value='-1'/><inertia ixx='1' iyy='1' izz='1'/></inertial>")), "negative"),
-            (robot(link("a", "<inertial><mass value='1'/><inertia ixx='1' iyy='1'/></inertial>")), '"izz"'),
-            (robot(link("a", "<collision/>")), "needs a <geometry>"),
-            (robot(link("a", "<collision><geometry><box size='1 -1 1'/></geometry></collision>")), "positive"),
-            (robot(link("a", "<collision><geometry><box size='1,1,1'/></geometry></collision>")), "3 numbers"),
-            (robot(link("a", "<collision><geometry><sphere/></geometry></collision>")), '"radius"'),
-            (robot(link("a", "<visual><geometry><mesh/></geometry></visual>")), '"filename"'),
-            (robot(mesh_link("x.stl", scale="1 0 1")), "scale"),
-            (robot(), "no <link>"),
-            ("<mujoco/>", "found <mujoco>"),
-            (robot("<xacro:include filename='x'/>", link("a")), "xacro"),
-            (robot(link("${name}")), "expand it first"),
-            ("<!DOCTYPE r [<!ENTITY a 'b'>]><robot><link name='&a;'/></robot>", "entities"),
-        ],
-    )
-    def test_refused_with_a_line(self, xml: str, said: str) -> None:
-        found = problems(xml)
-        assert any(said in message for _, message in found), found
-        assert all(line is not None for line, _ in found)
-
-    def test_one_mistake_is_one_problem(self) -> None:
-        assert len(problems(robot(link("a"), link("b"), joint("j", "a", "b", content="<axis xyz='x 0 0'/>")))) == 1
-        assert len(problems(robot(link("a", "<collision><geometry><sphere radius='r'/></geometry></collision>")))) == 1
-
-    def test_malformed_xml(self, tmp_path) -> None:
-        file = tmp_path / "broken.urdf"
-        file.write_text("<robot name='r'>\n<link name='a'>\n</robot>")
-        with pytest.raises(SceneError, match=r"broken.urdf:3: malformed XML: mismatched tag"):
-            load_urdf(file)
-
-    def test_options(self) -> None:
-        with pytest.raises(SceneError, match='"fixed" or "free"'):
-            two(root="floating")
-        for density in (-1.0, 0, float("nan"), "heavy", True, (1.0,)):
-            with pytest.raises(SceneError, match="density: must be a positive number in kg/m³, found"):
-                two(density=density)
-
-    @pytest.mark.parametrize("source", [3, None, b"<robot/>"])
-    def test_what_is_no_source(self, source) -> None:
-        with pytest.raises(SceneError, match="load_urdf takes the path of a file or a string of URDF, found"):
-            load_urdf(source)
-
-    def test_missing_file(self, tmp_path) -> None:
-        with pytest.raises(SceneError, match="no such file"):
-            load_urdf(tmp_path / "gone.urdf")
-        with pytest.raises(SceneError, match="directory"):
-            load_urdf(tmp_path)
