@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise.kernel.memory import F64, F64X8, Block, Width
-from poise.solve.check import report, size_of
+from poise.solve import check
 from poise.solve.manifest import check_form
 from poise.solve.pgs_kernels import RUN
 from poise.solve.pgs_pack import pack, start
@@ -92,7 +92,7 @@ class PGS:
             best = s.best.reshape(layout.size, width.lanes).astype(np.float64)
             sweeps = s.sweeps.reshape(width.lanes)
             results += [
-                report(problem, best[:, lane].copy(), int(sweeps[lane]), options) for lane, problem in enumerate(group)
+                _report(problem, best[:, lane].copy(), int(sweeps[lane]), options) for lane, problem in enumerate(group)
             ]
         return results
 
@@ -111,7 +111,7 @@ class PGS:
             with np.errstate(invalid="ignore"):  # of what diverges nothing is proved
                 drift = s.lam - before
         failed = Status.CONFLICTING if proves_conflict(problem, drift) else Status.STOPPED
-        result = report(problem, s.best.copy(), int(s.sweeps[0]), options, failed)
+        result = _report(problem, s.best.copy(), int(s.sweeps[0]), options, failed)
         result.history = history
         return result
 
@@ -135,7 +135,7 @@ class PGS:
             result = self._solve(fixed, replace(options, warm=lam, iterations=share, history=False))
             lam, iterations = result.lam, iterations + result.iterations
             reach = np.array([friction.mu for friction in problem.frictions]) * np.maximum(lam[normals], 0.0)
-        return report(problem, np.asarray(lam), iterations, options)
+        return _report(problem, np.asarray(lam), iterations, options)
 
 
 def with_fixed_friction(problem: Problem, reach: Floats) -> Problem:
@@ -189,7 +189,13 @@ def proves_conflict(problem: Problem, drift: Floats) -> bool:
     stiff = float(np.abs(problem.A).max(initial=0.0)) + float(np.asarray(problem.cfm).max(initial=0.0))
     turned = problem.A @ inside + problem.cfm * inside
     still = float(np.abs(d - inside).max()) <= CERTAINTY and float(np.abs(turned).max()) <= CERTAINTY * stiff
-    return bool(still and -float(inside @ problem.b) > CERTAINTY**0.5 * size_of(problem))
+    return bool(still and -float(inside @ problem.b) > CERTAINTY**0.5 * check.size_of(problem))
+
+
+def _report(problem: Problem, lam: Floats, sweeps: int, options: Options, failed: Status = Status.STOPPED) -> Result:
+    """`check.report`, of numbers that may be too large to be squared or multiplied."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return check.report(problem, lam, sweeps, options, failed)
 
 
 def _whole(name: str, number: int, least: int) -> int:

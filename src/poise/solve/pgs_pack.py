@@ -33,9 +33,9 @@ from poise.solve.problem import Options, Problem
 Floats = NDArray[np.float64]
 SPARSE_BELOW = 0.2
 """Share of entries that are not nought below which A is stored by them: measured, where both take as long."""
-NEARNESS = 1e-10
-"""Of a block's largest diagonal entry: added to its own part of A, and λ times it taken off again, so that a block
-without an inverse can be solved. Solutions stay what they are (a proximal point step)."""
+NEARNESS = 512.0
+"""Roundings of a block's largest diagonal entry: added to its own part of A, and λ times it taken off again, so that a
+block without an inverse can be solved. Solutions stay what they are (a proximal point step)."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,9 @@ def pack(problems: Sequence[Problem], width: Width, relaxation: float) -> tuple[
         if layout_of(problem) != layout:
             raise ValueError(f"problem {number} has other blocks or rows than problem 0; in lanes they must be alike")
     matrices = [None if isinstance(problem.A, Factors) else problem.matrix() for problem in problems]
+    near = NEARNESS * float(np.finfo(width.dtype).eps)
     lanes = [
-        {"omega": np.array([relaxation])} | _numbers(problem, layout, A)
+        {"omega": np.array([relaxation])} | _numbers(problem, layout, A, near)
         for problem, A in zip(problems, matrices, strict=True)
     ]
     fields = _topology(layout)
@@ -169,7 +170,7 @@ def _columns(matrices: list[Floats]) -> tuple[dict[str, Any], list[Floats]]:
     return sparse, [A[rows, columns] for A in matrices]
 
 
-def _local(problem: Problem, kind: int, rows: tuple[int, ...], A: Floats | None) -> list[float]:
+def _local(problem: Problem, kind: int, rows: tuple[int, ...], A: Floats | None, near: float) -> list[float]:
     """A block's own part of A, as far as the kernels want it: xx, yy, zz, xy, xz, yz."""
     if kind not in (BALL, WIDE_BALL, CONE):
         return [0.0] * 6
@@ -183,12 +184,12 @@ def _local(problem: Problem, kind: int, rows: tuple[int, ...], A: Floats | None)
         return [float(np.abs(own).sum(axis=1).max()) or 1.0] + [0.0] * 5
     whole = np.diag(np.full(3, max(float(own.diagonal().max()), 0.0) or 1.0))  # for rows that the block lacks
     whole[: len(rows), : len(rows)] = own
-    near = NEARNESS * whole.diagonal().max()
-    whole += np.diag(np.where(whole.diagonal() > 0.0, near, whole.diagonal().max()))
+    largest = whole.diagonal().max()
+    whole += np.diag(np.where(whole.diagonal() > 0.0, near * largest, largest))
     return [float(whole[i, j]) for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))]
 
 
-def _numbers(problem: Problem, layout: Layout, A: Floats | None) -> dict[str, Floats]:
+def _numbers(problem: Problem, layout: Layout, A: Floats | None, near: float) -> dict[str, Floats]:
     """What a kernel wants to know of a problem, but for A as a whole."""
     diagonal = problem.diagonal
     lo, hi = _bounds(problem)
@@ -203,7 +204,7 @@ def _numbers(problem: Problem, layout: Layout, A: Floats | None) -> dict[str, Fl
         "hi": hi,
         "scale": np.where(diagonal > 0.0, diagonal, 1.0),
         "bound": np.array([bounds.get(rows[0], 0.0) for rows in layout.rows], np.float64),
-        "local": np.array([_local(problem, kind, rows, A) for kind, rows in blocks]).reshape(-1, 6),
+        "local": np.array([_local(problem, kind, rows, A, near) for kind, rows in blocks]).reshape(-1, 6),
         "law_lam": np.array([lam for lam, _ in vertices]),
         "law_w": np.array([w for _, w in vertices]),
         "law_left": np.array([_compliance(law, "left") for law in laws]),
