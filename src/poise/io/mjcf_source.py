@@ -94,11 +94,6 @@ class MjcfSource:
         return self.names("TENDON", self.model.ntendon)
 
     @cached_property
-    def mocap_roots(self) -> list[int]:
-        """Mocap bodies, in MuJoCo's order."""
-        return [int(i) for i in np.flatnonzero(self.model.body_mocapid >= 0)]
-
-    @cached_property
     def body_order(self) -> list[int]:
         """Bodies but the world in the order of the scene: mocap bodies and what they carry come last."""
         parents = self.model.body_parentid

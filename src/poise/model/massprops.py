@@ -144,11 +144,6 @@ def mesh_arrays(shape: ConvexMesh) -> tuple[Floats, NDArray[np.int64]]:
     return vertices, np.asarray(shape.faces, dtype=np.int64)
 
 
-def shape_volume(shape: Shape) -> float:
-    """Volume; m³. A plane has none."""
-    return 0.0 if isinstance(shape, Plane) else _unit_moments(shape)[0]
-
-
 def _unit_moments(shape: Shape) -> tuple[float, Floats, Floats]:
     """Volume, centre of mass and inertia of one kilogram, in the shape's own frame."""
     for kind in type(shape).__mro__:
