@@ -47,7 +47,7 @@ def find_entries(modules: list[ModuleType]) -> list[Any]:
 
 def uses(entry: Any, quick: bool) -> Iterator[tuple[str, Any]]:
     """Widths of an entry, with a name for each. Test forces in lanes act on one world in float64."""
-    from poise.dynamics.response import RESPONSE
+    from poise.dynamics.responses import RESPONSE
     from poise.kernel.memory import F32X16, F64, F64X8
 
     for width in (F64,) if quick else (F64, F64X8, F32X16):

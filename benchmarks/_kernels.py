@@ -9,7 +9,7 @@ from poise.dynamics.abm import accelerate, articulated_body, balance, factor
 from poise.dynamics.kinematics import place_links
 from poise.dynamics.layout import INPUT, MODEL, STATE, WORK
 from poise.dynamics.passive import gather_forces
-from poise.dynamics.response import RESPONSE, force_delta, respond, torque_delta
+from poise.dynamics.responses import RESPONSE, force_delta, respond, torque_delta
 from poise.kernel.jit import entry, kernel
 from poise.kernel.memory import load, store
 

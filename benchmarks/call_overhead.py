@@ -14,7 +14,7 @@ from _common import Case, Report, Row, arguments, effort, measure
 from _trees import find_humanoid, handles, load_model, random_states
 
 from poise.dynamics import Simulation
-from poise.dynamics.simulate import STEPPERS
+from poise.dynamics.simulation import STEPPERS
 from poise.dynamics.workspace import Workspace
 from poise.kernel.memory import F64
 from poise.model.state import State

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from poise import dynamics
 from poise.dynamics import Drive, abm, crba, integrate, rnea
-from poise.dynamics.energy import add_up
 from poise.dynamics.integrate import STAGES, runge_kutta, semi_implicit
 from poise.dynamics.layout import INPUT, MODEL, STATE, WORK
+from poise.dynamics.totals import add_up
 from poise.dynamics.workspace import Workspace
 from poise.kernel.jit import entry, kernel
 from poise.kernel.memory import F32, F32X16, F64, Width

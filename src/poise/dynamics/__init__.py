@@ -23,7 +23,7 @@ from poise.dynamics.measures import (
     jacobian,
     momentum,
 )
-from poise.dynamics.simulate import Diverged, Simulation, Trajectory, simulate
+from poise.dynamics.simulation import Diverged, Simulation, Trajectory, simulate
 
 __all__ = [
     "Bodies",

@@ -11,12 +11,12 @@ parts, so that what depends on the state alone is done once for any number of fo
 
 from __future__ import annotations
 
-from poise.dynamics.kinematics import apply_forces, keep_going, place_links, weigh
+from poise.dynamics.kinematics import apply_forces, place_links, weigh
 from poise.dynamics.passive import gather_forces
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store
 from poise.kernel.scalars import zero
-from poise.kernel.spatial import Motion, articulated, less, no_force, no_motion, pair, without
+from poise.kernel.spatial import Motion, articulated, cross_force, less, no_force, no_motion, pair, without
 from poise.kernel.vec import zero3
 
 
@@ -26,7 +26,8 @@ def factor(m, w):
     for n in range(m.n_links):
         i = m.n_links - 1 - n
         inertia = weigh(m, w, i)
-        keep_going(w, i, inertia)
+        velocity = load(w.velocity, i)
+        store(w.gyro, i, cross_force(velocity, inertia @ velocity))
         I = articulated(inertia)
         if load(m.link_has_children, i) != 0:
             I = I + load(w.articulated, i)

@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from poise.dynamics import abm
 from poise.dynamics.inputs import body_number, check_result, checked, checked_vector, dof_number
 from poise.dynamics.layout import INPUT, MODEL, STATE, WORK
-from poise.dynamics.response import RESPONSE, respond
-from poise.dynamics.response import force_delta as force_delta_kernel
-from poise.dynamics.response import torque_delta as torque_delta_kernel
+from poise.dynamics.responses import RESPONSE, respond
+from poise.dynamics.responses import force_delta as force_delta_kernel
+from poise.dynamics.responses import torque_delta as torque_delta_kernel
 from poise.dynamics.workspace import Workspace, Worlds, lane_width, workspace
 from poise.kernel.jit import entry
 from poise.kernel.memory import F64

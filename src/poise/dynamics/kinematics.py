@@ -12,7 +12,7 @@ from poise.kernel.jit import kernel
 from poise.kernel.memory import Count, View, load, store
 from poise.kernel.quat import Quat, normalize, rotation
 from poise.kernel.scalars import sincos, spread
-from poise.kernel.spatial import Force, Motion, cross_force, cross_motion, motion_at, no_motion, rigid_inertia
+from poise.kernel.spatial import Force, Motion, cross_motion, motion_at, no_motion, rigid_inertia
 from poise.kernel.trace import formula
 from poise.kernel.vec import Mat3, Vec3, column0, column1, column2, cross, zero3
 from poise.model.joints import Primitive
@@ -193,19 +193,10 @@ def weigh(m, w, i):
 
 
 @kernel
-def keep_going(w, i, inertia):
-    """The force v ×* I v that keeps link i on its way."""
-    velocity = load(w.velocity, i)
-    store(w.gyro, i, cross_force(velocity, inertia @ velocity))
-
-
-@kernel
 def weigh_links(m, w):
-    """Inertias of all links about O, and the forces that keep them on their way."""
+    """Inertias of all links about O."""
     for i in range(m.n_links):
-        inertia = weigh(m, w, i)
-        store(w.inertia, i, inertia)
-        keep_going(w, i, inertia)
+        store(w.inertia, i, weigh(m, w, i))
 
 
 BODIES = View("Bodies", rotation=Mat3, position=Vec3, twist=Motion)

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from poise.dynamics import integrate, kinematics
-from poise.dynamics.energy import TOTALS, add_up
 from poise.dynamics.inputs import body_number, checked, checked_step, checked_vector
 from poise.dynamics.integrate import STAGES
 from poise.dynamics.kinematics import BODIES, JACOBIAN
 from poise.dynamics.layout import MODEL, STATE, WORK, matrices
+from poise.dynamics.totals import TOTALS, add_up
 from poise.dynamics.workspace import Workspace, Worlds
 from poise.kernel.jit import entry, kernel
 from poise.kernel.quat import Quat, conjugate, log_rotation

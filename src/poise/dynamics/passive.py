@@ -18,9 +18,9 @@ from poise.kernel.trace import formula
 
 
 @formula
-def pull(stiffness: Any, damping: Any, error: Any, lack: Any, v: Any, step: Any) -> Any:
-    """Force of a spring and damper at the end of a step: k (error − h v) + c · lack of speed."""
-    return stiffness * (error - v * step) + damping * lack
+def pull(stiffness: Any, damping: Any, error: Any, v: Any, step: Any) -> Any:
+    """Force of a spring and damper at the end of a step, as far as it is known: k (error − h v) − c v."""
+    return stiffness * (error - v * step) - damping * v
 
 
 @formula
@@ -30,9 +30,9 @@ def stiffening(stiffness: Any, damping: Any, step: Any) -> Any:
 
 
 @kernel
-def add_pull(w, d, stiffness, damping, error, lack, v, step):
+def add_pull(w, d, stiffness, damping, error, v, step):
     """One law on one dof."""
-    store(w.total, d, load(w.total, d) + pull(stiffness, damping, error, lack, v, step))
+    store(w.total, d, load(w.total, d) + pull(stiffness, damping, error, v, step))
     store(w.diagonal, d, load(w.diagonal, d) + stiffening(stiffness, damping, step))
 
 
@@ -44,44 +44,28 @@ def gather_forces(m, s, x, w, dt):
         store(w.total, d, tau)
         store(w.diagonal, d, zero(tau))
     if m.has_passive != 0:
-        add_springs(m, s, w, dt)
+        add_laws(m, s, w, m.dof_stiffness, m.dof_damping, m.q_spring, dt)
     if x.n_gains != 0:
-        add_drives(m, s, x, w, dt)
+        add_laws(m, s, w, x.gain_p, x.gain_d, x.goal_q, dt)
+        for d in range(m.nv):  # dampers of drives pull towards a speed
+            store(w.total, d, load(w.total, d) + load(x.gain_d, d) * load(x.goal_v, d))
 
 
 @kernel
-def add_springs(m, s, w, dt):
-    """The model's own springs and dampers."""
+def add_laws(m, s, w, stiffness, damping, goal, dt):
+    """Springs towards `goal` and dampers towards rest, on every dof."""
     for k in range(m.n_primitives):
         j, d = load(m.primitive_q_start, k), load(m.primitive_v_start, k)
         step = spread(dt, load(s.q, 0))
         if load(m.primitive_kind, k) == BALL:
-            rest = normalize(load_four(m.q_spring, j))
-            error = log_rotation(conjugate(load_quat(s, j)) @ rest)
+            error = log_rotation(conjugate(load_quat(s, j)) @ normalize(load_four(goal, j)))
             for e in range(3):
-                v, part = load(s.v, d + e), component(error, e)
-                add_pull(w, d + e, load(m.dof_stiffness, d + e), load(m.dof_damping, d + e), part, -v, v, step)
+                add_pull(
+                    w, d + e, load(stiffness, d + e), load(damping, d + e), component(error, e), load(s.v, d + e), step
+                )
         else:
-            v, error = load(s.v, d), load(m.q_spring, j) - load(s.q, j)
-            add_pull(w, d, load(m.dof_stiffness, d), load(m.dof_damping, d), error, -v, v, step)
-
-
-@kernel
-def add_drives(m, s, x, w, dt):
-    """Drives towards goals."""
-    for k in range(m.n_primitives):
-        j, d = load(m.primitive_q_start, k), load(m.primitive_v_start, k)
-        step = spread(dt, load(s.q, 0))
-        if load(m.primitive_kind, k) == BALL:
-            goal = normalize(load_four(x.goal_q, j))
-            error = log_rotation(conjugate(load_quat(s, j)) @ goal)
-            for e in range(3):
-                v, part = load(s.v, d + e), component(error, e)
-                lack = load(x.goal_v, d + e) - v
-                add_pull(w, d + e, load(x.gain_p, d + e), load(x.gain_d, d + e), part, lack, v, step)
-        else:
-            v, error = load(s.v, d), load(x.goal_q, j) - load(s.q, j)
-            add_pull(w, d, load(x.gain_p, d), load(x.gain_d, d), error, load(x.goal_v, d) - v, v, step)
+            error = load(goal, j) - load(s.q, j)
+            add_pull(w, d, load(stiffness, d), load(damping, d), error, load(s.v, d), step)
 
 
 @kernel

@@ -6,7 +6,7 @@ from poise.dynamics.kinematics import apply_forces, place_links, weigh_links
 from poise.dynamics.passive import gather_forces
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store
-from poise.kernel.spatial import Motion, pair
+from poise.kernel.spatial import Motion, cross_force, pair
 from poise.kernel.vec import zero3
 
 
@@ -23,7 +23,8 @@ def newton_euler(m, x, w):
         for d in range(load(m.link_dof_start, i), load(m.link_dof_start, i + 1)):
             acceleration = acceleration + load(w.axis, d) * load(w.a, d)
         store(w.acceleration, i, acceleration)
-        store(w.p, i, load(w.inertia, i) @ acceleration + load(w.gyro, i))
+        inertia, velocity = load(w.inertia, i), load(w.velocity, i)
+        store(w.p, i, inertia @ acceleration + cross_force(velocity, inertia @ velocity))
     if x.n_forces != 0:
         apply_forces(m, x, w)
     for n in range(m.n_links):

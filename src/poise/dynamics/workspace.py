@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from poise.dynamics.crba import MASS
-from poise.dynamics.energy import TOTALS
 from poise.dynamics.inputs import check_given, check_model, check_range, checked
 from poise.dynamics.integrate import STAGES
 from poise.dynamics.kinematics import BODIES, JACOBIAN
 from poise.dynamics.layout import input_block, model_block, state_block, work_block
-from poise.dynamics.response import RESPONSE
+from poise.dynamics.responses import RESPONSE
+from poise.dynamics.totals import TOTALS
 from poise.kernel.memory import F32X16, F64, F64X8, Block, Width
 from poise.model.model import Model
 
