@@ -16,13 +16,17 @@ TAKEN = [name for name in FAMILIES if name not in ("cone", "balls", "conflicting
 
 
 def agree(family: str, seeds: range) -> None:
-    """The natural residual is at rounding; w is the known one (but with friction), λ where it is the only one."""
+    """The natural residual is at rounding; w is the known one (but with friction), λ where it is the only one.
+
+    Of a singular A the rows that hold may be nearly singular themselves, which costs digits.
+    """
     for seed in seeds:
         known = draw(family, seed)
         result = Lemke().solve(known.problem)
         size = np.abs(known.problem.b).max(initial=0.0) or 1.0
         assert result.ok, (family, seed, result)
-        assert np.abs(natural_map(known.problem, result.lam)).max(initial=0.0) <= 1e-12 * size, (family, seed)
+        rounding = (1e-12 if known.unique else 1e-10) * size
+        assert np.abs(natural_map(known.problem, result.lam)).max(initial=0.0) <= rounding, (family, seed)
         assert result.violation == 0.0, (family, seed)
         if family != "pyramid":
             assert np.abs(result.w - known.w).max(initial=0.0) <= 1e-10 * size, (family, seed)
@@ -30,7 +34,8 @@ def agree(family: str, seeds: range) -> None:
             assert result.status is Status.SOLVED
             units = np.sqrt(known.problem.diagonal)
             error = np.abs((result.lam - known.lam) * units).max(initial=0.0)
-            assert error <= 1e-11 * np.abs(known.lam * units).max(initial=0.0), (family, seed)
+            expected = np.maximum(np.abs(known.lam * units), np.abs(known.problem.b) / units).max(initial=0.0)
+            assert error <= 1e-11 * expected, (family, seed)
 
 
 @pytest.mark.parametrize("family", TAKEN)
