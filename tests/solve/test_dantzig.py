@@ -11,7 +11,7 @@ from poise.kernel.jit import entry
 from poise.kernel.memory import F64
 from poise.solve.check import natural_map, size_of, violation
 from poise.solve.dantzig import Dantzig, Slides, pieces_of, pivot_rows
-from poise.solve.dantzig_kernels import TABLEAU, sweep
+from poise.solve.dantzig_tableau import TABLEAU, sweep
 from poise.solve.laws import UPRIGHT, Law, bounded, dead_zone, stiffening
 from poise.solve.manifest import UnsupportedForm
 from poise.solve.problem import Ball, Friction, Operator, Options, Problem, Status
@@ -151,7 +151,7 @@ def test_singular_says_whether_there_are_other_answers(family):
 def test_sweeps_keep_the_inverse():
     rng = np.random.default_rng(3)
     A, n = matrix(rng, 7), 7
-    sizes = dict.fromkeys(TABLEAU.fields, n) | {"A": n * n, "T": n * n, "told": 5}
+    sizes = dict.fromkeys(TABLEAU.fields, n) | {"A": n * n, "T": n * n, "told": 6}
     block, run = TABLEAU.block(F64, **sizes), entry(sweep, TABLEAU, extra=("int64",))[F64]
     block.T[...] = A.ravel()
     S: list[int] = []
@@ -356,6 +356,12 @@ def test_indefinite_matrices_end():
         result = solve(problem)
         assert np.isfinite(result.lam).all()
         assert result.ok == (result.natural <= 1e-9 * size_of(problem))
+    # λ = (−11/3, 7/3) obeys, but pivoting meets a negative pivot: a ray proves no contradiction then
+    saddle = solve(Problem([[1.0, 2.0], [2.0, 1.0]], [-1.0, 5.0], hi=[np.inf, 10.0]))
+    assert saddle.status is Status.STOPPED
+    free = solve(Problem([[1.0, 2.0], [2.0, 1.0]], [-1.0, 5.0]))
+    assert free.status is Status.SOLVED
+    assert free.lam == pytest.approx([-11.0 / 3.0, 7.0 / 3.0])
 
 
 @pytest.mark.parametrize("size", [1e-300, 1e-150, 1e150, 1e300])

@@ -26,15 +26,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise.kernel.memory import F64, Block
-from poise.solve.check import report
-from poise.solve.dantzig_kernels import TABLEAU, solve_tableau
+from poise.solve.check import report, size_of
+from poise.solve.dantzig_kernels import solve_tableau
+from poise.solve.dantzig_tableau import TABLEAU
 from poise.solve.laws import UPRIGHT, Law
 from poise.solve.manifest import check_form
 from poise.solve.problem import Form, Options, Problem, Result, Status
 
 Floats = NDArray[np.float64]
 Piece = tuple[float, float, float, float, float, float]
-"""left, right, top, bottom, slope, base: see `dantzig_kernels.TABLEAU`."""
+"""left, right, top, bottom, slope, base: see `dantzig_tableau.TABLEAU`."""
 
 KEPT_ROWS = 1024
 
@@ -42,7 +43,7 @@ _local = threading.local()
 
 
 class Dantzig:
-    """Solves by pivoting. Its iterations are pivots and steps; as many as there are rows come free.
+    """Solves by pivoting. Its iterations are pivots and steps: so many at most in a pass for every 50 rows.
 
     >>> problem = Problem([[2.0, 1.0], [1.0, 2.0]], [-3.0, 4.0], lo=[0.0, 0.0])
     >>> result = Dantzig().solve(problem)
@@ -61,9 +62,13 @@ class Dantzig:
             return _least_squares(problem, result, options)
         if problem.frictions and not result.ok:
             result = _coupled(problem, result, options)
-        if result.status is Status.STOPPED:
+        if not result.ok and (result.status is Status.STOPPED or result.natural <= 1e-2 * size_of(problem)):
             result = _softened(problem, result, options)
         return result
+
+
+def _limit(problem: Problem, options: Options) -> int:
+    return options.iterations * max(1, -(-problem.size // 50))
 
 
 def _check_warm(problem: Problem, options: Options) -> None:
@@ -156,7 +161,7 @@ def _pivot(problem: Problem, options: Options, softness: float = 0.0) -> Result:
         tangent, normal, mu = (np.array(column) for column in zip(*tangents, strict=True))
         slides = Slides(tangent, normal, mu)
     with np.errstate(all="ignore"):  # numbers near the end of the range overflow; what comes of it is measured
-        run = pivot_rows(A, np.asarray(problem.b), lo, hi, slides, problem.laws, options.warm, options.iterations)
+        run = pivot_rows(A, np.asarray(problem.b), lo, hi, slides, problem.laws, options.warm, _limit(problem, options))
         failed = Status.CONFLICTING if run.conflicting and not run.stopped else Status.STOPPED
         found = report(problem, run.lam, run.steps, options, failed)
     return replace(found, status=Status.SINGULAR) if found.ok and run.singular else found
@@ -184,7 +189,7 @@ def _tableau(n: int, n_extra: int, n_tangents: int) -> Block:
     sizes = dict.fromkeys(TABLEAU.fields, rows)
     sizes |= dict.fromkeys(("A", "T"), rows * rows) | dict.fromkeys(("tangent", "normal", "mu"), tangents)
     sizes |= dict.fromkeys(("left", "right", "top", "bottom", "slope", "base"), 3 * rows + extra)
-    block = TABLEAU.block(F64, **(sizes | {"told": 5}))
+    block = TABLEAU.block(F64, **(sizes | {"told": 6}))
     if max(wanted) <= KEPT_ROWS:
         _local.block, _local.room = block, (rows, extra, tangents)
     return block
@@ -231,16 +236,12 @@ def _merged(pieces: list[Piece]) -> list[Piece]:
 # ---- what is tried where pivoting alone is not enough ----------------------------------------------------------------
 
 
-def _better(one: Result, other: Result) -> Result:
-    return other if other.ok or other.natural < one.natural else one
-
-
 def _least_squares(problem: Problem, found: Result, options: Options) -> Result:
     """Rows without bounds that depend on each other: the shortest of the answers that come nearest."""
-    lam = np.linalg.lstsq(problem.matrix(), -np.asarray(problem.b), rcond=1e-12)[0]
+    lam, _, rank, _ = np.linalg.lstsq(problem.matrix(), -np.asarray(problem.b), rcond=1e-12)
     result = report(problem, lam, found.iterations, options, Status.CONFLICTING)
     if result.ok:
-        return replace(result, status=Status.SINGULAR)
+        return result if rank == problem.size else replace(result, status=Status.SINGULAR)
     return found if found.ok else result
 
 
@@ -259,15 +260,17 @@ def _coupled(problem: Problem, found: Result, options: Options) -> Result:
     Each step takes from λ − w/scale on which piece of its law a row should be, the bounds of tangents being μ λ_normal
     with the normal unknown as well, and solves the linear system of all these pieces.
     """
-    A, lam, best = problem.matrix(), found.lam, found
+    A, best = problem.matrix(), found
     scales = np.where(problem.diagonal > 0.0, problem.diagonal, 1.0)
-    for _ in range(30):
-        rows, right = _newton_rows(problem, A, lam, scales)
-        lam = np.asarray(np.linalg.lstsq(rows, right, rcond=1e-14)[0], np.float64)
-        result = report(problem, lam, found.iterations, options)
-        best = _better(best, result)
-        if best.ok:
-            break
+    for lam in (found.lam, np.zeros(problem.size)):
+        for _ in range(30):
+            rows, right = _newton_rows(problem, A, lam, scales)
+            change, _, rank, _ = np.linalg.lstsq(rows, right - rows @ lam, rcond=1e-11)
+            lam = lam + change
+            result = report(problem, lam, found.iterations, options)
+            if result.ok:
+                return result if rank == problem.size else replace(result, status=Status.SINGULAR)
+            best = result if result.natural < best.natural else best
     return best
 
 
