@@ -71,9 +71,11 @@ def layout_of(problem: Problem) -> Layout:
 def pack(problems: Sequence[Problem], width: Width, relaxation: float) -> tuple[Layout, Block]:
     """Problems of one layout side by side."""
     layout = layout_of(problems[0])
-    for number, problem in enumerate(problems):
+    for number, problem in enumerate(problems[1:]):
         if layout_of(problem) != layout:
-            raise ValueError(f"problem {number} has other blocks or rows than problem 0; in lanes they must be alike")
+            raise ValueError(
+                f"problem {number + 1} has other blocks or rows than problem 0; in lanes they must be alike"
+            )
     matrices = [None if isinstance(problem.A, Factors) else problem.matrix() for problem in problems]
     near = NEARNESS * float(np.finfo(width.dtype).eps)
     lanes = [
@@ -170,23 +172,35 @@ def _columns(matrices: list[Floats]) -> tuple[dict[str, Any], list[Floats]]:
     return sparse, [A[rows, columns] for A in matrices]
 
 
-def _local(problem: Problem, kind: int, rows: tuple[int, ...], A: Floats | None, near: float) -> list[float]:
-    """A block's own part of A, as far as the kernels want it: xx, yy, zz, xy, xz, yz."""
-    if kind not in (BALL, WIDE_BALL, CONE):
-        return [0.0] * 6
-    index = list(rows)
+def _locals(problem: Problem, layout: Layout, A: Floats | None, near: float) -> Floats:
+    """(n_blocks, 6) each block's own part of A, as far as the kernels want it: xx, yy, zz, xy, xz, yz."""
+    out = np.zeros((len(layout.kinds), 6))
+    small = [k for k, kind in enumerate(layout.kinds) if kind in (BALL, CONE)]
+    if small:
+        rows = np.array([(*layout.rows[k], *layout.rows[k][:1] * (3 - len(layout.rows[k]))) for k in small])
+        lacking = np.array([len(layout.rows[k]) for k in small])[:, None] <= np.arange(3)
+        own = _parts(problem, rows, A)
+        own[lacking[:, :, None] | lacking[:, None, :]] = 0.0
+        diagonal = own[:, [0, 1, 2], [0, 1, 2]]
+        largest = diagonal.max(axis=1, keepdims=True)
+        largest = np.where(largest > 0.0, largest, 1.0)
+        own[:, [0, 1, 2], [0, 1, 2]] += np.where(diagonal > 0.0, near * largest, largest)
+        out[small] = own[:, [0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
+    for k, kind in enumerate(layout.kinds):
+        if kind == WIDE_BALL:  # Gershgorin's bound on its eigenvalues
+            own = _parts(problem, np.array([layout.rows[k]]), A)[0]
+            out[k, 0] = float(np.abs(own).sum(axis=1).max()) or 1.0
+    return out
+
+
+def _parts(problem: Problem, rows: NDArray[np.integer[Any]], A: Floats | None) -> Floats:
+    """(n, k, k) symmetric parts of A, softness included, for rows (n, k)."""
     if A is None:
-        own = problem.A.J[index] @ problem.A.response[:, index] + np.diag(np.asarray(problem.cfm)[index])
+        own = problem.A.J[rows] @ np.moveaxis(problem.A.response[:, rows], 0, 1)
+        own += np.asarray(problem.cfm)[rows][:, :, None] * np.eye(rows.shape[1])
     else:
-        own = A[np.ix_(index, index)]
-    own = 0.5 * (own + own.T)
-    if kind == WIDE_BALL:
-        return [float(np.abs(own).sum(axis=1).max()) or 1.0] + [0.0] * 5
-    whole = np.diag(np.full(3, max(float(own.diagonal().max()), 0.0) or 1.0))  # for rows that the block lacks
-    whole[: len(rows), : len(rows)] = own
-    largest = whole.diagonal().max()
-    whole += np.diag(np.where(whole.diagonal() > 0.0, near * largest, largest))
-    return [float(whole[i, j]) for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))]
+        own = A[rows[:, :, None], rows[:, None, :]]
+    return np.asarray(0.5 * (own + np.swapaxes(own, 1, 2)))
 
 
 def _numbers(problem: Problem, layout: Layout, A: Floats | None, near: float) -> dict[str, Floats]:
@@ -194,7 +208,6 @@ def _numbers(problem: Problem, layout: Layout, A: Floats | None, near: float) ->
     diagonal = problem.diagonal
     lo, hi = _bounds(problem)
     bounds = {f.normal: f.mu for f in problem.frictions} | {b.rows[0]: b.radius for b in problem.balls}
-    blocks = list(zip(layout.kinds, layout.rows, strict=True))
     laws = [problem.laws.get(rows[0]) for rows in layout.rows]
     vertices = [vertex for law in laws if law is not None for vertex in law.vertices]
     return {
@@ -204,7 +217,7 @@ def _numbers(problem: Problem, layout: Layout, A: Floats | None, near: float) ->
         "hi": hi,
         "scale": np.where(diagonal > 0.0, diagonal, 1.0),
         "bound": np.array([bounds.get(rows[0], 0.0) for rows in layout.rows], np.float64),
-        "local": np.array([_local(problem, kind, rows, A, near) for kind, rows in blocks]).reshape(-1, 6),
+        "local": _locals(problem, layout, A, near),
         "law_lam": np.array([lam for lam, _ in vertices]),
         "law_w": np.array([w for _, w in vertices]),
         "law_left": np.array([_compliance(law, "left") for law in laws]),
