@@ -12,7 +12,6 @@ from constraints.checker import (
     WORLD,
     Moving,
     Rows,
-    exp,
     mat,
     random_moving,
     random_rotation,
@@ -91,7 +90,7 @@ def _ellipse(rng: np.random.Generator, a: Moving, b: Moving) -> list[Any]:
     return [*_frames(rng, a, b), *rng.uniform(0.2, 2.5, 4).tolist()]
 
 
-# ---- a helix, and a quadric --------------------------------------------------------------------------------------------
+# ---- a helix, and a quadric ------------------------------------------------------------------------------------------
 
 RADIUS, PITCH = 1.2, 0.4
 
@@ -180,7 +179,7 @@ def _surface_rows(args: list[Any]) -> Rows:
     return lambda a, b: rows_of(parts.on_surface(a.body, b.body, *_surface_args(At(), a, b)))  # type: ignore[arg-type]
 
 
-# ---- rolling -----------------------------------------------------------------------------------------------------------
+# ---- rolling ---------------------------------------------------------------------------------------------------------
 
 
 def _wheel(rng: np.random.Generator, *_: Any) -> list[Any]:
@@ -220,6 +219,3 @@ def bodies(rng: np.random.Generator, which: str) -> tuple[Moving, Moving]:
     """Two bodies, either of which may be the world."""
     a, b = random_moving(rng), random_moving(rng)
     return {"free": (a, b), "world A": (WORLD, b), "world B": (a, WORLD)}[which]
-
-
-__all__ = ["CASES", "Case", "bodies", "exp", "foot_of", "helix", "rest"]

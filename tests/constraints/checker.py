@@ -75,13 +75,6 @@ def exp(phi: Any) -> np.ndarray:
     return np.array(list(rotation(exp_rotation(vec(phi))).leaves())).reshape(3, 3)
 
 
-def log(R: np.ndarray) -> np.ndarray:
-    """Rotation vector of a rotation matrix, not too near a half turn."""
-    axial = np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]]) / 2
-    s = np.linalg.norm(axial)
-    return axial * (np.arctan2(s, (np.trace(R) - 1) / 2) / s if s > 0 else 1.0)
-
-
 def random_rotation(rng: np.random.Generator, largest: float = 2.6) -> np.ndarray:
     """A rotation by up to `largest`, rad."""
     axis = rng.normal(size=3)
@@ -98,13 +91,13 @@ WORLD = Moving(np.zeros(3), np.eye(3), *np.zeros((4, 3)))
 
 
 def rows_of(parts: Any) -> np.ndarray:
-    """The numbers of one or several rows: (n, 14)."""
+    """The numbers of one or several rows: (n, 14) for two bodies."""
     parts = parts if isinstance(parts, tuple) else (parts,)
     return np.array([[float(x) for x in part.leaves()] for part in parts])
 
 
-Rows = Callable[[Moving, Moving], np.ndarray]
-"""Rows of a part for two bodies."""
+Rows = Callable[..., np.ndarray]
+"""Rows of a part for some bodies, each φ, γ and six numbers a body: (n, 2 + 6 bodies)."""
 
 
 def rows_function(part: Callable[..., Any], args: Sequence[Any]) -> Rows:
@@ -122,14 +115,18 @@ def second_difference(f: Callable[[float], Any], h: float = H) -> Any:
     return (16 * (f(h) + f(-h)) - (f(2 * h) + f(-2 * h)) - 30 * f(0.0)) / (12 * h * h)
 
 
-def row_rates(rows: np.ndarray, a: Moving, b: Moving) -> np.ndarray:
+def _dot(rows: np.ndarray, vectors: Sequence[np.ndarray]) -> np.ndarray:
+    return sum(rows[:, 2 + 6 * k : 8 + 6 * k] @ v for k, v in enumerate(vectors))
+
+
+def row_rates(rows: np.ndarray, *bodies: Moving) -> np.ndarray:
     """J v of each row."""
-    return rows[:, 2:8] @ a.twist + rows[:, 8:14] @ b.twist
+    return _dot(rows, [m.twist for m in bodies])
 
 
-def row_accelerations(rows: np.ndarray, a: Moving, b: Moving) -> np.ndarray:
+def row_accelerations(rows: np.ndarray, *bodies: Moving) -> np.ndarray:
     """J v̇ + γ of each row."""
-    return rows[:, 2:8] @ a.acceleration + rows[:, 8:14] @ b.acceleration + rows[:, 1]
+    return _dot(rows, [m.acceleration for m in bodies]) + rows[:, 1]
 
 
 def _agree(found: np.ndarray, difference: Any, f: Any, h: float, rounding: np.ndarray, what: str) -> None:
@@ -143,40 +140,40 @@ def _agree(found: np.ndarray, difference: Any, f: Any, h: float, rounding: np.nd
     )
 
 
-def check_derivatives(rows: Rows, a: Moving, b: Moving, *, holonomic: bool = True, h: float = H) -> None:
-    """J against φ, and J v̇ + γ against φ and against J v, along the motion of two bodies.
+def check_derivatives(rows: Rows, *bodies: Moving, holonomic: bool = True, h: float = H) -> None:
+    """J against φ, and J v̇ + γ against φ and against J v, along the motion of the bodies.
 
     Next to singular poses the derivatives of φ are large, and the step should be smaller.
     """
-    here = rows(a, b)
+    here = rows(*bodies)
     assert np.isfinite(here).all()
 
     def phi(t: float) -> np.ndarray:
-        return rows(a.at(t), b.at(t))[:, 0]
+        return rows(*(m.at(t) for m in bodies))[:, 0]
 
     def rate(t: float) -> np.ndarray:
-        now = a.at(t), b.at(t)
+        now = [m.at(t) for m in bodies]
         return row_rates(rows(*now), *now)
 
     if holonomic:
         rounding = ROUNDING * (1.0 + np.abs(here[:, 0]))
-        _agree(row_rates(here, a, b), first_difference, phi, h, rounding / h, "φ̇")
-        _agree(row_accelerations(here, a, b), second_difference, phi, h, rounding / h**2, "φ̈")
+        _agree(row_rates(here, *bodies), first_difference, phi, h, rounding / h, "φ̇")
+        _agree(row_accelerations(here, *bodies), second_difference, phi, h, rounding / h**2, "φ̈")
     else:
         assert (here[:, 0] == 0.0).all()
-    rounding = (
-        ROUNDING * (1.0 + np.abs(here[:, 2:]).max(axis=1)) * (1.0 + np.abs(a.twist).max() + np.abs(b.twist).max())
-    )
-    _agree(row_accelerations(here, a, b), first_difference, rate, h, rounding / h, "d(Jv)/dt")
+    speed = 1.0 + max(np.abs(m.twist).max() for m in bodies)
+    rounding = ROUNDING * (1.0 + np.abs(here[:, 2:]).max(axis=1)) * speed
+    _agree(row_accelerations(here, *bodies), first_difference, rate, h, rounding / h, "d(Jv)/dt")
 
 
-def check_balance(rows: np.ndarray, a: Moving, b: Moving) -> None:
+def check_balance(rows: np.ndarray, *bodies: Moving) -> None:
     """No net force, and no net couple about any point: what depends on the relative pose alone moves no mass centre."""
-    force = rows[:, 5:8] + rows[:, 11:14]
-    couple = rows[:, 2:5] + rows[:, 8:11] + np.cross(a.x, rows[:, 5:8]) + np.cross(b.x, rows[:, 11:14])
+    covectors = [rows[:, 2 + 6 * k : 8 + 6 * k] for k in range(len(bodies))]
+    force = sum(c[:, 3:] for c in covectors)
+    couple = sum(c[:, :3] + np.cross(m.x, c[:, 3:]) for c, m in zip(covectors, bodies, strict=True))
     bound = 1e-13 * (1.0 + np.abs(rows).max())
-    assert np.abs(force).max() <= bound
-    assert np.abs(couple).max() <= bound
+    assert np.abs(force).max() <= bound, f"net force {force}"
+    assert np.abs(couple).max() <= bound, f"net couple {couple}"
 
 
 def check_invariance(rows: Rows, a: Moving, b: Moving, rng: np.random.Generator) -> None:
@@ -189,21 +186,30 @@ def check_invariance(rows: Rows, a: Moving, b: Moving, rng: np.random.Generator)
 LANES = tuple(mode for mode in COMPILED if str(mode.width) in ("f64x8", "f32x16"))
 
 
-def _samples(values: Sequence[Any]) -> Any:
-    """The same argument of many samples, as the runner wants it."""
-    if isinstance(values[0], Value):
-        return Of(type(values[0]), np.array([list(v.leaves()) for v in values], float))
-    return np.array(values, float)
+def samples_of(samples: Sequence[Sequence[Any]]) -> list[Any]:
+    """The arguments of many calls, each argument as the runner wants it."""
+    columns = list(zip(*samples, strict=True))
+    return [
+        Of(type(c[0]), np.array([list(v.leaves()) for v in c], float))
+        if isinstance(c[0], Value)
+        else np.array(c, float)
+        for c in columns
+    ]
+
+
+def _round(mode: Mode, v: Any) -> Any:
+    """An argument as a mode holds it, in float64."""
+    if isinstance(v, Value):
+        return type(v).of(*map(float, mode.round(list(v.leaves()))))
+    return float(mode.round(v))
 
 
 def check_compiled(mode: Mode, part: Callable[..., Any], samples: Sequence[Sequence[Any]], loss: float = 64.0) -> None:
     """Compiled rows equal those of plain Python, for the same numbers, up to `loss` roundings of the largest one."""
-    columns = [_samples([sample[k] for sample in samples]) for k in range(len(samples[0]))]
-    found = run(mode, part, *columns)
+    found = run(mode, part, *samples_of(samples))
     found = np.stack(found if isinstance(found, list) else [found], axis=1)
     for k, sample in enumerate(samples):
-        rounded = [type(v).of(*map(float, mode.round(list(v.leaves())))) if isinstance(v, Value) else
-                   float(mode.round(v)) for v in sample]  # fmt: skip
+        rounded = [_round(mode, v) for v in sample]
         right = rows_of(part(*rounded))
         assert np.isfinite(found[k]).all()
         scale = np.maximum(1.0, np.abs(right)).max(axis=1, keepdims=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -12,8 +14,11 @@ from constraints.checker import (
     check_compiled,
     check_derivatives,
     check_invariance,
+    samples_of,
+    vec,
 )
-from kernel.runner import Mode
+from kernel.runner import FLOATS, Mode, run
+from poise.constraints import curves, parts, rolling
 
 SEEDS = range(8)
 
@@ -48,3 +53,35 @@ def test_lanes_agree_with_plain_python(case: Case, mode: Mode) -> None:
         a, b = bodies(rng, "free")
         samples.append([a.body, b.body, *case.args(rng, a, b)])
     check_compiled(mode, case.part, samples)
+
+
+def _helpers(a: Any, b: Any, p: Any, u: Any, k: Any) -> Any:
+    """What combines parts, and what callers of parts use beside them."""
+    first, second = parts.along(a, b, p, p, u), parts.distance(a, parts.world(k), p, p)
+    step, rate = curves.foot(a, b, p, p, u, p)
+    return (
+        parts.gear(first, second, k, 0.5),
+        parts.at_least(first, k) + parts.at_most(first, k) * 0.5,
+        parts.row_velocity(first, a, b),
+        parts.seen_from(a, b, p),
+        *parts.perpendiculars(u),
+        step,
+        rate,
+        curves.carry_normal(p, u),
+        rolling.slip(a, b, p, u, u, p),
+    )
+
+
+@pytest.mark.parametrize("mode", LANES, ids=str)
+def test_helpers_agree_in_lanes(mode: Mode) -> None:
+    rng = np.random.default_rng(8)
+    samples = [
+        [*(m.body for m in bodies(rng, "free")), vec(rng.normal(size=3)), vec(rng.normal(size=3)), rng.uniform(1, 2)]
+        for _ in range(19)
+    ]
+    columns = samples_of(samples)
+    for column in columns[:-1]:
+        column.array[...] = mode.round(column.array)
+    columns[-1] = mode.round(columns[-1])
+    for found, right in zip(run(mode, _helpers, *columns), run(FLOATS, _helpers, *columns), strict=True):
+        assert np.abs(found - right).max() <= 64 * mode.eps * max(1.0, np.abs(right).max())

@@ -53,7 +53,7 @@ def on_curve(a: Any, b: Any, pb: Any, c: Any, c1: Any, c2: Any, g: Any) -> Any:
     e, y_rate = transpose_times(a.R, r.d) - c, transpose_times(a.R, r.u)
     speed2, slope = _slope(e, c1, c2)
     along = dot(c1, y_rate)
-    bend = along * along / (slope * speed2)
+    bend = (along / slope) * (along / speed2)
     h = cross(unit(c1, zero3(c1.x)), g)
     return tuple(reach_row(r, dot(n, e), a.R @ n, -dot(n, c2) * bend) for n in (g, h))
 
