@@ -426,6 +426,19 @@ def test_warm_starts_save_steps():
     assert solve(next_step, warm=cold.lam).iterations < solve(next_step).iterations
 
 
+def test_warm_starts_of_friction():
+    fewer = 0
+    for seed in range(30):
+        problem = draw("pyramid", seed).problem
+        cold = solve(problem)
+        warm = solve(problem, warm=cold.lam)
+        assert warm.ok
+        assert warm.iterations <= cold.iterations + problem.size  # tangents at rest may have to be looked at anew
+        assert warm.natural <= 1e-9 * size_of(problem)
+        fewer += warm.iterations < cold.iterations
+    assert fewer >= 15
+
+
 @pytest.mark.parametrize(
     ("problem", "what"),
     [

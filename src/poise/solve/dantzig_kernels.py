@@ -98,16 +98,17 @@ def offside(t, k, slack):
 def settle(t, k, slack):
     """Put row k, which is on its law, on a piece: an upright one where it can be, since that costs nothing."""
     lam, w = load(t.y, k), load(t.x, k)
-    chosen = -1
-    for piece in range(load(t.start, k), load(t.end, k)):
+    end = load(t.end, k)
+    chosen = end  # none
+    for piece in range(load(t.start, k), end):
         if load(t.left, piece) <= lam <= load(t.right, piece):
             if load(t.slope, piece) < 0.0:
                 if load(t.bottom, piece) - slack <= w <= load(t.top, piece) + slack:
                     rest(t, k, piece)
                     return
-            elif chosen < 0 or load(t.left, piece) < lam < load(t.right, piece):
+            elif chosen == end or load(t.left, piece) < lam < load(t.right, piece):
                 chosen = piece
-    if chosen < 0:
+    if chosen == end:
         store(t.place, k, WAITING)
     elif load(t.T, k * t.n + k) + load(t.slope, chosen) > NOUGHT:
         enter(t, k, chosen)
@@ -236,18 +237,18 @@ def other_answers(t):
     """Whether a row outside S could take over some of what rows in S do."""
     n = t.n
     for d in range(n):
-        place, piece = load(t.place, d), load(t.piece, d)
-        if load(t.T, d * n + d) <= NOUGHT:
-            w, slack = load(t.x, d), load(t.loose, d)
-            right = place == PARKED and load(t.y, d) < load(t.right, piece) - slack
-            left = place == PARKED and load(t.y, d) > load(t.left, piece) + slack
-            if place == OUTSIDE:
-                right = piece + 1 < load(t.end, d) and w <= load(t.bottom, piece) + slack
-                left = piece > load(t.start, d) and w >= load(t.top, piece) - slack
-                right = right and load(t.right, piece + 1) > load(t.left, piece + 1)
-                left = left and load(t.right, piece - 1) > load(t.left, piece - 1)
-            if (right and can_shift(t, d, 1)) or (left and can_shift(t, d, -1)):
-                return True
+        place, piece, slack = load(t.place, d), load(t.piece, d), load(t.loose, d)
+        if load(t.T, d * n + d) <= NOUGHT and place in (PARKED, OUTSIDE):
+            for way in range(-1, 2, 2):
+                lam, w, beside = load(t.y, d), load(t.x, d), piece + way
+                if place == PARKED:
+                    free = lam < load(t.right, piece) - slack if way > 0 else lam > load(t.left, piece) + slack
+                else:
+                    free = w <= load(t.bottom, piece) + slack if way > 0 else w >= load(t.top, piece) - slack
+                    free = free and load(t.start, d) <= beside < load(t.end, d)
+                    free = free and load(t.right, beside) > load(t.left, beside)
+                if free and can_shift(t, d, way):
+                    return True
     return False
 
 

@@ -200,11 +200,11 @@ def rebuild(t):
             store(t.T, j * n + j, load(t.T, j * n + j) + load(t.slope, load(t.piece, j)))
             store(t.place, j, -1)
     for _ in range(waiting):
-        best, k = NOUGHT, -1
+        best, k = NOUGHT, n
         for j in range(n):
             if load(t.place, j) == -1 and load(t.T, j * n + j) > best:
                 best, k = load(t.T, j * n + j), j
-        if k < 0:
+        if k == n:
             break
         sweep(t, k)
         store(t.place, k, INSIDE)
@@ -297,7 +297,11 @@ def scale(t):
         store(t.low, j, -inf)
         store(t.high, j, inf)
     for i in range(t.n_tangents):
-        ratio = load(t.unit, load(t.normal, i)) / load(t.unit, load(t.tangent, i))
-        store(t.mu, i, load(t.mu, i) * ratio)
+        k, normal = load(t.tangent, i), load(t.normal, i)
+        mu = load(t.mu, i) * load(t.unit, normal) / load(t.unit, k)
+        reach = mu * maximum(load(t.y, normal), 0.0)
+        store(t.mu, i, mu)
+        set_bounds(t, k, -reach, reach)
+        store(t.y, k, minimum(maximum(load(t.lam, k) / load(t.unit, k), -reach), reach))
     for k in range(6):
         store(t.told, k, 0)
