@@ -24,9 +24,12 @@ from poise.kernel.vec import column, cross, dot, identity3, zero3
 
 
 @formula
-def slip(a: Any, b: Any, p: Any, p_rate: Any, t: Any, t_rate: Any) -> Any:
-    """C = the velocity of B's material over A's at the place p along t (eqs. 1 and 2, all in world axes); m/s."""
-    ra, rb = p - a.x, p - b.x
+def slip(a: Any, b: Any, rb: Any, p_rate: Any, t: Any, t_rate: Any) -> Any:
+    """C = the velocity of B's material over A's along t (eqs. 1 and 2, all in world axes); m/s.
+
+    The place is given by its arm rb = p − x_B, which stays precise in float32 however far away the bodies are.
+    """
+    ra = (b.x - a.x) + rb
     slide = b.v + cross(b.w, rb) - a.v - cross(a.w, ra)
     bias = cross(b.w, p_rate - b.v) - cross(a.w, p_rate - a.v)
     gamma = dot(t_rate, slide) + dot(t, bias)
@@ -55,9 +58,9 @@ def wheel(a: Any, b: Any, n: Any, centre: Any, axle: Any, radius: Any) -> Any:
     level_rate = unit_rate(side, cross(e_rate, up) + cross(e, up_rate), level)
     spoke = cross(e, level) * radius
     spoke_rate = (cross(e_rate, level) + cross(e, level_rate)) * radius
-    p, p_rate = b.x + hub + spoke, b.v + hub_rate + spoke_rate
+    arm, p_rate = hub + spoke, b.v + hub_rate + spoke_rate
     across, across_rate = cross(up, level), cross(up_rate, level) + cross(up, level_rate)
-    return slip(a, b, p, p_rate, level, level_rate), slip(a, b, p, p_rate, across, across_rate)
+    return slip(a, b, arm, p_rate, level, level_rate), slip(a, b, arm, p_rate, across, across_rate)
 
 
 @formula
@@ -70,7 +73,7 @@ def skate(a: Any, b: Any, n: Any, pb: Any, blade: Any) -> Any:
     side = cross(up, t)
     across = unit(side, perpendiculars(up)[0])
     across_rate = unit_rate(side, cross(cross(a.w, up), t) + cross(up, cross(b.w, t)), across)
-    return slip(a, b, b.x + r, b.v + cross(b.w, r), across, across_rate)
+    return slip(a, b, r, b.v + cross(b.w, r), across, across_rate)
 
 
 @formula
