@@ -73,8 +73,8 @@ def test_large(make):
 # ---------------------------------------------------------------- pivoting
 
 
-def test_textbook_path():
-    """Murty 1988, example 2.8 in small: M = [[2, 1], [0, 1]], q = (−5, −3): z = (1, 3)."""
+def test_both_rows_hold():
+    """By hand: M = [[2, 1], [0, 1]], q = (−5, −3). Both rows hold: z₂ = 3, 2 z₁ = 5 − 3."""
     found = lemke(np.array([[2.0, 1.0], [0.0, 1.0]]), np.array([-5.0, -3.0]), np.ones(2), 100)
     assert found.end is End.ANSWER
     assert found.z == pytest.approx([1.0, 3.0])
@@ -109,8 +109,8 @@ def test_out_of_pivots():
     assert np.isfinite(result.lam).all()
 
 
-def test_the_lexicographic_order_does_not_cycle():
-    """Kostreva 1979: here pivoting by least ratio alone can go round for ever; and every tie at once: q all alike."""
+def test_ties_at_every_step_end():
+    """A cyclic matrix, and one in which all rows are alike: every ratio test is a tie."""
     M = np.array([[1.0, 2.0, 0.0], [0.0, 1.0, 2.0], [2.0, 0.0, 1.0]])
     found = lemke(M, -np.ones(3), np.ones(3), 100)
     assert found.end is End.ANSWER

@@ -141,7 +141,7 @@ class _Run:
         return False
 
     def least_squares(self, x: Floats) -> Floats:
-        """Conjugate gradients on min |A λ + b| (Hestenes and Stiefel 1952 §10), which has an answer in any case."""
+        """Conjugate gradients on min |A λ + b| (Hestenes and Stiefel 1952), which has an answer in any case."""
         nearest = x
         r = -self.problem.residual(x)
         s = self.product(r)

@@ -87,10 +87,9 @@ class Direct:
         keep = values > self.rank * values.max(initial=0.0)
         # D A D u = 0 means A (D u) = 0: null vectors in the units of the problem, made orthonormal again
         null, conull = (_orthonormal(d[:, None] * vectors[:, ~keep]) for vectors in (right.T, left))
-        wanted = b - conull @ (conull.T @ b)
         lam = np.zeros(len(b))
         for _ in range(1 + self.refinements):
-            error = A @ lam + wanted
+            error = A @ lam + b
             error -= conull @ (conull.T @ error)
             step = right[keep].T @ ((left[:, keep].T @ (d * error)) / values[keep])
             lam = lam - d * step
