@@ -90,6 +90,107 @@ def test_large_problems():
     assert result.lam == pytest.approx(lam, abs=1e-10)
 
 
+# ---- badly conditioned problems: each has an answer
+
+
+def nearly_duplicate(rng):
+    """More rows than degrees of freedom, half of them all but copies of others, with all kinds of bounds."""
+    m = int(rng.integers(3, 30))
+    J = rng.normal(size=(m, max(2, m // 3)))
+    for _ in range(m // 2):
+        J[rng.integers(m)] = J[rng.integers(m)] + 10.0 ** rng.uniform(-12.0, -3.0) * rng.normal(size=J.shape[1])
+    return with_bounds(rng, J @ J.T)
+
+
+def with_bounds(rng, A):
+    """Rows at a bound, between bounds, without bounds; b such that one answer is of size 1."""
+    m = len(A)
+    lo, hi = np.where(rng.random((2, m)) < 0.4, np.inf, 1.0) * [[-1.0], [1.0]]
+    lam = rng.choice([-1.0, 0.3, 1.0], m)
+    push = rng.exponential(size=m)
+    w = np.where((lam == 1.0) & (hi == 1.0), -push, np.where((lam == -1.0) & (lo == -1.0), push, 0.0))
+    return Problem(A, w - A @ lam, lo, hi)
+
+
+def scaled_duplicates(rng):
+    p = nearly_duplicate(rng)
+    units = 10.0 ** rng.uniform(-8.0, 8.0, p.size)
+    return Problem(p.A * np.outer(units, units), p.b * units, p.lo / units, p.hi / units)
+
+
+def hilbert(rng):
+    m = int(rng.integers(3, 14))
+    return with_bounds(rng, 1.0 / (np.arange(m)[:, None] + np.arange(m) + 1.0))
+
+
+def integers(rng):
+    """Small whole numbers: rows reach their corners together."""
+    m = int(rng.integers(4, 40))
+    J = rng.integers(-1, 2, (m, max(2, m // 3))).astype(float)
+    lam = rng.integers(0, 2, m).astype(float)
+    w = np.where(lam > 0.0, 0.0, rng.integers(0, 2, m))
+    return Problem(J @ J.T, w - J @ J.T @ lam, np.zeros(m), np.where(rng.random(m) < 0.3, 1.0, np.inf))
+
+
+HARD = {f.__name__: f for f in (nearly_duplicate, scaled_duplicates, hilbert, integers)}
+
+
+def check_hard(family, seeds):
+    for seed in seeds:
+        problem = HARD[family](np.random.default_rng([99, seed]))
+        result = solve(problem)
+        assert result.ok, (family, seed, result.status, result.natural)
+        assert np.abs(natural_map(problem, result.lam)).max() <= 1e-9 * size_of(problem)
+
+
+@pytest.mark.parametrize("family", HARD)
+def test_badly_conditioned(family):
+    check_hard(family, range(100))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", HARD)
+def test_badly_conditioned_soak(family):
+    check_hard(family, range(100, 2100))
+
+
+def crowded_pyramids(rng):
+    """Up to sixteen contacts of few degrees of freedom, whatever they do: strong coupling, redundant rows."""
+    contacts, n = int(rng.integers(1, 17)), int(rng.integers(3, 34))
+    J = rng.normal(size=(3 * contacts, n))
+    frictions = [Friction(3 * i, (3 * i + 1, 3 * i + 2), float(rng.uniform(0.0, 1.2)), False) for i in range(contacts)]
+    return Problem(J @ J.T, J @ rng.normal(size=n), frictions=frictions)
+
+
+def failures(seeds):
+    failed = []
+    for seed in seeds:
+        problem = crowded_pyramids(np.random.default_rng([99, seed]))
+        result = solve(problem)
+        assert np.isfinite(result.lam).all()
+        assert result.ok == (np.abs(natural_map(problem, result.lam)).max() <= 1e-9 * size_of(problem))
+        failed += [] if result.ok else [seed]
+    return failed
+
+
+def test_crowded_pyramids():
+    assert failures(range(100)) == []
+
+
+@pytest.mark.slow
+def test_crowded_pyramids_soak():
+    # friction is no convex problem: passes and Newton's method may both fail, which is then told
+    assert len(failures(range(100, 2100))) <= 10
+
+
+@pytest.mark.parametrize("seed", [33, 63, 75])
+def test_newton_goes_on_where_passes_fail(seed, monkeypatch):
+    problem = draw("pyramid", seed).problem
+    assert solve(problem).ok
+    monkeypatch.setattr("poise.solve.dantzig._coupled", lambda problem, found, options: found)
+    assert solve(problem).status is Status.STOPPED
+
+
 # ---- against other ways
 
 

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise.kernel.memory import F64, Block
-from poise.solve.check import report, size_of
+from poise.solve.check import report
 from poise.solve.dantzig_kernels import solve_tableau
 from poise.solve.dantzig_tableau import TABLEAU
 from poise.solve.laws import UPRIGHT, Law
@@ -62,7 +62,7 @@ class Dantzig:
             return _least_squares(problem, result, options)
         if problem.frictions and not result.ok:
             result = _coupled(problem, result, options)
-        if not result.ok and (result.status is Status.STOPPED or result.natural <= 1e-2 * size_of(problem)):
+        if not result.ok:
             result = _softened(problem, result, options)
         return result
 
@@ -246,7 +246,10 @@ def _least_squares(problem: Problem, found: Result, options: Options) -> Result:
 
 
 def _softened(problem: Problem, found: Result, options: Options) -> Result:
-    """The last resort where pivots went round or rounding misled them: a trace of softness in every row."""
+    """The last resort where pivots went round or rounding misled them: a trace of softness in every row.
+
+    It counts only where the answer meets the tolerance of the problem as it was.
+    """
     for softness in (1e-12, 1e-10, 1e-8):
         result = _pivot(problem, options, softness)
         if result.ok:

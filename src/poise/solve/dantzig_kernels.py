@@ -253,23 +253,29 @@ def other_answers(t):
 
 
 @kernel
+def off_law(t, d):
+    """Whether row d has to be driven. Rows that were given up are tried again: others may have moved since."""
+    place, noise = load(t.place, d), load(t.noise, d)
+    if place == INSIDE:
+        return load(t.x, d) < load(t.low, d) - noise or load(t.x, d) > load(t.high, d) + noise
+    if place == PARKED and load(t.T, d * t.n + d) <= NOUGHT:
+        noise = load(t.loose, d)
+    return place == WAITING or place == GIVEN_UP or offside(t, d, noise) != 0.0
+
+
+@kernel
 def address(t, share):
-    """Drive every row that is off its law, in order; whether there was one."""
+    """Drive every row that is off its law, in order; whether anything changed."""
     worked = False
+    store(t.told, CONFLICTING, 0)
     for turn in range(3):
         for d in range(t.n):
-            if load(t.turn, d) == turn and load(t.told, STOPPED) == 0:
-                place, noise = load(t.place, d), load(t.noise, d)
-                if place == INSIDE:
-                    beyond = load(t.x, d) < load(t.low, d) - noise or load(t.x, d) > load(t.high, d) + noise
-                else:
-                    beyond = place == WAITING or (place != GIVEN_UP and offside(t, d, noise) != 0.0)
-                    if place == PARKED and beyond and load(t.T, d * t.n + d) <= NOUGHT:
-                        beyond = fabs(offside(t, d, noise)) > load(t.loose, d)
-                if beyond:
-                    drive(t, d)
-                    set_noise(t)
-                    worked = True
+            if load(t.turn, d) == turn and load(t.told, STOPPED) == 0 and off_law(t, d):
+                given_up, steps = load(t.place, d) == GIVEN_UP, load(t.told, STEPS)
+                drive(t, d)
+                set_noise(t)
+                still = given_up and load(t.place, d) == GIVEN_UP
+                worked = worked or not (still and load(t.told, STEPS) == steps)
         if turn == 1 and widen_pyramids(t, share):
             worked = True
     return worked
