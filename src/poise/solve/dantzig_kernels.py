@@ -260,7 +260,7 @@ def off_law(t, d):
         return load(t.x, d) < load(t.low, d) - noise or load(t.x, d) > load(t.high, d) + noise
     if place == PARKED and load(t.T, d * t.n + d) <= NOUGHT:
         noise = load(t.loose, d)
-    return place == WAITING or place == GIVEN_UP or offside(t, d, noise) != 0.0
+    return place in (WAITING, GIVEN_UP) or offside(t, d, noise) != 0.0
 
 
 @kernel
