@@ -22,7 +22,7 @@ def main() -> dict[str, float]:
 
     held = {name: float(np.linalg.norm(torques[model.v_slice(name)])) for name in model.joint_names}
     for name, torque in sorted(held.items(), key=lambda item: -item[1])[:6]:
-        unit = "N" if name.endswith("root") else "N·m"
+        unit = "N" if name.endswith("root") else "Nm"
         print(f"{name:18s} {torque:8.2f} {unit}")
 
     # the shoulder holds the arm's weight at its centre of mass
@@ -31,7 +31,7 @@ def main() -> dict[str, float]:
     mass = model.body_mass[arm]
     com = where.position[arm] + np.einsum("bij,bj->bi", where.rotation[arm], model.body_com[arm])
     lever = np.linalg.norm(((com - where.position[arm[0]]) * mass[:, None]).sum(axis=0)[:2])
-    print(f"weight times lever: {9.81 * lever:.2f} N·m")
+    print(f"weight times lever: {9.81 * lever:.2f} Nm")
     return held | {"expected": 9.81 * float(lever)}
 
 

@@ -25,7 +25,7 @@ def main(worlds: int = 4096) -> float:
         start = time.perf_counter()
         a = poise.dynamics.forward_dynamics(model, q, v, dtype=dtype)
         timings[name] = time.perf_counter() - start
-        print(f"{name:18s} {timings[name] / worlds * 1e6:6.2f} µs a world, packing and unpacking included")
+        print(f"{name:18s} {timings[name] / worlds * 1e6:6.2f} us a world, packing and unpacking included")
 
     one = poise.dynamics.forward_dynamics(model, q[7], v[7])
     return float(np.abs(a[7] - one).max() / np.abs(one).max())

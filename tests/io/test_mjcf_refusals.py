@@ -34,6 +34,7 @@ class TestGaps:
             (model(limb("<geom size='1' priority='2'/>")), "priority"),
             (model(limb("<geom size='1' fluidshape='ellipsoid'/>")), "fluidshape"),
             (model(limb(joint="<joint range='-1 1' solreflimit='0.1 1'/>")), "solreflimit"),
+            (model(limb(joint="<joint frictionloss='0.4' solreffriction='0.1 1'/>")), "solreffriction"),
             (model(limb(joint="<joint actuatorfrcrange='-1 1'/>")), "actuatorfrcrange"),
             (model("<body name='limb' gravcomp='1'><joint/><geom size='1'/></body>"), "gravcomp"),
             (model(limb("<geom size='1'/><site name='tip'/>")), "1 site (tip)"),
@@ -74,6 +75,19 @@ class TestGaps:
         said = [text for text in scene.unsupported if "more than can be kept apart exactly" in text]
         assert len(said) == (count > 31)
         assert all(0 <= shape.group < 2**31 for shape in limb_of(scene).shapes)
+
+    @pytest.mark.parametrize("missing", [0, 1])
+    def test_visual_mesh_that_does_not_close(self, missing: int) -> None:
+        """Its own faces are shown where they bound a volume, its hull where they do not; what collides is a hull."""
+        faces = ["0 2 1", "0 1 3", "0 3 2", "1 2 3"][missing:]
+        mesh = "<mesh name='m' inertia='shell' vertex='0 0 0 1 0 0 0 1 0 0 0 1' face='" + " ".join(faces) + "'/>"
+        ghost = "<geom type='mesh' mesh='m' contype='0' conaffinity='0' mass='0'/>"
+        scene = load_mjcf(model(limb("<geom size='0.1'/>" + ghost), head=f"<asset>{mesh}</asset>"))
+        said = [text for text in scene.unsupported if "faces that do not close: shown as convex hulls" in text]
+        assert len(said) == missing
+        shown = limb_of(scene).shapes[1].faces
+        assert shown is None if missing else len(shown) == 4
+        assert scene.compile().nv == 1
 
     def test_plane_on_a_mocap_body(self) -> None:
         """MuJoCo allows it; it is left out, and the rest of the model still compiles."""
@@ -150,7 +164,7 @@ class TestErrors:
             return real(name, *args, **options)
 
         monkeypatch.setattr(builtins, "__import__", without)
-        with pytest.raises(ImportError, match=r'pip install "poise\[mjcf\]"'):
+        with pytest.raises(ImportError, match='pip install "mujoco'):
             load_mjcf(model())
 
     def test_warnings_of_mujoco_are_kept(self, monkeypatch, tmp_path) -> None:

@@ -138,7 +138,7 @@ def _print(found: Diagnosis) -> None:
         megabytes = found.cache["bytes"] / 1e6
         size = f"{found.cache['entries']} kernels, {megabytes:.1f} MB"
         print_facts("Kernel cache", {"path": found.cache["path"], "key": found.cache["key"], "size": size})
-    print_facts("Optional packages", {name: _optional(entry) for name, entry in found.optional.items()})
+    print_facts("Optional packages", {name: _optional(name, entry) for name, entry in found.optional.items()})
     if found.compilation:
         _print_compilation(found.compilation)
     for problem in found.problems:
@@ -156,7 +156,7 @@ def _print_compilation(times: dict[str, Any]) -> None:
     print_facts("Cold start", rows)
 
 
-def _optional(entry: dict[str, str | None]) -> str:
+def _optional(name: str, entry: dict[str, str | None]) -> str:
     if entry["version"]:
         return entry["version"]
-    return f'missing ({entry["purpose"]}): pip install "poise[{entry["extra"]}]"'
+    return f"missing ({entry['purpose']}): pip install {name}, or the extra {entry['extra']}"

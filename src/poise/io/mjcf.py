@@ -67,12 +67,12 @@ def _import_mujoco() -> ModuleType:
         import mujoco
     except ImportError as error:
         raise ImportError(
-            'MJCF files are read with the mujoco package; install it with: pip install "poise[mjcf]"'
+            'MJCF files are read with the mujoco package; install it with: pip install "mujoco>=3.3"'
         ) from error
     if not hasattr(mujoco, "MjSpec"):
         raise ImportError(
             f"mujoco {mujoco.__version__} is too old to read MJCF files for Poise, which needs MjSpec (3.2 or newer); "
-            'install it with: pip install -U "poise[mjcf]"'
+            "install it with: pip install -U mujoco"
         )
     module: ModuleType = mujoco
     return module
