@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from poise.kernel.memory import F64, F64X8, Block, Width
 from poise.solve import check
+from poise.solve.anderson import Anderson
 from poise.solve.manifest import check_form
 from poise.solve.pgs_kernels import RUN
 from poise.solve.pgs_pack import pack, start
@@ -39,6 +40,8 @@ class PGS:
         friction: "as_given": every contact obeys Coulomb's law, as a pyramid or a cone, in each sweep. "two_pass"
             (VON §3.5): normal forces are estimated without friction, then friction is bounded by μ times the
             estimate. That is another problem: the result's status and residual tell how far it is from the one given.
+        memory: Steps that Anderson's acceleration remembers; 0 for none. 5 to 10 often save nine sweeps in ten where
+            many are needed. A step is `check_every` sweeps: 1 suits small problems, 4 large ones.
         passes: How often "two_pass" solves: 2 as in VON, more to estimate again.
 
     >>> PGS().solve(Problem([[2.0, 1.0], [1.0, 2.0]], [-3.0, 6.0], lo=[0.0, 0.0])).lam.tolist()
@@ -52,6 +55,7 @@ class PGS:
         *,
         relaxation: float = 1.0,
         check_every: int = 4,
+        memory: int = 0,
         friction: FrictionMode = "as_given",
         passes: int = 2,
     ) -> None:
@@ -61,6 +65,7 @@ class PGS:
             raise ValueError(f"friction is {friction!r}; there are {', '.join(get_args(FrictionMode))}")
         self.relaxation = float(relaxation)
         self.check_every = _whole("check_every", check_every, 1)
+        self.memory = _whole("memory", memory, 0)
         self.friction = friction
         self.passes = _whole("passes", passes, 2)
 
@@ -77,7 +82,8 @@ class PGS:
     ) -> list[Result]:
         """Problems with the same blocks of rows, `width.lanes` at a time. `options.warm` has a row for each.
 
-        Each answer is the same, bit for bit, whatever the others are. Friction is taken as given.
+        Each answer is the same, bit for bit, whatever the others are. Friction is taken as given; nothing is
+        accelerated.
         """
         _check_options(options)
         results: list[Result] = []
@@ -88,7 +94,7 @@ class PGS:
             guesses = None if options.warm is None else options.warm[first : first + width.lanes]
             layout, p = pack(group, width, self.relaxation)
             s = start(group, layout, width, options, guesses)
-            RUN[width](p.handle, s.handle, options.iterations, self.check_every)
+            RUN[width](p.handle, s.handle, options.iterations, self.check_every, 1)
             best = s.best.reshape(layout.size, width.lanes).astype(np.float64)
             sweeps = s.sweeps.reshape(width.lanes)
             results += [
@@ -100,28 +106,33 @@ class PGS:
         layout, p = pack([problem], F64, self.relaxation)
         s = start([problem], layout, F64, options, None if options.warm is None else [options.warm])
         history: list[float] = []
-        if options.history:
-            self._trace(p, s, options, history)
-            drift = np.zeros(problem.size)
-        else:
-            last = min(self.check_every, options.iterations)
-            RUN[F64](p.handle, s.handle, options.iterations - last, self.check_every)
-            before = s.lam.copy()
-            RUN[F64](p.handle, s.handle, last, self.check_every)
-            with np.errstate(invalid="ignore"):  # of what diverges nothing is proved
+        with np.errstate(over="ignore", invalid="ignore"):  # of what diverges nothing is proved
+            if options.history or self.memory:
+                drift = self._step_by_step(p, s, options, history)
+            else:
+                last = min(self.check_every, options.iterations)
+                RUN[F64](p.handle, s.handle, options.iterations - last, self.check_every, 1)
+                before = s.lam.copy()
+                RUN[F64](p.handle, s.handle, last, self.check_every, 1)
                 drift = s.lam - before
         failed = Status.CONFLICTING if proves_conflict(problem, drift) else Status.STOPPED
         result = _report(problem, s.best.copy(), int(s.sweeps[0]), options, failed)
-        result.history = history
+        result.history = history if options.history else []
         return result
 
-    def _trace(self, p: Block, s: Block, options: Options, history: list[float]) -> None:
-        """Sweep by sweep, the residual kept after each."""
-        for _ in range(options.iterations):
-            RUN[F64](p.handle, s.handle, 1, 1)
+    def _step_by_step(self, p: Block, s: Block, options: Options, history: list[float]) -> Floats:
+        """A few sweeps at a time, the residual kept after each, with acceleration in between; the last step."""
+        run, stride = RUN[F64], 1 if options.history else self.check_every
+        ahead, drift = Anderson(self.memory), np.zeros_like(s.lam)
+        run(p.handle, s.handle, 0, 1, 1)
+        while s.residual[0] > s.tolerance[0] and s.sweeps[0] < options.iterations:
+            before = s.lam.copy()
+            run(p.handle, s.handle, min(stride, options.iterations - int(s.sweeps[0])), stride, 0)
             history.append(float(s.residual[0]))
-            if s.residual[0] <= s.tolerance[0]:
-                return
+            drift = s.lam - before
+            if self.memory and s.residual[0] > s.tolerance[0]:
+                s.lam[...] = ahead.propose(before, s.lam.copy(), history[-1])
+        return drift
 
     def _solve_in_passes(self, problem: Problem, options: Options) -> Result:
         """VON §3.5: without friction first, then with bounds of friction from the normal forces before."""
