@@ -377,6 +377,10 @@ def test_every_number_is_looked_at():
     assert checked > 25
 
 
+def test_a_perfect_bounce_is_fine():
+    assert find_problems(Scene(bodies=[Body("a", shapes=[sphere(1, material=Material(restitution=1.0))])])) == []
+
+
 def test_axes_that_are_only_near_each_other_are_fine():
     assert find_problems(with_joint("universal", axis2=(1e-5, 0, 1))) == []
 

@@ -40,6 +40,20 @@ def test_everything_lies_inside_the_picture() -> None:
         assert line[:, 1].max() <= 300
 
 
+def test_marks_stand_where_the_curve_has_their_value() -> None:
+    """The label of a value is beside (under) the point of the curve that has it."""
+    chart = line_chart([-2.0, 0.0, 2.0], {"y": [-20.0, 0.0, 20.0]})
+    (curve,) = points(chart.svg())
+    labels = re.findall(
+        r'<text x="([\d.]+)" y="([\d.]+)"[^>]*text-anchor="(middle|end)"[^>]*>(-?\d+)</text>', chart.svg()
+    )
+    across = {float(value): float(x) for x, _, anchor, value in labels if anchor == "middle"}
+    up = {float(value): float(y) for _, y, anchor, value in labels if anchor == "end"}
+    for k, (x, y) in enumerate(((-2, -20), (0, 0), (2, 20))):
+        assert across[x] == pytest.approx(curve[k, 0], abs=0.11)
+        assert up[y] == pytest.approx(curve[k, 1] + 4, abs=0.11)  # the foot of the letters is 4 pixels lower
+
+
 def test_long_curves_are_thinned_from_end_to_end() -> None:
     x = np.linspace(0.0, 1.0, 100_000)
     (line,) = points(line_chart(x, {"up": x}, width=900).svg())
