@@ -457,6 +457,7 @@ def test_indefinite_matrices_end():
         result = solve(problem)
         assert np.isfinite(result.lam).all()
         assert result.ok == (result.natural <= 1e-9 * size_of(problem))
+        assert result.natural <= np.abs(natural_map(problem, np.zeros(m))).max()  # no worse than doing nothing
     # λ = (−11/3, 7/3) obeys, but pivoting meets a negative pivot: a ray proves no contradiction then
     saddle = solve(Problem([[1.0, 2.0], [2.0, 1.0]], [-1.0, 5.0], hi=[np.inf, 10.0]))
     assert saddle.status is Status.STOPPED

@@ -64,7 +64,7 @@ class Dantzig:
             result = _coupled(problem, result, options)
         if not result.ok:
             result = _softened(problem, result, options)
-        return result
+        return result if result.ok else _or_nothing(problem, result, options)
 
 
 def _limit(problem: Problem, options: Options) -> int:
@@ -243,6 +243,17 @@ def _least_squares(problem: Problem, found: Result, options: Options) -> Result:
     if result.ok:
         return result if rank == problem.size else replace(result, status=Status.SINGULAR)
     return found if found.ok else result
+
+
+def _or_nothing(problem: Problem, found: Result, options: Options) -> Result:
+    """No forces, or as little as bounds allow, where what was found is worse than that."""
+    lo, hi = np.array(problem.lo), np.array(problem.hi)
+    blocks = list(problem.block_rows())
+    lo[blocks], hi[blocks] = 0.0, 0.0
+    for row, law in problem.laws.items():
+        lo[row], hi[row] = law.lo, law.hi
+    least = report(problem, np.clip(0.0, lo, hi), found.iterations, options, found.status)
+    return least if least.natural < found.natural else found
 
 
 def _softened(problem: Problem, found: Result, options: Options) -> Result:

@@ -199,8 +199,8 @@ def drive(t, d):
         step, k = blocking(t, d, way, step, idle > 2 * n + 8)
         if step == inf:
             store(t.place, d, GIVEN_UP)
-            if load(t.T, d * n + d) > -INDEFINITE:  # of an A that is not semi-definite a ray proves nothing
-                store(t.told, CONFLICTING, 1)
+            definite = load(t.T, d * n + d) > -INDEFINITE
+            store(t.told, CONFLICTING if definite else STOPPED, 1)  # else a ray proves nothing
             return
         idle = 0 if step > 0.0 else idle + 1
         rising = 1 if k >= 0 and (load(t.T, d * n + k) * way > 0.0) != (load(t.place, k) == INSIDE) else -1
