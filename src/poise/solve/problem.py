@@ -18,7 +18,7 @@ from enum import Enum, Flag, auto
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from poise.solve.laws import Law
 
@@ -86,13 +86,13 @@ class Problem:
 
     A: Any
     """(m, m) array, or an `Operator`."""
-    b: ArrayLike
+    b: Any
     """(m,)"""
-    lo: ArrayLike | None = None
+    lo: Any = None
     """(m,) least multipliers; −inf where missing."""
-    hi: ArrayLike | None = None
+    hi: Any = None
     """(m,) greatest multipliers; inf where missing."""
-    cfm: ArrayLike | None = None
+    cfm: Any = None
     """(m,) softness, added to the diagonal; 0 where missing."""
     laws: dict[int, Law] = field(default_factory=dict)
     """Rows that follow a piecewise law instead of bounds."""
