@@ -12,7 +12,7 @@ from benchmark_scripts import FOLDER, helper, script
 NAMES = sorted(path.stem for path in FOLDER.glob("*.py") if not path.stem.startswith("_"))
 TARGETED = {
     "articulated_body": 5,
-    "deltas": 10,
+    "deltas": 8,
     "scaling": 2,
     "call_overhead": 2,
     "startup": 3,
