@@ -50,7 +50,7 @@ def uses(entry: Any, quick: bool) -> Iterator[tuple[str, Any]]:
     from poise.dynamics.responses import RESPONSE
     from poise.kernel.memory import F32X16, F64, F64X8
 
-    for width in (F64,) if quick else (F64, F64X8, F32X16):
+    for width in (F64,) if quick or not entry.lanes else (F64, F64X8, F32X16):
         if RESPONSE not in entry.views:
             yield f"{entry.name} {width}", width
         elif width.elem == "f64":

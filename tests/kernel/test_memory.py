@@ -472,3 +472,12 @@ def test_a_handle_of_another_view_or_width_is_refused() -> None:
             run(wrong.handle)
     with pytest.raises(TypeError, match="handle 0"):
         run(right.handle[:-1].copy())
+
+
+def test_a_kernel_that_branches_says_that_it_runs_one_world_at_a_time() -> None:
+    run = entry(count_up, OTHER, lanes=False)
+    block = OTHER.block(F64, n=1, x=1)
+    run[F64](block.handle)
+    assert block.x.tolist() == [1.0]
+    with pytest.raises(TypeError, match="count_up branches on its numbers: it runs one world at a time, not f64x8"):
+        run[F64X8]

@@ -248,8 +248,8 @@ def _seal_check(handle: str, view: View, width: Width) -> str:
 class Entry:
     """A kernel that Python can call: handles of its views first, then plain numbers."""
 
-    def __init__(self, function: Any, views: tuple[View, ...], extra: tuple[str, ...] = ()) -> None:
-        self.function, self.views, self.extra = function, views, extra
+    def __init__(self, function: Any, views: tuple[View, ...], extra: tuple[str, ...] = (), lanes: bool = True) -> None:
+        self.function, self.views, self.extra, self.lanes = function, views, extra, lanes
         self.name = function.py_func.__name__
         self._by_width: dict[Any, Any] = {}
 
@@ -261,6 +261,10 @@ class Entry:
                 found = self._by_width.get(width)
                 if found is None:
                     widths = width if isinstance(width, tuple) else (width,) * len(self.views)
+                    if not self.lanes and any(one.lanes > 1 for one in widths):
+                        raise TypeError(
+                            f"{self.name} branches on its numbers: it runs one world at a time, not {width}"
+                        )
                     found = self._by_width[width] = self._compile(widths)
         return found
 
@@ -342,6 +346,9 @@ def _in_cache(function: Any) -> bool:
     return isinstance(function._cache, _Cache) and Path(function._cache._cache_file._index_path).exists()
 
 
-def entry(function: Any, *views: View, extra: tuple[str, ...] = ()) -> Entry:
-    """Make a kernel callable from Python: `entry(k, A, B, extra=("float64",))[width](a.handle, b.handle, 0.1)`."""
-    return Entry(function, views, extra)
+def entry(function: Any, *views: View, extra: tuple[str, ...] = (), lanes: bool = True) -> Entry:
+    """Make a kernel callable from Python: `entry(k, A, B, extra=("float64",))[width](a.handle, b.handle, 0.1)`.
+
+    `lanes=False` says that the kernel branches on state values and runs one world at a time.
+    """
+    return Entry(function, views, extra, lanes)

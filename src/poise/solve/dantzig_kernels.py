@@ -316,4 +316,4 @@ def pivot(t):
         store(t.lam, j, load(t.lam, j) * load(t.unit, j))
 
 
-solve_tableau = entry(pivot, TABLEAU)
+solve_tableau = entry(pivot, TABLEAU, lanes=False)
