@@ -48,12 +48,22 @@ def spread_acceleration(m, w, t):
 
 @kernel
 def carry(m, w, t, d, f):
-    """KOK §4.3, lines 5-16: what is left of a force f on its way from dof d to the root (−p of the paper)."""
+    """KOK §4.3, lines 5-16: what is left of a force f on its way from dof d to the root (−p of the paper).
+
+    The next dof's share is found from the force as it was, s·(f − g u) = s·f − (s·g) u, which does not wait for it.
+    """
+    if d < 0:
+        return
+    u = pair(load(w.axis, d), f)
     while d >= 0:
-        u = pair(load(w.axis, d), f)
         store(t.share, d, u * load(w.inverse, d))
-        f = f - load(w.gain, d) * u
+        gain = load(w.gain, d)
         d = load(m.dof_parent, d)
+        if d >= 0:
+            axis = load(w.axis, d)
+            ahead, coupling = pair(axis, f), pair(axis, gain)
+            f = f - gain * u
+            u = ahead - coupling * u
 
 
 @kernel
