@@ -31,7 +31,7 @@ def check_answer(known: Known, result) -> None:
     assert np.abs(natural_map(problem, lam)).max(initial=0.0) <= 1e-9 * size
     assert result.violation <= 1e-14 * np.abs(lam).max(initial=1.0)
     if known.unique and problem.size:
-        # |Δλ| ≤ |natural residual| (1 + |A|) / least eigenvalue (Cottle, Pang and Stone 1992, prop. 5.10.5), in the
+        # |Δλ| ≤ |natural residual| (1 + |A|) / least eigenvalue (Cottle, Pang and Stone 1992), in the
         # scale of the rows, which the residual of badly scaled ones does not see
         units = np.sqrt(problem.diagonal)
         scaled = problem.matrix() / np.outer(units, units)

@@ -4,6 +4,11 @@ Inertia: P. de Leva, Adjustments to Zatsiorsky-Seluyanov's segment inertia param
 1223-1230, Table 4 (young adults, scanned alive). Lengths of segments and heights of joints: D. A. Winter, Biomechanics
 and Motor Control of Human Movement, 4th ed., 2009, Fig. 4.1, after R. Drillis and R. Contini, Body Segment Parameters,
 1966. Ranges of motion: American Academy of Orthopaedic Surgeons, Joint Motion: Method of Measuring and Recording, 1965.
+
+How far they are checked: limbs, head and whole trunk of Table 4 against a public copy of it, in which the female hand's
+sagittal radius reads 63.1 %, which no rigid body can have beside the others; 53.1 % is used. The parts of the trunk
+only for giving that whole trunk within 5 %. Winter's figures and the ranges of motion have not been compared with the
+books.
 """
 
 from __future__ import annotations

@@ -128,7 +128,7 @@ def _alike(form: Standard) -> tuple[Standard, Floats]:
 
 
 def _eliminate(form: Standard) -> _Reduced:
-    """Solve the free rows for the free unknowns (Cottle, Pang and Stone 1992 §1.5).
+    """Solve the free rows for the free unknowns (Cottle, Pang and Stone 1992).
 
     Where they are singular, the rest of them either has no part in the other rows (redundant rows, which stay nought),
     or is split into two unknowns that are not negative.

@@ -1,4 +1,4 @@
-"""Lemke's complementary pivoting (Cottle, Pang and Stone 1992, algorithm 4.4.5; KOK §6 names it)."""
+"""Lemke's complementary pivoting (Cottle, Pang and Stone 1992; KOK §6 names it)."""
 
 from __future__ import annotations
 
