@@ -62,6 +62,7 @@ MODEL = View(
     body_position=Vec3,
     body_centred=Index,  # 1 where the body's origin is its link's
     body_rotation=Mat3,
+    body_centre=Vec3,  # centre of mass of the body in its link's frame
 )
 
 STATE = View("State", q=Real, v=Real)
@@ -102,6 +103,7 @@ WORK = View(
     u=Real,  # of each dof
     acceleration=Motion,  # of each link, gravity taken as −g of the base
     a=Real,  # of each dof
+    centre=Vec3,  # of each body: its centre of mass from O, where rows are at work; m
 )
 
 _COORDINATE = ("sine", "cosine")
@@ -111,7 +113,7 @@ _LINK = ("origin", "R", "r", "velocity", "bias", "inertia", "gyro", "articulated
 def work_block(model: Model, width: Width) -> Block:
     """Room to work in, for one width."""
     sizes = dict.fromkeys(WORK.fields, model.nv)
-    sizes |= dict.fromkeys(_LINK, model.n_links) | dict.fromkeys(_COORDINATE, model.nq)
+    sizes |= dict.fromkeys(_LINK, model.n_links) | dict.fromkeys(_COORDINATE, model.nq) | {"centre": model.n_bodies}
     return WORK.block(width, **sizes)
 
 
@@ -160,6 +162,7 @@ def _make_model_block(model: Model, width: Width) -> Block:
         "primitive_centred": ~np.any(model.primitive_anchor, axis=1),
         "body_centred": ~np.any(model.body_position, axis=1),
         "body_rotation": matrices(model.body_quat_wxyz),
+        "body_centre": _centres(model),
     }
     arrays = model.arrays()
     return MODEL.block(width, **given, **{name: arrays[name] for name in MODEL.fields if name not in given})
@@ -170,6 +173,12 @@ def _last_children(model: Model) -> np.ndarray:
     last = np.zeros(model.n_links, bool)
     last[list({int(parent): link for link, parent in enumerate(model.link_parent)}.values())] = True
     return last
+
+
+def _centres(model: Model) -> np.ndarray:
+    """(n_bodies, 3) centres of mass of bodies in the frames of their links."""
+    turns = matrices(model.body_quat_wxyz).reshape(-1, 3, 3)
+    return np.asarray(model.body_position + np.einsum("nij,nj->ni", turns, model.body_com))
 
 
 def matrices(quats_wxyz: np.ndarray) -> np.ndarray:

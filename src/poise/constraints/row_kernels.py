@@ -1,0 +1,205 @@
+"""Adding rows from kernels, and finding the multipliers of the step before.
+
+    slot, there = open_block(r, CONTACT, mask, id)     a place in the lanes of a mask, where there is room
+    put_row(r, slot, there, a, b, Ja, Jb)              and what the row is; the rest of it is nought
+    put_bounds(r, slot, there, lo, hi)
+
+Lanes add where they want: each world has its own list.
+"""
+
+from __future__ import annotations
+
+from poise.constraints.store import CONTACT, KINDS, LAW, NO_END, STORE, STRIDES, VERTICES
+from poise.kernel.jit import entry, kernel
+from poise.kernel.memory import gather_where, load, scatter_where, store, store_where
+from poise.kernel.scalars import any_lane, get_lane, maximum, minimum, select, spread, zero
+from poise.kernel.spatial import no_force
+from poise.kernel.vec import dot
+
+N_KINDS = len(KINDS)
+
+
+@kernel
+def stride_of(kind):
+    """Rows of a block."""
+    return STRIDES[kind]
+
+
+# ---- adding ----------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def open_block(r, kind, mask, id):
+    """Count a block in the lanes of a mask; gives its first slot, and the lanes that have room for it."""
+    n = load(r.count, kind)
+    store_where(r.count, kind, n + 1, mask)
+    slot = n * stride_of(kind) + load(r.first, kind)
+    there = mask & (n < load(r.room, kind))
+    scatter_where(r.id, slot, id, there)
+    return slot, there
+
+
+@kernel
+def put_row(r, slot, there, a, b, Ja, Jb):
+    """Bodies and Jacobians of a row; nothing else of the slot's last user stays."""
+    none = zero(Ja.t.x)
+    minus = zero(slot) - 1
+    scatter_where(r.a, slot, a, there)
+    scatter_where(r.b, slot, b, there)
+    scatter_where(r.Ja, slot, Ja, there)
+    scatter_where(r.Jb, slot, Jb, there)
+    scatter_where(r.dof, slot, minus, there)
+    scatter_where(r.Jdof, slot, none, there)
+    scatter_where(r.term, slot, minus, there)
+    scatter_where(r.phi, slot, none, there)
+    scatter_where(r.gamma, slot, none, there)
+    scatter_where(r.target, slot, none, there)
+    scatter_where(r.a_ref, slot, none, there)
+    scatter_where(r.alpha, slot, none, there)
+    scatter_where(r.beta, slot, none, there)
+    scatter_where(r.erp, slot, none, there)
+    scatter_where(r.cfm, slot, none, there)
+    scatter_where(r.lam, slot, none, there)
+
+
+@kernel
+def put_dof_row(r, slot, there, dof, J):
+    """A row on one coordinate."""
+    minus, none = zero(slot) - 1, no_force(J)
+    put_row(r, slot, there, minus, minus, none, none)
+    scatter_where(r.dof, slot, dof, there)
+    scatter_where(r.Jdof, slot, J, there)
+
+
+@kernel
+def put_bounds(r, slot, there, lo, hi):
+    """Least and greatest force of a row."""
+    scatter_where(r.lo, slot, lo, there)
+    scatter_where(r.hi, slot, hi, there)
+
+
+@kernel
+def put_term(r, slot, there, body, J, dof, Jdof):
+    """A further term of a row: on a body (dof −1) or on a coordinate (body −1)."""
+    n = load(r.term_count, 0)
+    store_where(r.term_count, 0, n + 1, there)
+    there = there & (n < r.term_room)
+    scatter_where(r.term_body, n, body, there)
+    scatter_where(r.term_J, n, J, there)
+    scatter_where(r.term_dof, n, dof, there)
+    scatter_where(r.term_Jdof, n, Jdof, there)
+    scatter_where(r.term_next, n, gather_where(r.term, slot, there), there)
+    scatter_where(r.term, slot, n, there)
+
+
+# ---- closing ---------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def busiest(r, kind, lanes):
+    """Blocks of the world that has most of a kind."""
+    n = load(r.count, kind)
+    most = get_lane(n, 0)
+    for lane in range(1, lanes):
+        most = maximum(most, get_lane(n, lane))
+    return most
+
+
+@kernel
+def blank(r, lanes):
+    """Leave nothing in the slots that a world does not use and a busier one does."""
+    for kind in range(N_KINDS):
+        first, stride = load(r.first, kind), stride_of(kind)
+        for n in range(minimum(busiest(r, kind, lanes), load(r.room, kind))):
+            unused = load(r.count, kind) <= n
+            if any_lane(unused):
+                for k in range(stride):
+                    slot = zero(load(r.count, kind)) + (first + n * stride + k)
+                    none = zero(load(r.phi, 0))
+                    put_row(r, slot, unused, zero(slot) - 1, zero(slot) - 1, no_force(none), no_force(none))
+                    put_bounds(r, slot, unused, none, none)
+                    store_where(r.id, first + n * stride + k, zero(slot) - 1, unused)
+                    store_where(r.bound, first + n * stride + k, none, unused)
+                if kind == LAW:
+                    blank_law(r, n, unused)
+
+
+@kernel
+def blank_law(r, n, unused):
+    """The law of a row without force."""
+    none = zero(load(r.phi, 0))
+    for k in range(n * VERTICES, (n + 1) * VERTICES):
+        store_where(r.law_lam, k, none, unused)
+        store_where(r.law_w, k, none, unused)
+    store_where(r.law_left, n, none + NO_END, unused)
+    store_where(r.law_right, n, none + NO_END, unused)
+
+
+# ---- warm start ------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def find_block(r, old, kind, n, guess, lanes):
+    """Number of the old block that has the id of block n, −1 where there is none; looks at `guess` first, then on.
+
+    Lists hardly change from step to step: the guess is the place after the last find.
+    """
+    stride = stride_of(kind)
+    count = load(old.count, kind)
+    count = select(count < load(old.room, kind), count, zero(count) + load(old.room, kind))
+    wanted = load(r.id, load(r.first, kind) + n * stride)
+    missing = load(r.count, kind) > n
+    found = zero(count) - 1
+    tried, place = 0, guess
+    most = busiest(old, kind, lanes)
+    while tried < most and any_lane(missing):
+        place = select(place < count, place, zero(place))
+        there = missing & (place < count)
+        id = gather_where(old.id, place * stride + load(old.first, kind), there)
+        hit = there & (id == wanted)
+        found = select(hit, place, found)
+        missing = missing & ~hit
+        place = select(missing, place + 1, place)
+        tried += 1
+    return found
+
+
+@kernel
+def carry_force(r, old, n, found):
+    """A contact's force in its new directions: they may have turned."""
+    first = load(r.first, CONTACT) + n * 3
+    there = found >= 0
+    old_first = found * 3 + load(old.first, CONTACT)
+    for k in range(3):
+        along = load(r.Jb, first + k).f
+        lam = zero(along.x)
+        for j in range(3):
+            push = gather_where(old.lam, old_first + j, there)
+            lam = lam + push * dot(gather_where(old.Jb, old_first + j, there).f, along)
+        store_where(r.lam, first + k, lam, there)
+
+
+@kernel
+def warm_start(r, old, lanes, scale):
+    """Multipliers of the step before, times a number, for the blocks that it had too; nought for new ones."""
+    for kind in range(N_KINDS):
+        stride = stride_of(kind)
+        guess = zero(load(r.count, kind))
+        for n in range(minimum(busiest(r, kind, lanes), load(r.room, kind))):
+            found = find_block(r, old, kind, n, guess, lanes)
+            there = found >= 0
+            guess = select(there, found + 1, guess)
+            first = load(r.first, kind) + n * stride
+            if kind == CONTACT:
+                carry_force(r, old, n, found)
+            else:
+                for k in range(stride):
+                    lam = gather_where(old.lam, found * stride + (load(old.first, kind) + k), there)
+                    store_where(r.lam, first + k, lam, there)
+            for k in range(stride):
+                lam = load(r.lam, first + k)
+                store(r.lam, first + k, select(there, lam * scale, spread(0.0, lam)))
+
+
+BLANK = entry(blank, STORE, extra=("int64",))
+WARM_START = entry(warm_start, STORE, STORE, extra=("int64", "float64"))

@@ -1,0 +1,241 @@
+"""What a tree makes of rows: the constraint matrix A = J M⁻¹ Jᵀ, row velocities, and what multipliers change.
+
+`abm.factor` eliminates the degrees of freedom one by one from the leaves, so that M⁻¹ = L D L^T with D the 1/d that it
+leaves behind, and L^T the way of a force to the root (KOK §4.3, the inbound loop). With Y = √D L^T J^T
+
+    A = Y^T Y        M⁻¹ J^T λ = L √D Y λ
+
+so the matrix needs the inbound half of the deltas alone, and comes out symmetric to the last bit.
+
+One source serves three shapes, by the widths of its views (tree, store, system):
+
+    one world, row by row             f64, f64, f64
+    one world, lanes of rows          f64, f64, f64x8      eight test forces an instruction (KOK §4.2: "in parallel")
+    lanes of worlds                   all lanes            row k of every world at once
+
+Rows are addressed by `at`: a slot, or a slot for each lane.
+"""
+
+from __future__ import annotations
+
+from poise.kernel.jit import kernel
+from poise.kernel.memory import Count, Index, Int, Real, View, gather, gather_where, load, scatter_where, store
+from poise.kernel.scalars import any_lane, get_lane, minimum, select, spread, sqrt, zero
+from poise.kernel.spatial import Force, Motion, less, no_force
+from poise.kernel.vec import cross
+
+SYSTEM = View(
+    "System",
+    n_rows=Count,
+    n_groups=Count,  # of lanes of rows; as many as rows where each stands alone
+    slot=Index,  # (n_rows)
+    lane_slot=Int,  # (n_groups) the same, a lane a row
+    root=Real,  # (nv) √D
+    n_lanes=Count,
+    touched=Index,  # (n_links) 1 where some lane has a force on the link or beyond; nought between rows
+    p=Force,  # (n_links) force that is still to be balanced; nought between rows
+    tau=Real,  # (nv) on coordinates; nought between rows
+    link_a=Int,  # (n_groups) links of a row's bodies, −1 where they do not move
+    link_b=Int,
+    force_a=Force,  # (n_groups) a row's Jacobian on them, about O
+    force_b=Force,
+    y=Real,  # (n_groups · nv)
+    A=Real,  # (n_rows · n_groups)
+    speed=Real,  # (n_groups) J x
+    pull=Real,  # (n_groups) J a + γ
+    lam=Real,  # (n_groups)
+)
+
+PLAIN = View("Plain", y=Real, A=Real)
+"""Memory of a system of lanes of rows, number by number."""
+
+FLOW = View(
+    "Flow",
+    x=Real,  # (nv) velocities, or whatever moves along the degrees of freedom
+    motion=Motion,  # (n_links) and how the links move with it, about O
+    share=Real,  # (nv)
+    a=Real,  # (nv) M⁻¹ Jᵀ λ
+    acceleration=Motion,  # (n_links)
+)
+"""Motions of the tree, at its own width."""
+
+
+@kernel
+def take_roots(m, w, t):
+    """√D of every degree of freedom."""
+    for d in range(m.nv):
+        store(t.root, d, zero(load(t.root, d)) + sqrt(load(w.inverse, d)))
+
+
+@kernel
+def place_centres(m, w):
+    """Centre of mass of every body from O."""
+    for i in range(m.n_bodies):
+        link = load(m.body_link, i)
+        if link >= 0:
+            store(w.centre, i, load(w.R, link) @ load(m.body_centre, i) + load(w.r, link))
+
+
+# ---- the Jacobian on links -------------------------------------------------------------------------------------------
+
+
+@kernel
+def link_of(m, body):
+    """Link that carries a body, −1 for the world and what never moves."""
+    there = body >= 0
+    return select(there, spread(gather_where(m.body_link, body, there), body), body)
+
+
+@kernel
+def about_origin(w, body, link, J):
+    """A covector at a body's centre of mass as one about O; nought where the body does not move."""
+    there = link >= 0
+    f = Force(J.t + cross(gather_where(w.centre, body, there), J.f), J.f)
+    return select(there, f, no_force(J.t.x))
+
+
+@kernel
+def place_row(m, w, r, t, k, at):
+    """Jacobian of a row on its links, about O."""
+    a, b = gather(r.a, at), gather(r.b, at)
+    link_a, link_b = link_of(m, a), link_of(m, b)
+    store(t.link_a, k, link_a)
+    store(t.link_b, k, link_b)
+    store(t.force_a, k, about_origin(w, a, link_a, gather(r.Ja, at)))
+    store(t.force_b, k, about_origin(w, b, link_b, gather(r.Jb, at)))
+
+
+# ---- Y ---------------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def touch(t, link):
+    """Note which links have a force on them, in any lane."""
+    for lane in range(t.n_lanes):
+        i = get_lane(link, lane)
+        if i >= 0:
+            store(t.touched, i, 1)
+
+
+@kernel
+def lay(t, link, f):
+    """Take a force off what a link has to balance."""
+    there = link >= 0
+    if any_lane(there):
+        scatter_where(t.p, link, gather_where(t.p, link, there) - f, there)
+        touch(t, link)
+
+
+@kernel
+def lay_on_dof(m, t, dof, J):
+    """Put a force on a coordinate."""
+    there = dof >= 0
+    if any_lane(there):
+        scatter_where(t.tau, dof, gather_where(t.tau, dof, there) + J, there)
+        touch(t, select(there, spread(gather_where(m.dof_link, dof, there), dof), dof))
+
+
+@kernel
+def lay_terms(m, w, r, t, at):
+    """Put the further terms of a row on links and coordinates."""
+    term = gather(r.term, at)
+    while any_lane(term >= 0):
+        there = term >= 0
+        body, dof = gather_where(r.term_body, term, there), gather_where(r.term_dof, term, there)
+        body, dof = select(there, body, term), select(there, dof, term)
+        link = link_of(m, body)
+        lay(t, link, about_origin(w, body, link, gather_where(r.term_J, term, there)))
+        lay_on_dof(m, t, dof, gather_where(r.term_Jdof, term, there))
+        term = select(there, gather_where(r.term_next, term, there), term)
+
+
+@kernel
+def lean(m, w, r, t, k, at):
+    """Y of a row: its force on the way to the root, and what each degree of freedom takes of it."""
+    lay(t, load(t.link_a, k), load(t.force_a, k))
+    lay(t, load(t.link_b, k), load(t.force_b, k))
+    lay_on_dof(m, t, gather(r.dof, at), gather(r.Jdof, at))
+    lay_terms(m, w, r, t, at)
+    base = k * m.nv
+    none = no_force(load(t.tau, 0))
+    for n in range(m.n_links):
+        i = m.n_links - 1 - n
+        first, last = load(m.link_dof_start, i), load(m.link_dof_start, i + 1)
+        if load(t.touched, i) == 0:
+            for d in range(first, last):
+                store(t.y, base + d, none.t.x)
+        else:
+            p = load(t.p, i)
+            store(t.p, i, none)
+            store(t.touched, i, 0)
+            for j in range(last - first):
+                d = last - 1 - j
+                u = less(load(t.tau, d), load(w.axis, d), p)
+                store(t.tau, d, none.t.x)
+                store(t.y, base + d, u * load(t.root, d))
+                p = p + load(w.gain, d) * u
+            parent = load(m.link_parent, i)
+            if parent >= 0:
+                store(t.p, parent, load(t.p, parent) + p)
+                store(t.touched, parent, 1)
+
+
+# ---- A ---------------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def gram(m, t):
+    """A = YᵀY where rows stand one by one."""
+    n, nv = t.n_rows, m.nv
+    for i in range(n):
+        j = 0
+        while j <= i:
+            # three at a time: each waits for itself only
+            one, two, three, four = zero(load(t.y, 0)), zero(load(t.y, 0)), zero(load(t.y, 0)), zero(load(t.y, 0))
+            b, c, e = minimum(j + 1, i), minimum(j + 2, i), minimum(j + 3, i)
+            for d in range(nv):
+                y = load(t.y, i * nv + d)
+                one = one + y * load(t.y, j * nv + d)
+                two = two + y * load(t.y, b * nv + d)
+                three = three + y * load(t.y, c * nv + d)
+                four = four + y * load(t.y, e * nv + d)
+            mirror(t, n, i, j, one)
+            mirror(t, n, i, b, two)
+            mirror(t, n, i, c, three)
+            mirror(t, n, i, e, four)
+            j += 4
+
+
+@kernel
+def mirror(t, n, i, j, x):
+    """An entry of A, on both sides of the diagonal."""
+    store(t.A, i * n + j, x)
+    store(t.A, j * n + i, x)
+
+
+@kernel
+def gram_lanes(m, t, plain):
+    """A = YᵀY where lanes are rows; `plain` is the same memory, number by number."""
+    nv, lanes, n, groups = m.nv, t.n_lanes, t.n_rows, t.n_groups
+    for g in range(groups):
+        i = g * lanes
+        while i < n:
+            # four rows at a time: each sum waits for itself only
+            first = (i // lanes * nv) * lanes + i % lanes
+            none = zero(load(t.y, 0))
+            one, two, three, four = none, none, none, none
+            for d in range(nv):
+                y, at = load(t.y, g * nv + d), first + d * lanes
+                one = one + y * load(plain.y, at)
+                two = two + y * load(plain.y, at + 1)
+                three = three + y * load(plain.y, at + 2)
+                four = four + y * load(plain.y, at + 3)
+            store(t.A, i * groups + g, one)
+            store(t.A, (i + 1) * groups + g, two)
+            store(t.A, (i + 2) * groups + g, three)
+            store(t.A, (i + 3) * groups + g, four)
+            i += 4
+    across = groups * lanes
+    for i in range(n):
+        for j in range((i // lanes + 1) * lanes, n):
+            store(plain.A, i * across + j, load(plain.A, j * across + i))

@@ -1,0 +1,199 @@
+"""Rows on a tree: what solvers need to know of them at a state, and what the multipliers then do.
+
+Rows in lanes take a batch of as many states as there are lanes, and answer with one entry a world.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from poise.constraints import tree, tree_values
+from poise.constraints.rows import Rows
+from poise.constraints.store import STORE
+from poise.constraints.tree import FLOW, PLAIN, SYSTEM
+from poise.constraints.tree_values import ACCELERATION, VELOCITY
+from poise.dynamics import abm
+from poise.dynamics.inputs import check_result, checked_step
+from poise.dynamics.layout import INPUT, MODEL, STATE, WORK
+from poise.dynamics.workspace import Workspace, Worlds, lane_width, workspace
+from poise.kernel.jit import entry
+from poise.kernel.memory import F64, Shared
+
+Array = NDArray[Any]
+
+_forward = entry(abm.articulated_body, MODEL, STATE, INPUT, WORK, extra=("float64",))
+_see_rows = entry(tree_values.see_rows, MODEL, STATE, WORK, STORE, SYSTEM, FLOW, extra=("float64", "int64"))
+_see_lanes = entry(tree_values.see_lanes, MODEL, STATE, WORK, STORE, SYSTEM, FLOW, extra=("float64", "int64"))
+_gram = entry(tree.gram, MODEL, SYSTEM)
+_gram_lanes = entry(tree.gram_lanes, MODEL, SYSTEM, PLAIN)
+_answer = entry(tree_values.answer, MODEL, WORK, SYSTEM, FLOW)
+_answer_lanes = entry(tree_values.answer_lanes, MODEL, WORK, SYSTEM, FLOW)
+
+
+class System:
+    """Memory for what a tree makes of the present list of rows; `lanes` puts rows of one world in lanes.
+
+    The methods are steps of a simulation: they take a workspace that holds a state and its free accelerations.
+    """
+
+    def __init__(self, rows: Rows, lanes: bool = True) -> None:
+        self.rows, self.in_lanes = rows, lanes and rows.width == F64
+        listing, model = rows.listing(), rows.model
+        width = lane_width(np.float64) if self.in_lanes else rows.width
+        m, nv, links = listing.size, model.nv, model.n_links
+        groups = -(-m // width.lanes) if self.in_lanes else m
+        sizes = dict.fromkeys(SYSTEM.fields, groups) | {"root": nv, "tau": nv, "p": links, "touched": links}
+        sizes |= {"y": groups * nv, "A": groups * groups * width.lanes if self.in_lanes else m * m}
+        counts = {"n_rows": m, "n_groups": groups, "n_lanes": width.lanes, "slot": listing.slots}
+        self.t = SYSTEM.block(width, **(sizes | counts))
+        self.flow = FLOW.block(rows.width, x=nv, motion=links, share=nv, a=nv, acceleration=links)
+        self.plain = PLAIN.block(F64, y=0, A=0)
+        if self.in_lanes and m:
+            filled = np.concatenate((listing.slots, np.repeat(listing.slots[-1:], groups * width.lanes - m)))
+            self.t.lane_slot[...] = filled.reshape(self.t.lane_slot.shape)
+            self.plain = PLAIN.block(F64, y=Shared(self.t.y.reshape(-1)), A=Shared(self.t.A.reshape(-1)))
+
+    def see(self, space: Workspace, dt: float, level: int) -> None:
+        """Y and row velocities, and at acceleration level row accelerations."""
+        width, t = self.rows.width, self.t
+        call = _see_lanes[(width,) * 4 + (t.width, width)] if self.in_lanes else _see_rows[width]
+        call(
+            space.m.handle,
+            space.s.handle,
+            space.w.handle,
+            self.rows.now.handle,
+            t.handle,
+            self.flow.handle,
+            dt,
+            level,
+        )
+
+    def multiply(self, space: Workspace) -> None:
+        """A from Y."""
+        if self.in_lanes:
+            _gram_lanes[(F64, self.t.width, F64)](space.m.handle, self.t.handle, self.plain.handle)
+        else:
+            _gram[self.t.width](space.m.handle, self.t.handle)
+
+    def answer(self, space: Workspace) -> None:
+        """M⁻¹ Jᵀ λ of the multipliers in `t.lam`, into `flow.a`."""
+        width, t = self.rows.width, self.t
+        call = _answer_lanes[(width, width, t.width, width)] if self.in_lanes else _answer[width]
+        call(space.m.handle, space.w.handle, t.handle, self.flow.handle)
+
+    def matrix(self) -> Array:
+        """(m, m) A; (worlds, m, m) where lanes are worlds."""
+        m = self.t.counts()["n_rows"]
+        if self.rows.width.lanes > 1:
+            return np.moveaxis(self.t.A.reshape(m, m, -1), -1, 0).copy()
+        return np.array(self.t.A.reshape(-1, self._padded)[:m, :m])
+
+    def values(self, name: str) -> Array:
+        """(m,) numbers of rows; (worlds, m) where lanes are worlds."""
+        array = self.t.arrays[name]
+        return array.T.copy() if self.rows.width.lanes > 1 else array.reshape(-1)[: self.t.counts()["n_rows"]].copy()
+
+    @property
+    def _padded(self) -> int:
+        return self.t.counts()["n_groups"] * (self.t.width.lanes if self.in_lanes else 1)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Rows at a state, as solvers want them. In lanes every array has a first axis of worlds."""
+
+    A: Array
+    """(m, m) J M⁻¹ Jᵀ, without softness."""
+    speed: Array
+    """(m,) J v at acceleration level, J (v + dt a_free) at velocity level; m/s or rad/s."""
+    pull: Array | None
+    """(m,) J a_free + γ, KOK's h(q̈⁰), at acceleration level; m/s² or rad/s²."""
+    a_free: Array
+    """(nv,) accelerations without the rows; m/s² or rad/s²."""
+
+
+def see(
+    rows: Rows,
+    q: ArrayLike,
+    v: ArrayLike | None = None,
+    tau: ArrayLike | None = None,
+    *,
+    forces: ArrayLike | None = None,
+    prescribed: ArrayLike | None = None,
+    dt: float | None = None,
+    lanes: bool = True,
+) -> Seen:
+    """The constraint matrix and what rows read off the free motion: at velocity level if there is a `dt`.
+
+    Springs and dampers are then met at the end of the step, in A as well. `lanes=False` takes the rows of one world one
+    at a time.
+
+    >>> import poise
+    >>> scene = poise.Scene()
+    >>> _ = scene.add(poise.sphere(0.1, mass=2.0), name="ball")
+    >>> model = scene.compile()
+    >>> rows = Rows(model)
+    >>> _ = rows.add(id=0, b="ball", Jb=(0, 0, 0, 0, 0, 1), lo=0.0)
+    >>> seen = see(rows, model.q_rest)
+    >>> seen.A.tolist(), seen.pull.round(2).tolist()
+    ([[0.5]], [-9.81])
+    """
+    level = ACCELERATION if dt is None else VELOCITY
+    step = 0.0 if dt is None else checked_step(dt)
+    system = System(rows, lanes)
+    space = _moving(rows, {"q": q, "v": v, "tau": tau, "force": forces, "prescribed": prescribed}, step)
+    system.see(space, step, level)
+    system.multiply(space)
+    pull = system.values("pull") if level == ACCELERATION else None
+    a_free = space.w.a.T.copy() if rows.width.lanes > 1 else space.w.a.copy()
+    return Seen(system.matrix(), system.values("speed"), pull, a_free)
+
+
+def answer(rows: Rows, q: ArrayLike, lam: ArrayLike, *, dt: float = 0.0, lanes: bool = True) -> Array:
+    """(nv,) what multipliers add to the accelerations (of forces) or velocities (of impulses): M⁻¹ Jᵀ λ.
+
+    >>> import poise
+    >>> scene = poise.Scene()
+    >>> _ = scene.add(poise.sphere(0.1, mass=2.0), name="ball")
+    >>> model = scene.compile()
+    >>> rows = Rows(model)
+    >>> _ = rows.add(id=0, b="ball", Jb=(0, 0, 0, 0, 0, 1))
+    >>> float(answer(rows, model.q_rest, [3.0])[2])
+    1.5
+    """
+    system, step = System(rows, lanes), checked_step(dt)
+    space = _moving(rows, {"q": q}, step)
+    system.see(space, step, VELOCITY)
+    m = system.t.counts()["n_rows"]
+    given = np.asarray(lam, np.float64)
+    wanted = (m,) if rows.width.lanes == 1 else (rows.width.lanes, m)
+    if given.shape != wanted:
+        raise ValueError(f"lam has shape {given.shape}; the rows want {wanted}")
+    system.t.lam[...] = 0.0
+    if rows.width.lanes > 1:
+        system.t.lam[...] = given.T
+    else:
+        system.t.lam.reshape(-1)[:m] = given
+    system.answer(space)
+    result = system.flow.a.T.copy() if rows.width.lanes > 1 else system.flow.a.copy()
+    return check_result(rows.model, result)
+
+
+def _moving(rows: Rows, fields: dict[str, Any], dt: float) -> Workspace:
+    """This thread's workspace of the rows' model, with a state and its free accelerations."""
+    worlds = Worlds(rows.model, rows.width.dtype, fields)
+    lanes = rows.width.lanes
+    if (worlds.count or 1) != lanes or (worlds.count is None and rows.width != F64):
+        raise ValueError(f"{worlds.count or 1} states for rows of {lanes} worlds ({rows.width}): give one each")
+
+    def call(space: Workspace) -> list[Array]:
+        _forward[space.width](space.m.handle, space.s.handle, space.x.handle, space.w.handle, dt)
+        check_result(rows.model, space.w.a)
+        return []
+
+    worlds.run(call)
+    return workspace(rows.model, rows.width)

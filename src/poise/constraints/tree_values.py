@@ -1,0 +1,176 @@
+"""What rows read off the motion of a tree, and what their multipliers do to it.
+
+row velocities       J x, for velocities x of any kind
+row accelerations    J a + γ: KOK's h(q̈) (§4), with a the accelerations that `abm.accelerate` left behind
+answer               M⁻¹ Jᵀ λ, from the Y of `tree`
+"""
+
+from __future__ import annotations
+
+from poise.constraints.tree import about_origin, lean, link_of, place_centres, place_row, take_roots
+from poise.dynamics.responses import spread_acceleration
+from poise.kernel.jit import kernel
+from poise.kernel.memory import gather, gather_where, load, store
+from poise.kernel.scalars import any_lane, get_lane, select, zero
+from poise.kernel.spatial import motion_at, no_motion, pair
+from poise.kernel.vec import cross, dot
+
+VELOCITY, ACCELERATION = 0, 1
+"""Levels."""
+
+
+@kernel
+def spread_velocity(m, w, x):
+    """Motions of all links along x."""
+    motion = no_motion(load(x.x, 0))
+    for d in range(m.nv):
+        parent = load(m.dof_parent, d)
+        if parent < 0:
+            motion = no_motion(load(x.x, 0))
+        elif parent < d - 1:  # else it is still at hand
+            motion = load(x.motion, load(m.dof_link, parent))
+        motion = motion + load(w.axis, d) * load(x.x, d)
+        if load(m.dof_ends_link, d) != 0:
+            store(x.motion, load(m.dof_link, d), motion)
+
+
+@kernel
+def power(x, link, f):
+    """Rate at which a force on a link does work along the motion."""
+    there = link >= 0
+    return pair(gather_where(x.motion, link, there), f)
+
+
+@kernel
+def coordinate(buffer, dof, J):
+    """J times a coordinate of a vector."""
+    there = dof >= 0
+    return select(there, J, zero(J)) * gather_where(buffer, dof, there)
+
+
+@kernel
+def term_velocity(m, w, r, x, at, value):
+    """Value with what further terms add to J x."""
+    term = gather(r.term, at)
+    while any_lane(term >= 0):
+        there = term >= 0
+        body = select(there, gather_where(r.term_body, term, there), term)
+        dof = select(there, gather_where(r.term_dof, term, there), term)
+        link = link_of(m, body)
+        value = value + power(x, link, about_origin(w, body, link, gather_where(r.term_J, term, there)))
+        value = value + coordinate(x.x, dof, gather_where(r.term_Jdof, term, there))
+        term = select(there, gather_where(r.term_next, term, there), term)
+    return value
+
+
+@kernel
+def row_velocity(m, w, r, t, x, k, at):
+    """J x of a row; `tree.place_row` has been there."""
+    value = power(x, load(t.link_a, k), load(t.force_a, k)) + power(x, load(t.link_b, k), load(t.force_b, k))
+    value = value + coordinate(x.x, gather(r.dof, at), gather(r.Jdof, at))
+    store(t.speed, k, term_velocity(m, w, r, x, at, value))
+
+
+@kernel
+def pull(m, w, body, link, f):
+    """A covector f, about O, on the acceleration (ω̇, v̇) of a body's centre of mass.
+
+    Links know their spatial acceleration less gravity: v̇ is that at the centre of mass, and ω × v, and gravity.
+    """
+    there = link >= 0
+    velocity = gather_where(w.velocity, link, there)
+    speed = motion_at(velocity, gather_where(w.centre, body, there))
+    turning = cross(velocity.w, speed) + load(m.gravity, 0)
+    return pair(gather_where(w.acceleration, link, there), f) + dot(turning, f.f)
+
+
+@kernel
+def term_acceleration(m, w, r, at, value):
+    """Value with what further terms add to J a."""
+    term = gather(r.term, at)
+    while any_lane(term >= 0):
+        there = term >= 0
+        body = select(there, gather_where(r.term_body, term, there), term)
+        dof = select(there, gather_where(r.term_dof, term, there), term)
+        link = link_of(m, body)
+        value = value + pull(m, w, body, link, about_origin(w, body, link, gather_where(r.term_J, term, there)))
+        value = value + coordinate(w.a, dof, gather_where(r.term_Jdof, term, there))
+        term = select(there, gather_where(r.term_next, term, there), term)
+    return value
+
+
+@kernel
+def row_acceleration(m, w, r, t, k, at):
+    """J a + γ of a row; `tree.place_row` has been there."""
+    value = gather(r.gamma, at) + coordinate(w.a, gather(r.dof, at), gather(r.Jdof, at))
+    value = value + pull(m, w, gather(r.a, at), load(t.link_a, k), load(t.force_a, k))
+    value = value + pull(m, w, gather(r.b, at), load(t.link_b, k), load(t.force_b, k))
+    store(t.pull, k, term_acceleration(m, w, r, at, value))
+
+
+# ---- everything of all rows ------------------------------------------------------------------------------------------
+
+
+@kernel
+def see_row(m, w, r, t, x, k, at, level):
+    """Y, J x, and at acceleration level J a + γ of a row."""
+    place_row(m, w, r, t, k, at)
+    lean(m, w, r, t, k, at)
+    row_velocity(m, w, r, t, x, k, at)
+    if level == ACCELERATION:
+        row_acceleration(m, w, r, t, k, at)
+
+
+@kernel
+def look(m, s, w, t, x, dt):
+    """Make ready to see rows; x = v + dt a."""
+    place_centres(m, w)
+    take_roots(m, w, t)
+    for d in range(m.nv):
+        store(x.x, d, load(s.v, d) + load(w.a, d) * dt)
+    spread_velocity(m, w, x)
+
+
+@kernel
+def see_rows(m, s, w, r, t, x, dt, level):
+    """All rows, one by one: of one world, or row k of every world."""
+    look(m, s, w, t, x, dt)
+    for k in range(t.n_rows):
+        see_row(m, w, r, t, x, k, load(t.slot, k), level)
+
+
+@kernel
+def see_lanes(m, s, w, r, t, x, dt, level):
+    """All rows of one world, lanes of them."""
+    look(m, s, w, t, x, dt)
+    for k in range(t.n_groups):
+        see_row(m, w, r, t, x, k, load(t.lane_slot, k), level)
+
+
+# ---- what multipliers do ---------------------------------------------------------------------------------------------
+
+
+@kernel
+def answer(m, w, t, x):
+    """M⁻¹ Jᵀ λ, where rows stand one by one."""
+    for d in range(m.nv):
+        sum = zero(load(x.a, 0))
+        for k in range(t.n_rows):
+            sum = sum + load(t.y, k * m.nv + d) * load(t.lam, k)
+        store(x.share, d, sum * load(t.root, d))
+    spread_acceleration(m, w, x)
+
+
+@kernel
+def answer_lanes(m, w, t, x):
+    """M⁻¹ Jᵀ λ, where lanes are rows of one world."""
+    for d in range(m.nv):
+        sum = zero(load(t.lam, 0))
+        for k in range(t.n_groups):
+            sum = sum + load(t.y, k * m.nv + d) * load(t.lam, k)
+        sum = sum * load(t.root, d)
+        share = zero(load(x.share, d))
+        for lane in range(t.n_lanes):
+            share = share + get_lane(sum, lane)
+        store(x.share, d, share)
+    spread_acceleration(m, w, x)
