@@ -22,13 +22,14 @@ the multipliers of the step before (`warm_start`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from math import inf, isnan
+from math import inf
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from poise.constraints.parts import Combined, Part
+from poise.constraints.row_input import Term, checked_numbers, finite, six
 from poise.constraints.row_kernels import BLANK, WARM_START
 from poise.constraints.store import (
     BALL,
@@ -50,21 +51,6 @@ from poise.constraints.store import (
 from poise.kernel.memory import F64, Width
 from poise.model.model import Model
 from poise.solve.laws import UPRIGHT, Law
-
-NUMBERS = ("phi", "gamma", "target", "a_ref", "alpha", "beta", "lo", "hi", "erp", "cfm")
-"""Fields of a row that may be given as numbers."""
-_DEFAULTS = dict.fromkeys(NUMBERS, 0.0) | {"lo": -inf, "hi": inf, "erp": 1.0}
-
-
-@dataclass(frozen=True)
-class Term:
-    """A part of a row's Jacobian: six numbers on a body's twist, or one on a coordinate."""
-
-    body: str | int | None = None
-    J: ArrayLike = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-    """(6,) on (ω, v) at the centre of mass, world axes."""
-    dof: str | int | None = None
-    coefficient: float = 1.0
 
 
 class Rows:
@@ -145,7 +131,7 @@ class Rows:
         A contact's force is turned into its new directions. New blocks start from nought.
         """
         lanes = self.width.lanes
-        WARM_START[self.width](self.now.handle, self.before.handle, lanes, _finite("scale", scale))
+        WARM_START[self.width](self.now.handle, self.before.handle, lanes, finite("scale", scale))
 
     # ---- adding from Python ------------------------------------------------------------------------------------------
 
@@ -176,6 +162,19 @@ class Rows:
         if law is not None:
             self._write_law(slot - int(self.now.first[LAW]), world, law)
         return id
+
+    def add_part(self, part: Part | Combined, bodies: Sequence[str | int], *, id: int, **options: Any) -> int:
+        """Add the row of a part (see `parts`), on its two bodies, or on the four of a combined one.
+
+        `options` are those of `add`: bounds, targets, a law, the world.
+        """
+        covectors = [part.a, part.b, *((part.c, part.d) if isinstance(part, Combined) else ())]
+        if len(bodies) != len(covectors):
+            raise ValueError(f"{len(bodies)} bodies for a part on {len(covectors)}")
+        Js = [np.array([float(x) for x in J.leaves()]) for J in covectors]
+        terms = [Term(body, J) for body, J in zip(bodies[2:], Js[2:], strict=True) if body != -1]
+        numbers = {"phi": float(part.phi), "gamma": float(part.gamma)} | options
+        return self.add(id=id, a=bodies[0], Ja=Js[0], b=bodies[1], Jb=Js[1], terms=terms, **numbers)
 
     def add_contact(
         self,
@@ -235,12 +234,35 @@ class Rows:
         ids = of_world(self.now.id, world, self.width)
         return [int(id) for slots in self._first_slots(world) for id in ids[slots]]
 
+    def body_terms(self, slot: int, world: int = 0) -> list[tuple[int, NDArray[Any]]]:
+        """(body, six numbers) of a row's Jacobian, for each body but the world."""
+        one = {name: of_world(array, world, self.width) for name, array in self.now.arrays.items()}
+        found = [(int(one["a"][slot]), one["Ja"][slot]), (int(one["b"][slot]), one["Jb"][slot])]
+        found += [(int(one["term_body"][k]), one["term_J"][k]) for k in self._terms(slot, world)]
+        return [(body, np.array(J)) for body, J in found if body >= 0]
+
+    def dof_terms(self, slot: int, world: int = 0) -> list[tuple[int, float]]:
+        """(coordinate, number) of a row's Jacobian."""
+        one = {name: of_world(array, world, self.width) for name, array in self.now.arrays.items()}
+        found = [(int(one["dof"][slot]), float(one["Jdof"][slot]))]
+        found += [(int(one["term_dof"][k]), float(one["term_Jdof"][k])) for k in self._terms(slot, world)]
+        return [(dof, J) for dof, J in found if dof >= 0]
+
     # ---- inside ------------------------------------------------------------------------------------------------------
 
     def _first_slots(self, world: int) -> list[NDArray[np.int64]]:
         """First slots of the blocks of a world, by kind."""
         counts = np.minimum(self.now.count.reshape(len(KINDS), -1)[:, world], self.now.room)
         return [int(self.now.first[k]) + stride * np.arange(int(counts[k])) for k, stride in enumerate(STRIDES)]
+
+    def _terms(self, slot: int, world: int) -> list[int]:
+        """Places of a row's further terms."""
+        following, chain = of_world(self.now.term_next, world, self.width), []
+        place = int(of_world(self.now.term, world, self.width)[slot])
+        while place >= 0:
+            chain.append(place)
+            place = int(following[place])
+        return chain
 
     def _find(self, id: int, world: int) -> tuple[int, int]:
         ids = of_world(self.now.id, world, self.width)
@@ -282,12 +304,12 @@ class Rows:
         return {
             "a": self._body(a),
             "b": self._body(b),
-            "Ja": _six("Ja", Ja),
-            "Jb": _six("Jb", Jb),
+            "Ja": six("Ja", Ja),
+            "Jb": six("Jb", Jb),
             "dof": -1 if dof is None else self._dof(dof),
-            "Jdof": 0.0 if dof is None else _finite("coefficient", coefficient),
+            "Jdof": 0.0 if dof is None else finite("coefficient", coefficient),
             "terms": [self._term(term) for term in terms],
-            **_checked_numbers(numbers),
+            **checked_numbers(numbers),
         }
 
     def _block(
@@ -320,9 +342,9 @@ class Rows:
         on_body = term.body is not None
         return {
             "term_body": self._body(term.body) if term.body is not None else -1,
-            "term_J": _six("J", term.J if on_body else None),
+            "term_J": six("J", term.J if on_body else None),
             "term_dof": self._dof(term.dof) if term.dof is not None else -1,
-            "term_Jdof": 0.0 if on_body else _finite("coefficient", term.coefficient),
+            "term_Jdof": 0.0 if on_body else finite("coefficient", term.coefficient),
         }
 
     def _write_block(self, slot: int, world: int, rows: list[dict[str, Any]], bound: float) -> None:
@@ -359,30 +381,3 @@ class Rows:
         for name, slope in (("law_left", law.left), ("law_right", law.right)):
             compliance = NO_END if slope == UPRIGHT else -slope
             of_world(self.now.arrays[name], world, self.width)[number] = compliance
-
-
-def _six(name: str, J: ArrayLike | None) -> NDArray[np.float64]:
-    array = np.zeros(6) if J is None else np.asarray(J, np.float64)
-    if array.shape != (6,) or not np.isfinite(array).all():
-        raise ValueError(f"{name} is {J!r}; it must be six finite numbers, on (ω, v)")
-    return array
-
-
-def _finite(name: str, value: float) -> float:
-    if not np.isfinite(value):
-        raise ValueError(f"{name} is {value}; it must be finite")
-    return float(value)
-
-
-def _checked_numbers(numbers: Mapping[str, float]) -> dict[str, float]:
-    if unknown := sorted(numbers.keys() - set(NUMBERS)):
-        raise ValueError(f"a row has no {', '.join(unknown)}; its numbers are {', '.join(NUMBERS)}")
-    whole = _DEFAULTS | {name: float(value) for name, value in numbers.items()}
-    for name, value in whole.items():
-        if isnan(value) or (name not in ("lo", "hi") and not np.isfinite(value)):
-            raise ValueError(f"{name} is {value}; it must be a finite number")
-    if whole["lo"] > whole["hi"] or whole["lo"] == inf or whole["hi"] == -inf:
-        raise ValueError(f"lo is {whole['lo']} and hi {whole['hi']}; lo must not be above hi")
-    if whole["cfm"] < 0.0 or not 0.0 <= whole["erp"] <= 1.0:
-        raise ValueError(f"erp is {whole['erp']} and cfm {whole['cfm']}; erp is from 0 to 1, cfm 0 or more")
-    return whole
