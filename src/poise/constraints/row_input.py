@@ -26,6 +26,7 @@ class Term:
 
 
 def six(name: str, J: ArrayLike | None) -> NDArray[np.float64]:
+    """A covector on (ω, v)."""
     array = np.zeros(6) if J is None else np.asarray(J, np.float64)
     if array.shape != (6,) or not np.isfinite(array).all():
         raise ValueError(f"{name} is {J!r}; it must be six finite numbers, on (ω, v)")
@@ -33,12 +34,14 @@ def six(name: str, J: ArrayLike | None) -> NDArray[np.float64]:
 
 
 def finite(name: str, value: float) -> float:
+    """A number that is neither infinite nor NaN."""
     if not np.isfinite(value):
         raise ValueError(f"{name} is {value}; it must be finite")
     return float(value)
 
 
 def checked_numbers(numbers: Mapping[str, float]) -> dict[str, float]:
+    """All numbers of a row, those that are missing by default."""
     if unknown := sorted(numbers.keys() - set(NUMBERS)):
         raise ValueError(f"a row has no {', '.join(unknown)}; its numbers are {', '.join(NUMBERS)}")
     whole = _DEFAULTS | {name: float(value) for name, value in numbers.items()}
