@@ -180,15 +180,28 @@ def test_crowded_pyramids():
 @pytest.mark.slow
 def test_crowded_pyramids_soak():
     # friction is no convex problem: passes and Newton's method may both fail, which is then told
-    assert len(failures(range(100, 2100))) <= 10
+    assert len(failures(range(100, 2100))) <= 2
 
 
-@pytest.mark.parametrize("seed", [33, 63, 75])
+@pytest.mark.parametrize("seed", [139, 174, 213])
 def test_newton_goes_on_where_passes_fail(seed, monkeypatch):
-    problem = draw("pyramid", seed).problem
+    problem = crowded_pyramids(np.random.default_rng([99, seed]))
     assert solve(problem).ok
     monkeypatch.setattr("poise.solve.dantzig._coupled", lambda problem, found, options: found)
     assert solve(problem).status is Status.STOPPED
+
+
+def test_passes_look_ahead():
+    # bounds of sliding tangents are foreseen: plain passes would close in on them by and by
+    passes = []
+    for seed in range(40):
+        problem = crowded_pyramids(np.random.default_rng([7, seed]))
+        slides = [(row, f.normal, f.mu) for f in problem.frictions for row in f.tangents]
+        tangent, normal, mu = (np.array(column) for column in zip(*slides, strict=True))
+        lo = np.where(np.isin(np.arange(problem.size), normal), 0.0, -np.inf)
+        found = pivot_rows(problem.A, problem.b, lo, np.full(problem.size, np.inf), Slides(tangent, normal, mu))
+        passes.append(found.passes)
+    assert np.median(passes) <= 8
 
 
 # ---- against other ways

@@ -188,6 +188,7 @@ def _tableau(n: int, n_extra: int, n_tangents: int) -> Block:
     rows, extra, tangents = (max(pair) for pair in zip(wanted, known, strict=True))
     sizes = dict.fromkeys(TABLEAU.fields, rows)
     sizes |= dict.fromkeys(("A", "T"), rows * rows) | dict.fromkeys(("tangent", "normal", "mu"), tangents)
+    sizes |= {"aim": tangents, "slider": tangents, "couple": tangents * (tangents + 1)}
     sizes |= dict.fromkeys(("left", "right", "top", "bottom", "slope", "base"), 3 * rows + extra)
     block = TABLEAU.block(F64, **(sizes | {"told": 6}))
     if max(wanted) <= KEPT_ROWS:

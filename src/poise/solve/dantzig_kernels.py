@@ -49,6 +49,8 @@ from poise.solve.dantzig_tableau import (
 INDEFINITE = 1e-8
 """A pivot that is more negative than this tells that A is not semi-definite."""
 FRICTION_PASSES = 150
+FORESEEN = 12
+"""Passes that look ahead. Where the tangents that slide keep changing, they may go in circles; plain ones then get on."""
 PASSES_AT_MOST = 12
 
 
@@ -264,7 +266,7 @@ def off_law(t, d):
 
 
 @kernel
-def address(t, share):
+def address(t, ahead, share):
     """Drive every row that is off its law, in order; whether anything changed."""
     worked = False
     store(t.told, CONFLICTING, 0)
@@ -276,7 +278,7 @@ def address(t, share):
                 set_noise(t)
                 still = given_up and load(t.place, d) == GIVEN_UP
                 worked = worked or not (still and load(t.told, STEPS) == steps)
-        if turn == 1 and widen_pyramids(t, share):
+        if turn == 1 and widen_pyramids(t, ahead, share):
             worked = True
     return worked
 
@@ -291,9 +293,10 @@ def pivot(t):
     passes = 0
     at_most = FRICTION_PASSES if t.n_tangents > 0 else PASSES_AT_MOST
     while passes < at_most and load(t.told, STOPPED) == 0:
-        share = 1.0 if passes < 15 else 0.5 if passes < 60 else 0.2  # passes that swing are damped
+        ahead = passes < FORESEEN
+        share = 1.0 if passes < 2 * FORESEEN else 0.5 if passes < 60 else 0.2  # passes that swing are damped
         store(t.told, LAST, load(t.told, STEPS) + t.limit)
-        worked = address(t, share)
+        worked = address(t, ahead, share)
         passes += 1
         worst = refine(t)
         if worst > 1e-2:
