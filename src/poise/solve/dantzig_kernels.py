@@ -19,6 +19,7 @@ from math import inf
 from poise.kernel.jit import entry, kernel
 from poise.kernel.memory import load, store
 from poise.kernel.scalars import fabs, maximum, minimum
+from poise.solve.dantzig_pyramids import widen_pyramids
 from poise.solve.dantzig_tableau import (
     CONFLICTING,
     GIVEN_UP,
@@ -43,14 +44,13 @@ from poise.solve.dantzig_tableau import (
     rest,
     scale,
     set_noise,
-    widen_pyramids,
 )
 
 INDEFINITE = 1e-8
 """A pivot that is more negative than this tells that A is not semi-definite."""
 FRICTION_PASSES = 150
 FORESEEN = 12
-"""Passes that look ahead. Where the tangents that slide keep changing, they may go in circles; plain ones then get on."""
+"""Passes that look ahead. They may go in circles where the tangents that slide keep changing; plain ones get on."""
 PASSES_AT_MOST = 12
 
 
