@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import inspect
 import pickle
 import re
 import shutil
+import time
 import types
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,11 @@ from numba.core import caching
 _SEAL = 32
 _FOLDER = re.compile(r"[0-9a-f]{24}")
 _OLD_FOLDERS_KEPT = 4
+_ENTRY = re.compile(r"\w+_[0-9a-f]{12}")
+_AT_WORK = 3600.0
+"""How long what was used once is left alone, s."""
+_VERSIONED = ("builtins", "numpy")
+"""Packages whose versions are part of the cache key."""
 
 
 class SealedFile(caching.IndexDataCacheFile):
@@ -61,28 +69,75 @@ def prune(root: Path, keep: Path) -> None:
     """Forget the cache folders longest unused, but for a few. Touches nothing that does not look like one."""
     found = []
     for path in root.iterdir():
-        try:
+        with contextlib.suppress(OSError):  # another process is pruning too
             if path != keep and _FOLDER.fullmatch(path.name) and path.is_dir() and not path.is_symlink():
                 found.append((path.stat().st_mtime, path))
-        except OSError:  # another process is pruning too
-            continue
-    for _, path in sorted(found)[:-_OLD_FOLDERS_KEPT]:
-        shutil.rmtree(path, ignore_errors=True)
+    for used, path in sorted(found)[:-_OLD_FOLDERS_KEPT]:
+        if not _in_use(used):
+            shutil.rmtree(path, ignore_errors=True)
 
 
-def fingerprint(thing: Any) -> str | None:
-    """What a kernel is, besides the text of its file: its name, and what it closes over. None if it cannot be told."""
+def forget_oldest(folder: Path, most: int = 2**28) -> None:
+    """Delete the entries longest unused until the others fill no more than `most` bytes.
+
+    What another process may be at is spared. If one misses a file all the same, it compiles what it would have read.
+    """
+    entries: dict[str, list[Path]] = {}
+    used: dict[str, float] = {}
+    sizes: dict[str, int] = {}
+    for path in folder.iterdir():
+        name = path.name.partition(".")[0]
+        with contextlib.suppress(OSError):
+            if _ENTRY.fullmatch(name) and path.is_file():
+                found = path.stat()
+                entries.setdefault(name, []).append(path)
+                used[name] = max(used.get(name, 0.0), found.st_mtime)
+                sizes[name] = sizes.get(name, 0) + found.st_size
+    excess = sum(sizes.values()) - most
+    for name in sorted(entries, key=used.__getitem__):
+        if excess <= 0 or _in_use(used[name]):
+            break
+        for path in entries[name]:
+            with contextlib.suppress(OSError):
+                path.unlink()
+        excess -= sizes[name]
+
+
+def _in_use(when: float) -> bool:
+    """Whether something was used so lately (or, by another clock, so soon) that a process may still be at it."""
+    return abs(time.time() - when) < _AT_WORK
+
+
+def fingerprint(thing: Any, homes: set[Path] | None = None) -> str | None:
+    """What a kernel is, besides the text of its file: its name, what it closes over and the defaults of its arguments.
+
+    None if that cannot be told. The files that it and the functions and classes among these come from are added to
+    `homes`.
+    """
     function = getattr(thing, "py_func", thing)
     if isinstance(function, types.FunctionType):
-        closed = [fingerprint(cell.cell_contents) for cell in function.__closure__ or ()]
-        if None in closed:
+        _add(homes, function.__code__.co_filename)
+        closed = [cell.cell_contents for cell in function.__closure__ or ()]
+        bound = [*closed, function.__defaults__, *(function.__kwdefaults__ or {}).values()]
+        parts = [fingerprint(part, homes) for part in bound]
+        if None in parts:
             return None
-        return repr((function.__module__, function.__qualname__, function.__code__.co_firstlineno, closed))
+        return repr((function.__module__, function.__qualname__, function.__code__.co_firstlineno, parts))
     if thing is None or isinstance(thing, bool | int | float | str | np.generic):
         return f"{type(thing).__name__} {thing!r}"
     if isinstance(thing, tuple):
-        parts = [fingerprint(part) for part in thing]
+        parts = [fingerprint(part, homes) for part in thing]
         return None if None in parts else repr(parts)
-    if isinstance(thing, type):
+    if isinstance(thing, type) and "<locals>" not in thing.__qualname__:
+        if thing.__module__.partition(".")[0] not in _VERSIONED:
+            try:
+                _add(homes, inspect.getfile(thing))
+            except (TypeError, OSError):
+                return None
         return f"{thing.__module__}.{thing.__qualname__}"
     return None
+
+
+def _add(homes: set[Path] | None, file: str) -> None:
+    if homes is not None:
+        homes.add(Path(file).resolve())

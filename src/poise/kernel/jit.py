@@ -1,8 +1,10 @@
 """Compilation: kernels, the entries through which Python calls them, and the cache that never lends stale code.
 
-Compiled entries are kept on disk in a folder whose name is a hash of every source file of Poise that can reach a
-kernel, of the versions of Numba, llvmlite and Python, and of the CPU: when any of them changes, the folder is another.
-A process whose sources have changed since it read them (an editor is at work, modules are reloaded) keeps out of it.
+Compiled entries are kept on disk, in a folder whose name is a hash of the versions of Numba, llvmlite, NumPy and Python
+and of the CPU. The name of each entry ends in a hash of what it was made of: every source file that it can depend on
+(`sources` tells which these are, and why there are no others), what its kernel closes over, and the layout of its
+views. When any of that changes, the name is another. An entry whose sources have changed since this process read them
+(an editor is at work, modules are reloaded) is neither read nor kept.
 """
 
 from __future__ import annotations
@@ -24,20 +26,22 @@ from typing import Any
 import llvmlite
 import llvmlite.binding as llvm
 import numba
+import numpy as np
 from numba import njit, types
 from numba.core import caching
 from numba.core.compiler_lock import global_compiler_lock
 from numba.extending import intrinsic
 
 from poise.kernel import bridge, quat, scalars, spatial, vec  # noqa: F401  (bridge teaches Numba the others)
-from poise.kernel.cachefile import SealedFile, fingerprint, prune
+from poise.kernel.cachefile import SealedFile, fingerprint, forget_oldest, prune
 from poise.kernel.emit import align_stack
 from poise.kernel.memory import View, Width
+from poise.kernel.sources import Sources
 from poise.kernel.trace import FLAGS
 
 _OPTIONS: dict[str, Any] = {"fastmath": set(FLAGS), "error_model": "numpy", "nogil": True}
-_ROOT = Path(__file__).resolve().parents[1]
-_KERNEL_PACKAGES = ("kernel", "dynamics", "collision", "solve", "constraints", "formulations", "control", "view")
+_SOURCES = Sources(Path(__file__).resolve().parents[1])
+"""Poise at about the time when this process reads it: this module is imported before any kernel."""
 
 
 def kernel(function: Callable[..., Any]) -> Any:
@@ -62,38 +66,12 @@ def cpu() -> dict[str, Any]:
     return {"name": name, "features": features, "simd_bits": bits}
 
 
-def _sources() -> list[Path]:
-    """Every file that compiled code may depend on."""
-    packages = (*_KERNEL_PACKAGES, "model", "motion")  # kernels freeze constants of the last two
-    return [path for package in packages for path in sorted((_ROOT / package).rglob("*.py"))]
-
-
-@functools.cache
-def _source_digest() -> str:
-    digest = hashlib.sha256()
-    for path in _sources():
-        digest.update(str(path.relative_to(_ROOT)).encode())
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
-
-
-def _source_times() -> list[tuple[Path, int, int]]:
-    """When each source was written, and its length; nothing where one is just being replaced."""
-    try:
-        return [(path, found.st_mtime_ns, found.st_size) for path in _sources() for found in (path.stat(),)]
-    except OSError:
-        return []
-
-
-_READ = _source_times()
-"""The sources at about the time when this process read them: this module is imported before any kernel."""
-
-
 def cache_key() -> str:
-    """Name of the cache folder: everything that compiled code depends on."""
+    """Name of the cache folder: everything but sources that compiled code depends on."""
     machine = cpu()
-    versions = (numba.__version__, llvmlite.__version__, platform.python_version(), sys.implementation.cache_tag)
-    parts = (_source_digest(), *versions, machine["name"], machine["features"], str(numba.config.OPT))
+    packages = (numba.__version__, llvmlite.__version__, np.__version__)
+    versions = (*packages, platform.python_version(), sys.implementation.cache_tag)
+    parts = (*versions, machine["name"], machine["features"], str(numba.config.OPT))
     return hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()[:24]
 
 
@@ -156,23 +134,29 @@ class _CacheImpl(caching.CompileResultCacheImpl):
 class _Cache(caching.FunctionCache):
     _impl_class = _CacheImpl
 
-    def __init__(self, py_func: Any) -> None:
+    def __init__(self, py_func: Any, stamp: str) -> None:
         super().__init__(py_func)
-        self._cache_file = SealedFile(self._cache_path, self._impl.filename_base, cache_key())
-        _mark_used()
+        self._cache_file = SealedFile(self._cache_path, self._impl.filename_base, f"{cache_key()} {stamp}")
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        found = super().load_overload(sig, target_context)
+        if found is not None:
+            _mark_used(self._cache_file._index_path)
+            _mark_used(self._cache_path)
+        return found
 
     def save_overload(self, sig: Any, data: Any) -> None:
         try:
             super().save_overload(sig, data)
+            forget_oldest(Path(self._cache_path))
         except OSError as error:
             _tell_not_kept(error)
 
 
-@functools.cache
-def _mark_used() -> None:
-    """Let pruning see that this process uses its folder."""
+def _mark_used(path: str) -> None:
+    """Let pruning see what is used."""
     with contextlib.suppress(OSError):
-        os.utime(cache_dir())
+        os.utime(path)
 
 
 @functools.cache
@@ -287,23 +271,20 @@ class Entry:
         return _compile(function, name, signature)
 
     def _use_cache(self, function: Any, wrapper: Any) -> None:
-        """Keep an entry on disk, under a name that no other kernel, closure or view shares with it."""
-        identity = fingerprint(self.function)
-        if identity is None or not _is_ours(self.function) or _source_times() != _READ:
+        """Keep an entry on disk, under a name that no other source, kernel, closure or view shares with it."""
+        homes: set[Path] = set()
+        values = tuple(kind for view in self.views for kind in view.fields.values() if isinstance(kind, type))
+        identity = fingerprint((self.function, values), homes)
+        sources = _SOURCES.digest(homes) if identity else None
+        if sources is None:  # kernels from elsewhere, too, are compiled anew in each process
             return
         layouts = [view.layout for view in self.views]
-        tag = hashlib.sha256(repr((identity, layouts)).encode()).hexdigest()[:12]
-        wrapper.__name__ = f"{wrapper.__name__}_{tag}"
+        stamp = hashlib.sha256(repr((sources, identity, layouts)).encode()).hexdigest()
+        wrapper.__name__ = f"{wrapper.__name__}_{stamp[:12]}"
         try:
-            function._cache = _Cache(wrapper)
+            function._cache = _Cache(wrapper, stamp)
         except OSError as error:
             _tell_not_kept(error)
-
-
-def _is_ours(function: Any) -> bool:
-    """Whether the cache key covers a kernel's source. Kernels from elsewhere are compiled anew in each process."""
-    source = Path(function.py_func.__code__.co_filename).resolve()
-    return source.is_file() and any(source.is_relative_to(_ROOT / package) for package in _KERNEL_PACKAGES)
 
 
 @contextlib.contextmanager
