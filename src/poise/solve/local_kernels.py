@@ -16,6 +16,8 @@ UPRIGHT = -1.0
 """Stands for an end ray at which λ stays: slopes are given as compliances −dw/dλ ≥ 0, and this one has none."""
 ROOTS = 60
 """Steps at most in search of a root; Newton's method takes some four."""
+ROUGH = 1e-5
+"""Relative change of a slip at which the search for it ends, this time."""
 
 
 @formula
@@ -190,35 +192,40 @@ def excess(c, alpha, mu):
 
 
 @kernel
-def solve_cone(a, q, mu):
-    """Coulomb's law for one contact, exactly: λ in the cone, w = A λ + q; normal first.
+def solve_cone(a, q, mu, start):
+    """Coulomb's law for one contact: λ in the cone, w = A λ + q, normal first; and the slip α, for next time.
 
     Lifting off (λ = 0, w_n ≥ 0), sticking (w = 0, λ in the cone), or sliding: w_n = 0, w_t = −α λ_t with |λ_t| = μ λ_n.
     Sliding is one equation for α. Between α = 0, where friction would be too strong, and an α at which it is surely
-    too weak there is a root, and Newton's method kept between the two finds it. (The law is that of De Saxcé and Feng
-    1998; Bonnefon and Daviet 2011 solve the same local problem as a quartic.)
+    too weak there is a root, and Newton's method kept between the two finds it. It begins at `start`, the slip of the
+    last visit, and ends when a step changes little: what is left is the square of that, and the next visit goes on.
+    (The law is that of De Saxcé and Feng 1998; Bonnefon and Daviet 2011 solve the same local problem as a quartic.)
     """
     c = without_normal(a, q)
     alpha, low = zero(mu), zero(mu)
-    f, slope = excess(c, alpha, mu)
-    sliding = (f > 0.0) & (mu > 0.0)
-    weight = 0.5 * (c.s11 + c.s22)
-    # |λ_t| ≤ |p| / (least S + α), and λ_n ≥ n − |g| |λ_t|
-    high = length(c.p1, c.p2) * (1.0 + mu * length(c.g1, c.g2)) / maximum(mu * c.n, least(mu))
+    lam = slip(c, alpha)
+    sliding = (length(lam.y, lam.z) > mu * lam.x) & (mu > 0.0)
     searching = sliding & (c.n > 0.0)
-    for _ in range(ROOTS):
-        if not any_lane(searching):
-            break
-        step = alpha - f / select(slope < 0.0, slope, zero(slope) - least(slope))
-        middle = sqrt(weight + low) * sqrt(weight + high) - weight
-        step = select((step > low) & (step < high), step, middle)
-        moved = fabs(step - alpha)
-        alpha = select(searching, step, alpha)
+    if any_lane(searching):
+        weight = 0.5 * (c.s11 + c.s22)
+        # |λ_t| ≤ |p| / (least S + α), and λ_n ≥ n − |g| |λ_t|
+        high = length(c.p1, c.p2) * (1.0 + mu * length(c.g1, c.g2)) / maximum(mu * c.n, least(mu))
+        alpha = select(searching & (start < high), start, alpha)
         f, slope = excess(c, alpha, mu)
-        low = select(searching & (f > 0.0), alpha, low)
-        high = select(searching & (f <= 0.0), alpha, high)
-        searching = searching & (moved > unit(alpha) * (weight + alpha)) & (f != 0.0)
-    return settle(slip(c, alpha), c.n, mu, sliding)
+        for _ in range(ROOTS):
+            low = select(searching & (f > 0.0), alpha, low)
+            high = select(searching & (f <= 0.0), alpha, high)
+            step = alpha - f / select(slope < 0.0, slope, zero(slope) - least(slope))
+            middle = sqrt(weight + low) * sqrt(weight + high) - weight
+            step = select((step > low) & (step < high), step, middle)
+            moved = fabs(step - alpha)
+            alpha = select(searching & (f != 0.0), step, alpha)
+            searching = searching & (moved > ROUGH * (weight + alpha)) & (f != 0.0)
+            if not any_lane(searching):
+                break
+            f, slope = excess(c, alpha, mu)
+        lam = slip(c, alpha)
+    return settle(lam, c.n, mu, sliding), alpha
 
 
 @formula

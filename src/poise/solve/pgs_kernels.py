@@ -58,6 +58,7 @@ ANSWER = View(
     w=Real,
     v=Real,
     goal=Real,  # where a block wants to go
+    slip=Real,  # of each cone: −w_t / λ_t when it was last looked at
     best=Real,  # multipliers with the least natural residual so far
     best_residual=Real,
     residual=Real,
@@ -100,6 +101,15 @@ def push(p, s, r, change):
         at = r * p.n_coordinates
         for i in range(p.n_coordinates):
             store(s.v, i, load(s.v, i) + load(p.response, at + i) * change)
+
+
+@kernel
+def push_three(p, s, x, y, z, change):
+    """Pass on the changes of three rows at once, where A is stored whole."""
+    x, y, z = x * p.n_rows, y * p.n_rows, z * p.n_rows
+    for i in range(p.n_rows):
+        w = load(s.w, i) + load(p.a, x + i) * change.x
+        store(s.w, i, w + load(p.a, y + i) * change.y + load(p.a, z + i) * change.z)
 
 
 @kernel
@@ -155,7 +165,8 @@ def aim_three(p, s, k, at, size):
     a, bound = load(p.local, k), load(p.bound, k)
     cone = load(p.block_kind, k) == CONE
     if cone:
-        lam = solve_cone(a, w - a @ old, bound)
+        lam, alpha = solve_cone(a, w - a @ old, bound, load(s.slip, k))
+        store(s.slip, k, alpha)
     else:
         lam = solve_ball(a, w - a @ old, bound)
     if p.n_relaxed > 0:
@@ -188,6 +199,20 @@ def aim_wide_ball(p, s, k, at, size, steepness):
 
 
 @kernel
+def move_three(p, s, at, done):
+    """Three rows to where they want to go, but for lanes that are done."""
+    x, y, z = load(p.block_row, at), load(p.block_row, at + 1), load(p.block_row, at + 2)
+    old = Vec3(load(s.lam, x), load(s.lam, y), load(s.lam, z))
+    new = select(done, old, Vec3(load(s.goal, x), load(s.goal, y), load(s.goal, z)))
+    change = new - old
+    if any_lane((change.x != 0.0) | (change.y != 0.0) | (change.z != 0.0)):
+        store(s.lam, x, new.x)
+        store(s.lam, y, new.y)
+        store(s.lam, z, new.z)
+        push_three(p, s, x, y, z, change)
+
+
+@kernel
 def relax(p, s, k, done):
     """Put a block on its law. The rows of a pyramid go one by one: the bounds of the tangents are μ λ_normal
     as it has become (VON §3.5). In the lanes that are done nothing moves.
@@ -213,13 +238,16 @@ def relax(p, s, k, done):
             aim_wide_ball(p, s, k, at, size, load(p.local, k).xx)
         else:
             aim_three(p, s, k, at, size)
-        for i in range(first, first + rows):
-            r = load(p.block_row, i)
-            old = load(s.lam, r)
-            new = select(done, old, load(s.goal, r))
-            if any_lane(new != old):
-                store(s.lam, r, new)
-                push(p, s, r, new - old)
+        if rows == 3 and p.storage == DENSE:
+            move_three(p, s, first, done)
+        else:
+            for i in range(first, first + rows):
+                r = load(p.block_row, i)
+                old = load(s.lam, r)
+                new = select(done, old, load(s.goal, r))
+                if any_lane(new != old):
+                    store(s.lam, r, new)
+                    push(p, s, r, new - old)
 
 
 # ---- how good an answer is -------------------------------------------------------------------------------------------

@@ -105,7 +105,7 @@ def start(
 ) -> Block:
     """Where the iteration begins: given multipliers, else nought, within bounds."""
     room = dict.fromkeys(("lam", "w", "goal", "best"), layout.size)
-    room |= dict.fromkeys(("best_residual", "residual", "tolerance", "sweeps"), 1)
+    room |= {"slip": len(layout.kinds)} | dict.fromkeys(("best_residual", "residual", "tolerance", "sweeps"), 1)
     block = ANSWER.block(width, v=max(layout.coordinates, 0), **room)
     if guesses is not None and len(guesses) != len(problems):
         raise ValueError(f"warm has {len(guesses)} rows for {len(problems)} problems")
