@@ -16,7 +16,18 @@ if TYPE_CHECKING:
     from poise.io.load import load
     from poise.model.model import Model
     from poise.model.scene import Body, Inertia, Joint, Keyframe, Scene
-    from poise.model.shapes import Material, box, capsule, convex, cylinder, ellipsoid, plane, sphere
+    from poise.model.shapes import (
+        Material,
+        box,
+        capsule,
+        convex,
+        cylinder,
+        ellipsoid,
+        height_field,
+        plane,
+        sphere,
+        triangle_mesh,
+    )
     from poise.model.state import State
     from poise.model.validate import SceneError
 
@@ -38,12 +49,14 @@ __all__ = [
     "cylinder",
     "dynamics",
     "ellipsoid",
+    "height_field",
     "io",
     "load",
     "model",
     "motion",
     "plane",
     "sphere",
+    "triangle_mesh",
     "view",
 ]
 
@@ -63,6 +76,8 @@ _HOMES = {
     "box": "poise.model.shapes",
     "capsule": "poise.model.shapes",
     "convex": "poise.model.shapes",
+    "height_field": "poise.model.shapes",
+    "triangle_mesh": "poise.model.shapes",
     "cylinder": "poise.model.shapes",
     "ellipsoid": "poise.model.shapes",
     "load": "poise.io.load",

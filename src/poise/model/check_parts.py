@@ -12,7 +12,19 @@ from poise.model.hull import checked_faces, checked_vertices
 from poise.model.joints import JOINTS, OTHER_NAMES, JointKind
 from poise.model.massprops import inertia_matrix
 from poise.model.scene import Inertia, Joint
-from poise.model.shapes import Box, Capsule, ConvexMesh, Cylinder, Ellipsoid, Material, Plane, Shape, Sphere
+from poise.model.shapes import (
+    Box,
+    Capsule,
+    ConvexMesh,
+    Cylinder,
+    Ellipsoid,
+    HeightField,
+    Material,
+    Plane,
+    Shape,
+    Sphere,
+    TriangleMesh,
+)
 from poise.motion.rotations import cross, unit
 
 #: three moments printed with three digits may miss the triangle inequality by 1.5 units of a last digit of 1 in 100
@@ -136,7 +148,11 @@ _SIZES: dict[type[Shape], tuple[str, ...]] = {
     Ellipsoid: ("size",),
     Plane: (),
     ConvexMesh: (),
+    HeightField: (),
+    TriangleMesh: (),
 }
+STILL = (Plane, HeightField, TriangleMesh)
+"""Shapes without mass."""
 
 
 def check_shape(check: Checker, shape: Shape) -> None:
@@ -158,19 +174,25 @@ def check_shape(check: Checker, shape: Shape) -> None:
         check.numbers("extent", shape.extent, 2, positive=True)
     if isinstance(shape, ConvexMesh):
         _check_mesh(check, shape)
+    if isinstance(shape, HeightField):
+        _check_field(check, shape)
+    if isinstance(shape, TriangleMesh):
+        _check_surface(check, shape)
     check.numbers("position", shape.position, 3)
     check.quaternion("quat_wxyz", shape.quat_wxyz)
     check.number("density", shape.density, negative=False)
     if shape.mass is not None:
         mass = check.number("mass", shape.mass, negative=False)
-        if mass and isinstance(shape, Plane):
-            check.fail("mass", f"a plane has no mass, found {mass:g}")
+        if mass and isinstance(shape, STILL):
+            check.fail("mass", f"a {spoken(shape)} has no mass, found {mass:g}")
     check.number("margin", shape.margin, negative=False)
     check.numbers("color", shape.color, 4, negative=False)
     for field in ("group", "mask"):
         bits = getattr(shape, field)
         if not isinstance(bits, (int, np.integer)) or isinstance(bits, bool):
             check.fail(field, f"must be a whole number whose bits are groups, found {bits!r}")
+        elif not -(1 << 31) <= bits < 1 << 31:
+            check.fail(field, f"must have at most 32 bits, found {shown(bits)}")
     _check_material(check, shape.material)
 
 
@@ -178,7 +200,7 @@ def _check_material(check: Checker, material: object) -> None:
     if not isinstance(material, Material):
         check.fail("material", f"must be a Material, found {shown(material)}")
         return
-    for field in ("friction", "restitution", "torsional_friction", "rolling_friction"):
+    for field in ("friction", "restitution", "torsional_friction", "rolling_friction", "compliance"):
         value = check.number(f"material.{field}", getattr(material, field), negative=False)
         if field == "restitution" and value is not None and value > 1.0:
             check.fail("material.restitution", f"must be between 0 and 1, found {value:g}")
@@ -192,6 +214,49 @@ def _check_mesh(check: Checker, shape: ConvexMesh) -> None:
     except SceneError as error:
         for problem in error.problems:
             check.fail(problem.field or "vertices", problem.message)
+
+
+def spoken(shape: Shape) -> str:
+    """What a shape is called in a sentence."""
+    return {HeightField: "height field", TriangleMesh: "triangle mesh"}.get(type(shape), type(shape).__name__.lower())
+
+
+def _check_field(check: Checker, shape: HeightField) -> None:
+    check.numbers("extent", shape.extent, 2, positive=True)
+    try:
+        heights = np.asarray(shape.heights, np.float64)
+    except (TypeError, ValueError, OverflowError):
+        check.fail("heights", "must be rows of numbers of one length, found something else")
+        return
+    if heights.ndim != 2 or min(heights.shape) < 2:
+        check.fail("heights", f"must be at least 2 rows of 2 numbers, found an array of shape {heights.shape}")
+    elif not np.isfinite(heights).all():
+        row, column = (int(place[0]) for place in np.nonzero(~np.isfinite(heights)))
+        check.fail("heights", f"must be finite, found {heights[row, column]} in row {row}, column {column}")
+
+
+def _check_surface(check: Checker, shape: TriangleMesh) -> None:
+    try:
+        vertices, faces = np.asarray(shape.vertices, np.float64), np.asarray(shape.faces)
+    except (TypeError, ValueError, OverflowError):
+        check.fail("vertices", "must be a list of points (x, y, z), found something else")
+        return
+    if vertices.ndim != 2 or vertices.shape[1] != 3 or not len(vertices):
+        check.fail("vertices", f"must be points (x, y, z), found an array of shape {vertices.shape}")
+    elif not np.isfinite(vertices).all():
+        row = int(np.flatnonzero(~np.isfinite(vertices).all(axis=1))[0])
+        check.fail("vertices", f"must be finite, found {tuple(vertices[row].tolist())} at index {row}")
+    elif faces.ndim != 2 or faces.shape[1] != 3 or not len(faces) or not np.issubdtype(faces.dtype, np.integer):
+        check.fail("faces", f"must be triples of whole numbers, found an array of {faces.dtype} {faces.shape}")
+    elif faces.min() < 0 or faces.max() >= len(vertices):
+        check.fail(
+            "faces", f"must name vertices 0 to {len(vertices) - 1}, found {int(faces.min())} to {int(faces.max())}"
+        )
+    else:
+        a, b, c = (vertices[faces[:, k]] for k in range(3))
+        flat = np.flatnonzero(np.linalg.norm(np.cross(b - a, c - a), axis=1) == 0.0)
+        if len(flat):
+            check.fail("faces", f"must have an area, found none at index {int(flat[0])} ({len(flat)} in all)")
 
 
 def check_inertia(check: Checker, inertia: Inertia) -> None:

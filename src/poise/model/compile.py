@@ -17,6 +17,7 @@ from poise.model.massprops import MassProperties, body_mass_properties, combine,
 from poise.model.mobility import LinkMotion, check_mobility
 from poise.model.model import Model
 from poise.model.scene import Body, Joint, Scene
+from poise.model.solids import gather_solids
 from poise.model.validate import validate
 from poise.motion.rotations import cross, quat_multiply, quat_normalize, quat_to_matrix, unit
 
@@ -49,7 +50,15 @@ def compile_scene(scene: Scene) -> Model:
     arrays = {**_body_arrays(layout), **_link_arrays(layout, tables), **_joint_arrays(tables)}
     gravity = np.array(scene.gravity, dtype=np.float64)
     paths = tuple((j, bodies[b].path) for j, b in enumerate(tables.joint_body) if bodies[b].motion == "kinematic")
-    return Model(name=scene.name, gravity=gravity, dt=float(scene.dt), paths=paths, **arrays)  # type: ignore[arg-type]
+    solids = gather_solids(bodies, layout.link, layout.position, layout.quat)
+    shared = {"solids": solids, "excluded": _excluded(scene, bodies), "paths": paths}
+    return Model(name=scene.name, gravity=gravity, dt=float(scene.dt), **shared, **arrays)  # type: ignore[arg-type]
+
+
+def _excluded(scene: Scene, bodies: list[Body]) -> NDArray[np.int32]:
+    """(…, 2) numbers of the bodies that pass through each other."""
+    number = {body.name: b for b, body in enumerate(bodies)}
+    return np.array([[number[name] for name in pair] for pair in scene.excluded_pairs], np.int32).reshape(-1, 2)
 
 
 def depth_first(bodies: list[Body]) -> tuple[list[Body], list[int]]:

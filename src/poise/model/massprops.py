@@ -17,7 +17,18 @@ from numpy.typing import ArrayLike, NDArray
 from poise.model.errors import SceneError
 from poise.model.hull import convex_hull, polyhedron_moments
 from poise.model.scene import Body, Inertia
-from poise.model.shapes import Box, Capsule, ConvexMesh, Cylinder, Ellipsoid, Plane, Shape, Sphere
+from poise.model.shapes import (
+    Box,
+    Capsule,
+    ConvexMesh,
+    Cylinder,
+    Ellipsoid,
+    HeightField,
+    Plane,
+    Shape,
+    Sphere,
+    TriangleMesh,
+)
 from poise.motion.rotations import quat_normalize, quat_to_matrix
 
 Floats = NDArray[np.float64]
@@ -136,7 +147,7 @@ _MOMENTS: dict[type[Shape], Callable[[Any], tuple[float, Floats, Floats]]] = {
 }
 
 
-def mesh_arrays(shape: ConvexMesh) -> tuple[Floats, NDArray[np.int64]]:
+def mesh_arrays(shape: ConvexMesh | TriangleMesh) -> tuple[Floats, NDArray[np.int64]]:
     """Vertices (n, 3) and triangles (m, 3) of a mesh; the triangles are those of the convex hull if none are given."""
     vertices = np.asarray(shape.vertices, dtype=np.float64)
     if shape.faces is None:
@@ -160,7 +171,7 @@ def shape_mass_properties(shape: Shape) -> MassProperties:
     array([1., 1., 1.])
     """
     weightless = shape.mass == 0.0 if shape.mass is not None else shape.density == 0.0
-    if weightless or isinstance(shape, Plane):
+    if weightless or isinstance(shape, (Plane, HeightField, TriangleMesh)):
         return MassProperties.nothing()
     volume, com, moments = _unit_moments(shape)
     mass = float(shape.mass) if shape.mass is not None else float(shape.density) * volume

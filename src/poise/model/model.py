@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise.model.errors import resolve_name
+from poise.model.solids import Solids, no_solids
 
 if TYPE_CHECKING:
     from poise.motion.path import Path
@@ -143,6 +144,10 @@ class Model:
     dof_prescribed: Indices
     """(nv,) 1 where the acceleration is given (kinematic bodies) and the force is what follows."""
 
+    excluded: Indices = field(default_factory=lambda: np.zeros((0, 2), np.int32))
+    """(…, 2) pairs of bodies that pass through each other."""
+    solids: Solids = field(default_factory=no_solids)
+    """Shapes of all bodies."""
     paths: tuple[tuple[int, Path], ...] = ()
     """(joint, path) of each kinematic body, in the order of the joints."""
 
@@ -262,9 +267,13 @@ class Model:
     def digests(self) -> dict[str, str]:
         """Hash of each field by its name, to tell what differs between two models.
 
-        A path is a function, which no hash can tell from another: only the joints that follow one are counted.
+        A path is a function, which no hash can tell from another: only the joints that follow one are counted. Colours
+        do not count.
         """
-        values = {item.name: getattr(self, item.name) for item in fields(self)}
+        values = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "solids"}
+        looks = ("color",)
+        kept = [item.name for item in fields(self.solids) if item.name not in looks]
+        values |= {f"solids.{name}": getattr(self.solids, name) for name in kept}
         values["paths"] = [joint for joint, _ in self.paths]
         return {name: _digest(value) for name, value in values.items()}
 

@@ -48,6 +48,8 @@ class Material:
     """Moment about the normal per normal force; m."""
     rolling_friction: float = 0.0
     """Moment in the tangent plane per normal force; m."""
+    compliance: float = 0.0
+    """How far the surface gives way per normal force; 0 is hard; m/N."""
 
 
 @dataclass(kw_only=True)
@@ -131,6 +133,29 @@ class ConvexMesh(Shape):
     """(m, 3) array of vertex indices."""
 
 
+@dataclass
+class HeightField(Shape):
+    """A landscape over a grid, centred on the shape's origin: no mass, only on bodies that do not move.
+
+    Solid below. Each cell is split into two triangles along the diagonal from its least x and y.
+    """
+
+    heights: Any
+    """(rows, columns) array, at least 2 by 2; rows run along y, columns along x; m."""
+    extent: tuple[float, float]
+    """Full lengths along x and y; m."""
+
+
+@dataclass
+class TriangleMesh(Shape):
+    """A surface of triangles, which may be open or not convex: no mass, only on bodies that do not move."""
+
+    vertices: Any
+    """(n, 3) array of points in the shape's frame; m."""
+    faces: Any
+    """(m, 3) array of vertex indices, counter-clockwise seen from outside."""
+
+
 _Kind = TypeVar("_Kind", bound=Shape)
 
 
@@ -211,3 +236,21 @@ def convex(vertices: Sequence[Vector], **options: Any) -> ConvexMesh:
     4
     """
     return make_shape(ConvexMesh, options, vertices=vertices)
+
+
+def height_field(heights: Any, x: float, y: float, **options: Any) -> HeightField:
+    """A landscape of heights over a grid of full lengths x, y; rows run along y, columns along x.
+
+    >>> height_field([[0.0, 0.0], [0.1, 0.1]], 2.0, 2.0).extent
+    (2.0, 2.0)
+    """
+    return make_shape(HeightField, options, heights=heights, extent=(x, y))
+
+
+def triangle_mesh(vertices: Any, faces: Any, **options: Any) -> TriangleMesh:
+    """A surface of triangles that stays where it is.
+
+    >>> len(triangle_mesh([(0, 0, 0), (1, 0, 0), (0, 1, 0)], [(0, 1, 2)]).faces)
+    1
+    """
+    return make_shape(TriangleMesh, options, vertices=vertices, faces=faces)

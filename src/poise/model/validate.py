@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import get_args
 
-from poise.model.check_parts import check_inertia, check_joint, check_shape
+from poise.model.check_parts import STILL, check_inertia, check_joint, check_shape, spoken
 from poise.model.checks import Checker, as_sequence, shown
 from poise.model.errors import Problem, SceneError, did_you_mean
 from poise.model.joints import JOINTS
 from poise.model.scene import Actuator, Body, Equality, Inertia, Joint, Keyframe, Motion, Scene
-from poise.model.shapes import Plane, Shape
+from poise.model.shapes import Shape
 
 __all__ = ["Problem", "SceneError", "did_you_mean", "find_problems", "validate"]
 
@@ -185,12 +185,13 @@ def _check_tree(check: Checker, bodies: list[Body]) -> bool:
 
 
 def _check_planes(check: Checker, bodies: list[Body]) -> None:
-    """Planes belong on what never moves."""
+    """Planes, height fields and triangle meshes belong on what never moves."""
     parents = {body.name: body.parent for body in bodies}
     moves = {body.name: not _joints_are_sound(body) or bool(body.moving_joints()) for body in bodies}
     for body in bodies:
         shapes: object = body.shapes
-        if not isinstance(shapes, (list, tuple)) or not any(isinstance(shape, Plane) for shape in shapes):
+        still = [s for s in shapes if isinstance(s, STILL)] if isinstance(shapes, (list, tuple)) else []
+        if not still:
             continue
         carrier: str | None = body.name
         while carrier is not None and not moves[carrier]:
@@ -198,7 +199,9 @@ def _check_planes(check: Checker, bodies: list[Body]) -> None:
         if carrier is not None:
             reason = "it has joints" if carrier == body.name else f'it is carried by "{carrier}", which has joints'
             check.at(f'body "{body.name}"', body.line).fail(
-                "shapes", f'a plane must be on a body that does not move, but {reason}; set motion="fixed" or use a box'
+                "shapes",
+                f"a {spoken(still[0])} must be on a body that does not move, but {reason}; "
+                'set motion="fixed" or use a box',
             )
 
 
