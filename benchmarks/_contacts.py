@@ -1,19 +1,20 @@
 """A humanoid on the ground: its contacts as MuJoCo finds them, and the contact problem that Poise makes of them.
 
-MuJoCo's humanoid falls from its squat, rolls over and comes to rest. Two stretches of that are kept, of steps that
-follow one another with the same contacts: "settling", the first where there are so many, and "settled", the first where
-nothing has moved by more than a few millimetres a second. Cones are elliptic and all contacts have friction; all else
-is as MuJoCo has it.
+MuJoCo's humanoid sinks down from its squat and comes to rest (a model without key-frames is dropped). Two stretches of
+that are kept, of steps that follow one another with the same twelve contacts: "settling", the first that there is, and
+"settled", the first in which everything moves slowly. Cones are elliptic and all contacts have friction; all else is as
+MuJoCo has it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from _matrices import Rows, jacobian
 
 from poise import dynamics
 from poise.model.model import Model
@@ -23,7 +24,9 @@ CONTACTS = 12
 ERP = 0.2
 """Share of a contact's depth that a step takes away."""
 STEPS = 4000
-"""20 s: by then it lies still."""
+"""So many after a start it lies still."""
+DROPS = 20
+"""How many drops are tried."""
 STILL = 0.02
 """Speed of every degree of freedom below which it counts as settled; m/s or rad/s."""
 Stage = Literal["settling", "settled"]
@@ -49,12 +52,25 @@ class Contacts:
 
 
 @dataclass(frozen=True)
+class Limits:
+    """Degrees of freedom that are at a limit, or past it."""
+
+    dof: np.ndarray
+    """(n,)"""
+    sign: np.ndarray
+    """(n,) 1 where a positive velocity leads away from the limit, else −1."""
+    distance: np.ndarray
+    """(n,) negative past the limit; rad or m."""
+
+
+@dataclass(frozen=True)
 class Moment:
-    """A state with its contacts, and all that MuJoCo needs to step from there."""
+    """A state with its contacts and limits, and all that MuJoCo needs to step from there."""
 
     q: np.ndarray
     v: np.ndarray
     contacts: Contacts
+    limits: Limits
     start: np.ndarray
     """MuJoCo's whole state."""
     warm: np.ndarray
@@ -78,24 +94,40 @@ class GroundPeer:
 
     def stretch(self, stage: Stage, count: int) -> list[Moment]:
         """Steps that follow one another with the same contacts, `CONTACTS` of them."""
+        self.model.opt.solver = self.default_solver
+        for start in ([None] if self.model.nkey else []) + list(range(DROPS)):
+            self._begin(start)
+            if kept := self._follow(stage, count):
+                return kept
+        raise SystemExit(f"{stage}: the model never had the same {CONTACTS} contacts for {count} steps; try another")
+
+    def _begin(self, drop: int | None) -> None:
+        """At the first key-frame, or above the ground in a pose of its own."""
         mj, model, data = self.mujoco, self.model, self.data
-        if model.nkey == 0:
-            raise SystemExit("the model has no key-frame to start from; MuJoCo's own humanoid has a squat")
-        mj.mj_resetDataKeyframe(model, data, 0)
+        if drop is None:
+            mj.mj_resetDataKeyframe(model, data, 0)
+        else:
+            mj.mj_resetData(model, data)
+            mj.mj_integratePos(model, data.qpos, np.random.default_rng(drop).normal(scale=0.7, size=model.nv), 1.0)
+            data.qpos[2] = 1.5
+
+    def _follow(self, stage: Stage, count: int) -> list[Moment]:
+        mj, model, data = self.mujoco, self.model, self.data
         kept: list[Moment] = []
         for _ in range(STEPS):
             warm, start = data.qacc_warmstart.copy(), self._state()
             mj.mj_step1(model, data)
             still = stage == "settling" or float(np.abs(data.qvel).max()) < STILL
-            if data.ncon != CONTACTS or not still:
+            if data.ncon != CONTACTS or not still or np.any(data.contact.efc_address < 0):
                 kept = []
             else:
-                moment = Moment(data.qpos.copy(), data.qvel.copy(), self.contacts(), start, warm)
+                state = data.qpos.copy(), data.qvel.copy()
+                moment = Moment(*state, self.contacts(), self.limits(), start, warm)
                 kept = [*kept, moment] if kept and kept[-1].contacts.ids == moment.contacts.ids else [moment]
             if len(kept) == count:
                 return kept
             mj.mj_step2(model, data)
-        raise SystemExit(f"the humanoid never had the same {CONTACTS} contacts for {count} steps")
+        return []
 
     def _state(self) -> np.ndarray:
         kind = self.mujoco.mjtState.mjSTATE_FULLPHYSICS
@@ -113,9 +145,25 @@ class GroundPeer:
         frame = found.frame.reshape(-1, 3, 3).copy()
         return Contacts(tuple(ids), a, b, found.pos.copy(), frame, found.dist.copy(), found.friction[:, 0].copy())
 
+    def limits(self) -> Limits:
+        """Those of joints, of the state as it stands."""
+        rows = np.flatnonzero(self.data.efc_type == int(self.mujoco.mjtConstraint.mjCNSTR_LIMIT_JOINT))
+        J = self._all_rows()[rows]
+        dof = np.abs(J).argmax(axis=1)
+        return Limits(dof, np.sign(J[np.arange(len(rows)), dof]), self.data.efc_pos[rows].copy())
+
+    def _all_rows(self) -> np.ndarray:
+        """(nefc, nv) J of all constraints."""
+        mj, data = self.mujoco, self.data
+        if not mj.mj_isSparse(self.model):
+            return data.efc_J.reshape(-1, self.model.nv).copy()
+        J = np.zeros((data.nefc, self.model.nv))
+        mj.mju_sparse2dense(J, data.efc_J.ravel(), data.efc_J_rownnz, data.efc_J_rowadr, data.efc_J_colind.ravel())
+        return J
+
     def at(self, moment: Moment) -> Any:
         """MuJoCo's data with everything computed for a moment."""
-        self.data.qpos, self.data.qvel = moment.q, moment.v
+        self.data.qpos, self.data.qvel, self.data.qacc_warmstart = moment.q, moment.v, moment.warm
         self.mujoco.mj_forward(self.model, self.data)
         return self.data
 
@@ -123,7 +171,7 @@ class GroundPeer:
         """(3 n, nv) MuJoCo's own rows of the contacts."""
         data = self.at(moment)
         rows = np.concatenate([address + np.arange(3) for address in data.contact.efc_address])
-        return data.efc_J.reshape(-1, self.model.nv)[rows].copy()
+        return self._all_rows()[rows]
 
     def matrix(self, moment: Moment) -> np.ndarray:
         """(3 n, 3 n) J M⁻¹ Jᵀ, all MuJoCo's."""
@@ -153,45 +201,42 @@ class GroundPeer:
 # ---- the problem -----------------------------------------------------------------------------------------------------
 
 
-def jacobian(model: Model, moment: Moment) -> np.ndarray:
-    """(3 n, nv) normal and two tangents of each contact: velocity of B's point less that of A's."""
-    found, poses = moment.contacts, dynamics.bodies(model, moment.q)
-
-    def at_point(body: int, point: np.ndarray) -> np.ndarray:
-        if body < 0:
-            return np.zeros((3, model.nv))
-        local = poses.rotation[body].T @ (point - poses.position[body])
-        return dynamics.jacobian(model, moment.q, body, local).J[3:]
-
-    rows = [
-        frame @ (at_point(b, point) - at_point(a, point))
-        for a, b, point, frame in zip(found.a.tolist(), found.b.tolist(), found.point, found.frame, strict=True)
-    ]
-    return np.concatenate(rows)
+def contact_rows(moments: Sequence[Moment]) -> Rows:
+    """Normal and two tangents of every contact, of moments that have the same contacts."""
+    found = [moment.contacts for moment in moments]
+    point = np.array([np.repeat(one.point, 3, axis=0) for one in found])
+    direction = np.array([one.frame.reshape(-1, 3) for one in found])
+    return Rows(np.repeat(found[0].a, 3), np.repeat(found[0].b, 3), point, direction)
 
 
-def wanted_velocity(found: Contacts, dt: float) -> np.ndarray:
-    """(3 n,) row velocities to reach: out of an overlap by a share of it, up to the surface at most; no sliding."""
-    target = np.zeros(3 * len(found.mu))
-    target[::3] = -found.distance / dt * np.where(found.distance < 0.0, ERP, 1.0)
-    return target
+def wanted_velocity(distance: np.ndarray, dt: float) -> np.ndarray:
+    """(n,) velocities to reach along normals: out of an overlap by a share of it, else up to the surface at most."""
+    return -distance / dt * np.where(distance < 0.0, ERP, 1.0)
 
 
-def problem(model: Model, moment: Moment, *, cone: bool = True) -> Problem:
+def problem(model: Model, moment: Moment, *, cone: bool = True, limits: bool = False) -> Problem:
     """The contact problem of one step: impulses against velocities, nothing bounces.
 
     A = J M⁻¹ Jᵀ and b = J (v + dt a_free) − v_ref. Springs and dampers act as they stand at the start of the step, as
-    in MuJoCo's own problem. Limits of joints are left out: they are not contacts.
+    in MuJoCo's own problem. Limits of joints, if wanted, come after the contacts.
     """
-    J = jacobian(model, moment)
+    n, dt = len(moment.contacts.mu), model.dt
+    J = jacobian(model, moment.q, contact_rows([moment]))
+    wanted = np.zeros(3 * n)
+    wanted[::3] = wanted_velocity(moment.contacts.distance, dt)
+    if limits:
+        J = np.concatenate([J, moment.limits.sign[:, None] * np.eye(model.nv)[moment.limits.dof]])
+        wanted = np.concatenate([wanted, wanted_velocity(moment.limits.distance, dt)])
     A = J @ np.linalg.solve(dynamics.mass_matrix(model, moment.q), J.T)
-    free = moment.v + model.dt * dynamics.forward_dynamics(model, moment.q, moment.v)
-    b = J @ free - wanted_velocity(moment.contacts, model.dt)
+    free = moment.v + dt * dynamics.forward_dynamics(model, moment.q, moment.v)
     frictions = [Friction(3 * k, (3 * k + 1, 3 * k + 2), float(mu), cone) for k, mu in enumerate(moment.contacts.mu)]
-    return Problem(0.5 * (A + A.T), b, frictions=frictions)
+    lo = np.where(np.arange(len(J)) < 3 * n, -np.inf, 0.0)
+    return Problem(0.5 * (A + A.T), J @ free - wanted, lo, frictions=frictions)
 
 
 def carried_over(lam: np.ndarray, before: Moment, now: Moment) -> np.ndarray:
-    """(3 n,) impulses of the step before, seen in the frames of this one: what a warm start begins from."""
-    impulses = np.einsum("kij,ki->kj", before.contacts.frame, lam.reshape(-1, 3))
-    return np.einsum("kij,kj->ki", now.contacts.frame, impulses).reshape(-1)
+    """(m,) impulses of the step before, seen in the frames of this one: what a warm start begins from."""
+    n = len(now.contacts.mu)
+    impulses = np.einsum("kij,ki->kj", before.contacts.frame, lam[: 3 * n].reshape(-1, 3))
+    turned = np.einsum("kij,kj->ki", now.contacts.frame, impulses).reshape(-1)
+    return np.concatenate([turned, lam[3 * n :]])

@@ -1,0 +1,117 @@
+"""How long the matrix of m rows takes: by test forces, by acceleration deltas, in lanes.
+
+Unit forces at random points of the bodies of MuJoCo's humanoid, against the world; K[i, j] is what force j changes in
+the acceleration of point i. KOK §4.2 makes m + 1 calls of the whole forward dynamics; §4.3 makes m calls of deltas,
+each "about three times faster", or "fifty to sixty percent" beside calls that keep what depends on the state alone.
+Every way starts from the state (see `_matrices`). `--figure` draws docs/figures/constraint_matrix.svg anew.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from _common import Case, Effort, Report, Row, Timings, arguments, effort, measure
+from _matrices import Rows, Way, Ways, reference
+from _trees import States, find_humanoid, load_model, random_states
+
+from poise import dynamics
+from poise.model.model import Model
+from poise.view.plots import Drawing, below, line_chart
+
+QUESTION = "the matrix of m rows, by test forces, by deltas and in lanes"
+ALLOWED = 1e-9
+SIZES = (1, 2, 3, 6, 9, 12, 18, 24, 36, 48, 60)
+TOLD = (1, 3, 12, 36, 60)
+"""Sizes that the table tells; the figure has all."""
+MANY = 12
+"""From so many rows on the targets count: KOK compares a call with a call, not with what comes before all of them."""
+NAMES = ("calls", "cached", "deltas", "lanes", "factors", "worlds")
+LEGEND = {
+    "calls": "test forces",
+    "cached": "test forces, cached",
+    "deltas": "deltas",
+    "lanes": "M⁻¹ Jᵀ, 8 rows",
+    "factors": "Σ u uᵀ/d, 8 rows",
+    "worlds": "deltas, 8 worlds",
+}
+WORLDS = 8
+FIGURE = Path(__file__).resolve().parents[1] / "docs" / "figures" / "constraint_matrix.svg"
+
+
+def random_rows(model: Model, states: States, count: int) -> Rows:
+    """Points a hand's breadth or so from the origins of random bodies, the same ones in every state."""
+    rng = np.random.default_rng(count)
+    moving = np.flatnonzero(model.body_link >= 0)
+    bodies, local = rng.choice(moving, count), rng.normal(scale=0.1, size=(count, 3))
+    direction = rng.normal(size=(len(states.q), count, 3))
+    direction /= np.linalg.norm(direction, axis=2, keepdims=True)
+    poses = [dynamics.bodies(model, q) for q in states.q]
+    point = np.array([p.position[bodies] + np.einsum("kij,kj->ki", p.rotation[bodies], local) for p in poses])
+    return Rows(np.full(count, -1), bodies, point, direction)
+
+
+def time_size(model: Model, states: States, count: int, much: Effort) -> tuple[Timings, dict[str, float], np.ndarray]:
+    """Times and residuals of all ways for so many rows, and the matrix."""
+    rows = random_rows(model, states, count)
+    ways: dict[str, Way] = {name: Ways(model, states, rows).way(name) for name in NAMES}
+    truth = [reference(model, q, rows, k) for k, q in enumerate(states.q)]
+    worst = {name: way.residual(truth) for name, way in ways.items()}
+    cases = [Case(name, way.run, way.worlds, way.blocks.prepare) for name, way in ways.items()]
+    return measure(cases, much), worst, ways["deltas"].made()
+
+
+def table_rows(count: int, times: Timings, worst: dict[str, float]) -> list[Row]:
+    """What the table says of one size."""
+    table = []
+    for name in NAMES:
+        row = Row(f"{count} rows: {LEGEND[name]}", times.of(name), residual=worst[name], allowed=ALLOWED)
+        if name != "calls":
+            row.beside, row.ratio = LEGEND["calls"], times.ratio(name, "calls")
+        row.note = "per world" if name == "worlds" else ""
+        table.append(row)
+        if name == "deltas":
+            beside = Row(row.what, row.value, beside=LEGEND["cached"], ratio=times.ratio(name, "cached"))
+            beside.residual, beside.allowed = row.residual, ALLOWED
+            beside.note = f"{100 / beside.ratio.median - 100:.0f} % faster"
+            if count >= MANY:
+                row.most, beside.most = 1 / 3, 1 / 1.5
+            table.append(beside)
+    return table
+
+
+def draw(times: dict[int, Timings], model: Model) -> Drawing:
+    """Times over the number of rows: all ways, and the faster ones alone."""
+    sizes = list(times)
+    curves = {name: [1e6 * times[size].of(name).median for size in sizes] for name in NAMES}
+
+    def chart(names: Sequence[str], title: str) -> Drawing:
+        chosen = {LEGEND[name]: curves[name] for name in names}
+        return line_chart(sizes, chosen, title=title, x_label="rows", y_label="time (µs)")
+
+    whole = chart(NAMES, f"The matrix of a humanoid's constraints ({model.nv} degrees of freedom), from the state")
+    return below(whole, chart(NAMES[2:], "Without test forces"))
+
+
+def main(argv: Sequence[str]) -> int:
+    options = arguments(QUESTION, argv, model=True, figure=f"write docs/figures/{FIGURE.name}")
+    path = find_humanoid(options.model)
+    model, much = load_model(path), effort(options, rounds=50)
+    states = random_states(model, WORLDS)
+    times, table, results = {}, [], []
+    for count in TOLD if options.quick else SIZES:
+        times[count], worst, matrix = time_size(model, states, count, much)
+        results.append(matrix)
+        if count in TOLD:
+            table += table_rows(count, times[count], worst)
+    if options.figure:
+        FIGURE.parent.mkdir(exist_ok=True)
+        draw(times, model).save(FIGURE)
+    settings = {"model": path.name, "from": str(path.parent), "nv": model.nv, "rounds": much.rounds, "worlds": WORLDS}
+    return Report("constraint_matrix", QUESTION, settings, table, results).finish(options.json)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
