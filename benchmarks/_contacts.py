@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from _matrices import Rows, jacobian
+from _matrices import PointRows, jacobian
 
 from poise import dynamics
 from poise.model.model import Model
@@ -85,10 +85,12 @@ class GroundPeer:
 
         self.mujoco = mujoco
         self.model = mujoco.MjModel.from_xml_path(str(path))
+        if self.model.njnt == 0 or self.model.jnt_type[0] != mujoco.mjtJoint.mjJNT_FREE:
+            raise SystemExit(f"{path.name}: its first joint is not free; the benchmark wants a body that can fall")
         self.model.opt.cone = mujoco.mjtCone.mjCONE_ELLIPTIC
         self.model.geom_condim[:] = 3
         self.data = mujoco.MjData(self.model)
-        names = [self.model.body(number).name for number in range(self.model.nbody)]
+        names = [self.model.body(number).name or f"body_{number}" for number in range(self.model.nbody)]
         self.bodies = np.array([model.body_names.index(name) if k else -1 for k, name in enumerate(names)])
         self.default_solver = self.model.opt.solver
 
@@ -201,12 +203,12 @@ class GroundPeer:
 # ---- the problem -----------------------------------------------------------------------------------------------------
 
 
-def contact_rows(moments: Sequence[Moment]) -> Rows:
+def contact_rows(moments: Sequence[Moment]) -> PointRows:
     """Normal and two tangents of every contact, of moments that have the same contacts."""
     found = [moment.contacts for moment in moments]
     point = np.array([np.repeat(one.point, 3, axis=0) for one in found])
     direction = np.array([one.frame.reshape(-1, 3) for one in found])
-    return Rows(np.repeat(found[0].a, 3), np.repeat(found[0].b, 3), point, direction)
+    return PointRows(np.repeat(found[0].a, 3), np.repeat(found[0].b, 3), point, direction)
 
 
 def wanted_velocity(distance: np.ndarray, dt: float) -> np.ndarray:

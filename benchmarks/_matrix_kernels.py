@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from _kernels import touch
 
+from poise.constraints.store import STORE
+from poise.constraints.tree import FLOW, PLAIN, SYSTEM, gram, gram_lanes
+from poise.constraints.tree_values import VELOCITY, see_lanes, see_rows
 from poise.dynamics.abm import accelerate, articulated_body, balance, prepare
 from poise.dynamics.layout import INPUT, MODEL, STATE, WORK
 from poise.dynamics.responses import RESPONSE, carry, respond, spread_acceleration
 from poise.kernel.jit import entry, kernel
 from poise.kernel.memory import F64, F64X8, Count, Index, Real, View, load, store
 from poise.kernel.scalars import zero
-from poise.kernel.spatial import Force, less, no_force, pair
+from poise.kernel.spatial import Force, pair
 
 POINTS = View(
     "Points",
@@ -25,12 +28,11 @@ POINTS = View(
     push_b=Force,
     base=Real,  # acceleration of each row without any force
     J=Real,  # (nv, n_padded)
-    V=Real,  # (nv, n_padded) u/d
     K=Real,  # (n_padded, n_padded)
 )
 
-GROUPS = View("Groups", J=Real, V=Real, K=Real, U=Real)
-"""The same J, V and K as lanes of rows, and u or M⁻¹ Jᵀ."""
+GROUPS = View("Groups", J=Real, K=Real, answer=Real)
+"""The same J and K as lanes of rows, and M⁻¹ Jᵀ."""
 
 
 @kernel
@@ -139,19 +141,18 @@ def fill_jacobian(m, w, r):
 
 
 @kernel
-def product(m, r, g, left, right, right_at, step):
-    """Columns of a group of rows of K: Σ left · right over the dofs, four rows at a time so that none waits."""
-    first, groups = right_at, r.n_padded // 8
+def product(m, r, g, k, groups):
+    """Group k of every row of K = J (M⁻¹ Jᵀ), four rows at a time: each sum waits for itself only."""
     for i in range(0, r.n_padded, 4):
-        nothing = zero(load(right, 0))
+        nothing = zero(load(g.answer, 0))
         one, two, three, four = nothing, nothing, nothing, nothing
         for d in range(m.nv):
-            x, at = load(right, first + d * step), d * r.n_padded + i
-            one = one + x * load(left, at)
-            two = two + x * load(left, at + 1)
-            three = three + x * load(left, at + 2)
-            four = four + x * load(left, at + 3)
-        at = i * groups + first % step
+            x, at = load(g.answer, d * groups + k), d * r.n_padded + i
+            one = one + x * load(r.J, at)
+            two = two + x * load(r.J, at + 1)
+            three = three + x * load(r.J, at + 2)
+            four = four + x * load(r.J, at + 3)
+        at = i * groups + k
         store(g.K, at, one)
         store(g.K, at + groups, two)
         store(g.K, at + 2 * groups, three)
@@ -168,42 +169,9 @@ def by_lanes(m, w, t, r, g):
             store(t.tau, d, load(g.J, d * groups + k))
         respond(m, w, t)
         for d in range(m.nv):
-            store(g.U, d * groups + k, load(t.a, d))
+            store(g.answer, d * groups + k, load(t.a, d))
     for k in range(groups):
-        product(m, r, g, r.J, g.U, k, groups)
-
-
-@kernel
-def carry_inwards(m, w, t, g, groups, k):
-    """u of every dof for a group of rows: KOK §4.3, lines 5-16, in all links at once. Leaves the nought of p behind."""
-    nothing = no_force(load(g.J, 0))
-    for n in range(m.n_links):
-        i = m.n_links - 1 - n
-        p = load(t.p, i)
-        store(t.p, i, nothing)
-        first, last = load(m.link_dof_start, i), load(m.link_dof_start, i + 1)
-        for back in range(last - first):
-            d = last - 1 - back
-            u = less(load(g.J, d * groups + k), load(w.axis, d), p)
-            store(g.U, d * groups + k, u)
-            store(g.V, d * groups + k, u * load(w.inverse, d))
-            p = p + load(w.gain, d) * u
-        parent = load(m.link_parent, i)
-        if parent >= 0:
-            store(t.p, parent, load(t.p, parent) + p)
-
-
-@kernel
-def by_factors(m, w, t, r, g):
-    """K = Σ u uᵀ/d."""
-    fill_jacobian(m, w, r)
-    groups = r.n_padded // 8
-    for i in range(m.n_links):
-        store(t.p, i, no_force(load(g.J, 0)))
-    for k in range(groups):
-        carry_inwards(m, w, t, g, groups, k)
-    for k in range(groups):
-        product(m, r, g, r.V, g.U, k, groups)
+        product(m, r, g, k, groups)
 
 
 @kernel
@@ -241,11 +209,22 @@ def repeat_lanes(m, s, x, w, t, r, g, n):
 
 
 @kernel
-def repeat_factors(m, s, x, w, t, r, g, n):
-    """The whole way, n times."""
+def repeat_engine_rows(m, s, x, w, r, t, f, n):
+    """What Poise does with rows one by one, or with worlds in lanes, n times."""
     for _ in range(n):
         prepare(m, s, x, w, 0.0)
-        by_factors(m, w, t, r, g)
+        see_rows(m, s, w, r, t, f, 0.0, VELOCITY)
+        gram(m, t)
+        touch(s.q, 0)
+
+
+@kernel
+def repeat_engine_lanes(m, s, x, w, r, t, f, plain, n):
+    """What Poise does with rows in lanes, n times."""
+    for _ in range(n):
+        prepare(m, s, x, w, 0.0)
+        see_lanes(m, s, w, r, t, f, 0.0, VELOCITY)
+        gram_lanes(m, t, plain)
         touch(s.q, 0)
 
 
@@ -254,6 +233,8 @@ CALLS = entry(repeat_calls, *_TREE, POINTS, extra=("int64",))
 CACHED = entry(repeat_cached, *_TREE, POINTS, extra=("int64",))
 DELTAS = entry(repeat_deltas, *_TREE, RESPONSE, POINTS, extra=("int64",))
 LANES = entry(repeat_lanes, *_TREE, RESPONSE, POINTS, GROUPS, extra=("int64",))
-FACTORS = entry(repeat_factors, *_TREE, RESPONSE, POINTS, GROUPS, extra=("int64",))
+ENGINE_ROWS = entry(repeat_engine_rows, *_TREE, STORE, SYSTEM, FLOW, extra=("int64",))
+ENGINE_LANES = entry(repeat_engine_lanes, *_TREE, STORE, SYSTEM, FLOW, PLAIN, extra=("int64",))
 MIXED = (F64, F64, F64, F64, F64X8, F64, F64X8)
-"""One world, rows in lanes."""
+ENGINE_MIXED = (F64, F64, F64, F64, F64, F64X8, F64, F64)
+"""One world, rows in lanes: of deltas, and of the engine."""

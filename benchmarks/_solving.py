@@ -11,13 +11,13 @@ from poise.kernel.jit import entry, kernel
 from poise.kernel.memory import F64, Block, Real, View, Width, load, store
 from poise.kernel.scalars import zero
 from poise.solve.check import natural_map, size_of
-from poise.solve.dantzig import Slides, pivot_rows
+from poise.solve.dantzig import Pivoted, Slides, pivot_rows
 from poise.solve.pgs_kernels import ANSWER, ROWS, run
 from poise.solve.pgs_pack import pack, start
 from poise.solve.problem import Options, Problem
 
-LEAST = 20_000
-"""Sweeps at most."""
+MOST = 20_000
+"""Sweeps, or pivots."""
 START = View("Start", lam=Real, best_residual=Real)
 
 
@@ -55,7 +55,7 @@ class Sweeping:
 
     def run(self, n: int) -> None:
         """Solve n times, in a loop inside a kernel."""
-        self.call(self.rows.handle, self.answer.handle, self.start.handle, LEAST, self.every, n)
+        self.call(self.rows.handle, self.answer.handle, self.start.handle, MOST, self.every, n)
 
     def answers(self) -> np.ndarray:
         """(problems, m) multipliers."""
@@ -83,9 +83,9 @@ class Pivoting:
         self.lo[self.slides.normal] = 0.0
         self.last = self._call()
 
-    def _call(self):  # type: ignore[no-untyped-def]
+    def _call(self) -> Pivoted:
         p = self.problem
-        return pivot_rows(p.A, p.b, self.lo, self.hi, self.slides, warm=self.warm, limit=LEAST)
+        return pivot_rows(p.A, p.b, self.lo, self.hi, self.slides, warm=self.warm, limit=MOST)
 
     def run(self, n: int) -> None:
         """Solve n times."""

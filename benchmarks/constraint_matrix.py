@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 from _common import Case, Effort, Report, Row, Timings, arguments, effort, measure
-from _matrices import Rows, Way, Ways, reference
+from _matrices import PointRows, Ways, reference
 from _trees import States, find_humanoid, load_model, random_states
 
 from poise import dynamics
@@ -28,20 +28,22 @@ TOLD = (1, 3, 12, 36, 60)
 """Sizes that the table tells; the figure has all."""
 MANY = 12
 """From so many rows on the targets count: KOK compares a call with a call, not with what comes before all of them."""
-NAMES = ("calls", "cached", "deltas", "lanes", "factors", "worlds")
+NAMES = ("calls", "cached", "deltas", "delta rows", "delta worlds", "rows", "lanes", "worlds")
 LEGEND = {
     "calls": "test forces",
     "cached": "test forces, cached",
     "deltas": "deltas",
-    "lanes": "M⁻¹ Jᵀ, 8 rows",
-    "factors": "Σ u uᵀ/d, 8 rows",
-    "worlds": "deltas, 8 worlds",
+    "delta rows": "deltas, 8 rows",
+    "delta worlds": "deltas, 8 worlds",
+    "rows": "half deltas",
+    "lanes": "half deltas, 8 rows",
+    "worlds": "half deltas, 8 worlds",
 }
 WORLDS = 8
 FIGURE = Path(__file__).resolve().parents[1] / "docs" / "figures" / "constraint_matrix.svg"
 
 
-def random_rows(model: Model, states: States, count: int) -> Rows:
+def random_rows(model: Model, states: States, count: int) -> PointRows:
     """Points a hand's breadth or so from the origins of random bodies, the same ones in every state."""
     rng = np.random.default_rng(count)
     moving = np.flatnonzero(model.body_link >= 0)
@@ -50,13 +52,13 @@ def random_rows(model: Model, states: States, count: int) -> Rows:
     direction /= np.linalg.norm(direction, axis=2, keepdims=True)
     poses = [dynamics.bodies(model, q) for q in states.q]
     point = np.array([p.position[bodies] + np.einsum("kij,kj->ki", p.rotation[bodies], local) for p in poses])
-    return Rows(np.full(count, -1), bodies, point, direction)
+    return PointRows(np.full(count, -1), bodies, point, direction)
 
 
 def time_size(model: Model, states: States, count: int, much: Effort) -> tuple[Timings, dict[str, float], np.ndarray]:
     """Times and residuals of all ways for so many rows, and the matrix."""
     rows = random_rows(model, states, count)
-    ways: dict[str, Way] = {name: Ways(model, states, rows).way(name) for name in NAMES}
+    ways = {way.name: way for way in Ways(model, states, rows).all() if way.name in NAMES}
     truth = [reference(model, q, rows, k) for k, q in enumerate(states.q)]
     worst = {name: way.residual(truth) for name, way in ways.items()}
     cases = [Case(name, way.run, way.worlds, way.blocks.prepare) for name, way in ways.items()]
@@ -67,10 +69,12 @@ def table_rows(count: int, times: Timings, worst: dict[str, float]) -> list[Row]
     """What the table says of one size."""
     table = []
     for name in NAMES:
-        row = Row(f"{count} rows: {LEGEND[name]}", times.of(name), residual=worst[name], allowed=ALLOWED)
+        row = Row(
+            f"{count} row{'s' * (count > 1)}: {LEGEND[name]}", times.of(name), residual=worst[name], allowed=ALLOWED
+        )
         if name != "calls":
             row.beside, row.ratio = LEGEND["calls"], times.ratio(name, "calls")
-        row.note = "per world" if name == "worlds" else ""
+        row.note = "per world" if "worlds" in name else ""
         table.append(row)
         if name == "deltas":
             beside = Row(row.what, row.value, beside=LEGEND["cached"], ratio=times.ratio(name, "cached"))

@@ -51,7 +51,10 @@ class Measured:
 
 def solved(given: Problem) -> np.ndarray:
     """All digits that there are."""
-    return PGS(memory=10).solve(given, Options(tolerance=1e-10, iterations=100_000)).lam
+    result = PGS(memory=10).solve(given, Options(tolerance=1e-10, iterations=100_000))
+    if not result.ok:
+        raise SystemExit(f"the step before has no answer to start from: {result.status.value}, {result.natural:.1e}")
+    return result.lam
 
 
 def steps(peer: GroundPeer, moment: Moment) -> list[Measured]:
@@ -64,7 +67,7 @@ def steps(peer: GroundPeer, moment: Moment) -> list[Measured]:
     def note(solver: str) -> str:
         peer.use(solver)
         data = peer.at(moment)
-        return f"{data.nefc} rows, {int(data.solver_niter[0])} steps"
+        return f"{data.nefc} rows, iterations: {int(data.solver_niter[0])}"
 
     return [
         Measured(f"mj_step {solver}", f"mj_step, {solver}", partial(run, solver), note=partial(note, solver))
@@ -101,7 +104,7 @@ def sweeping(model: Model, moments: Sequence[Moment]) -> list[Measured]:
     same = limited[0].size == limited[1].size
 
     def measured(key: str, what: str, work: Sweeping, allowed: float, most: float | None = None) -> Measured:
-        return Measured(key, key, work.run, work.residual, allowed, work.width.lanes, work.sweeps, most)
+        return Measured(key, what, work.run, work.residual, allowed, work.width.lanes, work.sweeps, most)
 
     found = [
         measured("PGS", "PGS, warm, 1e-3", Sweeping(whole[-1:], warm[-1:], 1e-3), 1e-3, TARGETS["PGS"]),

@@ -18,6 +18,8 @@ TARGETED = {
     "startup": 3,
     "stages": 0,
     "gauss_seidel": 0,
+    "contacts": 6,
+    "constraint_matrix": 6,
 }
 
 
