@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from _matrices import PointRows, jacobian
 
 from poise import dynamics
+from poise.constraints.rows import Rows
+from poise.kernel.memory import F64, Width
 from poise.model.model import Model
 from poise.solve.problem import Friction, Problem
 
@@ -72,9 +73,7 @@ class Moment:
     contacts: Contacts
     limits: Limits
     start: np.ndarray
-    """MuJoCo's whole state."""
-    warm: np.ndarray
-    """The accelerations that its solver starts from."""
+    """MuJoCo's whole state, with the accelerations that its solver starts from."""
 
 
 class GroundPeer:
@@ -117,14 +116,14 @@ class GroundPeer:
         mj, model, data = self.mujoco, self.model, self.data
         kept: list[Moment] = []
         for _ in range(STEPS):
-            warm, start = data.qacc_warmstart.copy(), self._state()
+            start = self._state()
             mj.mj_step1(model, data)
             still = stage == "settling" or float(np.abs(data.qvel).max()) < STILL
             if data.ncon != CONTACTS or not still or np.any(data.contact.efc_address < 0):
                 kept = []
             else:
                 state = data.qpos.copy(), data.qvel.copy()
-                moment = Moment(*state, self.contacts(), self.limits(), start, warm)
+                moment = Moment(*state, self.contacts(), self.limits(), start)
                 kept = [*kept, moment] if kept and kept[-1].contacts.ids == moment.contacts.ids else [moment]
             if len(kept) == count:
                 return kept
@@ -132,7 +131,7 @@ class GroundPeer:
         return []
 
     def _state(self) -> np.ndarray:
-        kind = self.mujoco.mjtState.mjSTATE_FULLPHYSICS
+        kind = self.mujoco.mjtState.mjSTATE_INTEGRATION
         state = np.zeros(self.mujoco.mj_stateSize(self.model, kind))
         self.mujoco.mj_getState(self.model, self.data, state, kind)
         return state
@@ -165,7 +164,7 @@ class GroundPeer:
 
     def at(self, moment: Moment) -> Any:
         """MuJoCo's data with everything computed for a moment."""
-        self.data.qpos, self.data.qvel, self.data.qacc_warmstart = moment.q, moment.v, moment.warm
+        self.restore(moment, 1)
         self.mujoco.mj_forward(self.model, self.data)
         return self.data
 
@@ -186,29 +185,57 @@ class GroundPeer:
         """Choose a solver: Newton, CG or PGS."""
         self.model.opt.solver = getattr(self.mujoco.mjtSolver, f"mjSOL_{solver.upper()}")
 
-    def steps(self, moment: Moment, n: int) -> np.ndarray:
-        """The step from one moment, n times, in a loop in C++ that puts the state back each time; states after it."""
-        from mujoco import rollout
+    def restore(self, moment: Moment, n: int) -> None:
+        """Put the state back, n times."""
+        put, kind = self.mujoco.mj_setState, self.mujoco.mjtState.mjSTATE_INTEGRATION
+        for _ in range(n):
+            put(self.model, self.data, moment.start, kind)
 
-        states, _ = rollout.rollout(
-            self.model,
-            self.data,
-            np.broadcast_to(moment.start, (n, moment.start.size)),
-            nstep=1,
-            initial_warmstart=np.broadcast_to(moment.warm, (n, moment.warm.size)),
-        )
-        return np.asarray(states)
+    def steps(self, moment: Moment, n: int) -> None:
+        """The step from one moment, n times; the state is put back before each."""
+        put, kind, step = self.mujoco.mj_setState, self.mujoco.mjtState.mjSTATE_INTEGRATION, self.mujoco.mj_step
+        for _ in range(n):
+            put(self.model, self.data, moment.start, kind)
+            step(self.model, self.data)
 
 
 # ---- the problem -----------------------------------------------------------------------------------------------------
 
 
-def contact_rows(moments: Sequence[Moment]) -> PointRows:
-    """Normal and two tangents of every contact, of moments that have the same contacts."""
-    found = [moment.contacts for moment in moments]
-    point = np.array([np.repeat(one.point, 3, axis=0) for one in found])
-    direction = np.array([one.frame.reshape(-1, 3) for one in found])
-    return PointRows(np.repeat(found[0].a, 3), np.repeat(found[0].b, 3), point, direction)
+def contact_rows(model: Model, moments: Sequence[Moment], *, limits: bool = False) -> Rows:
+    """The contacts in Poise's row store, and limits after them if wanted: one moment, or one a lane of eight."""
+    rows = Rows(model, F64 if len(moments) == 1 else Width("f64", len(moments)))
+    for world, moment in enumerate(moments):
+        found, poses = moment.contacts, dynamics.bodies(model, moment.q)
+        centres = poses.position + np.einsum("nij,nj->ni", poses.rotation, model.body_com)
+        for k, (a, b) in enumerate(zip(found.a.tolist(), found.b.tolist(), strict=True)):
+            axes = found.frame[k]
+            Ja, Jb = (np.hstack([np.cross(found.point[k] - centres[body], axes), axes]) for body in (a, b))
+            numbers = {"mu": float(found.mu[k]), "phi": float(found.distance[k]), "erp": ERP}
+            rows.add_contact(id=k, a=a, Ja=-Ja, b=b, Jb=Jb, world=world, **numbers)
+        at = moment.limits
+        for k in range(len(at.dof) if limits else 0):
+            where = {"dof": int(at.dof[k]), "coefficient": float(at.sign[k])}
+            rows.add(id=CONTACTS + k, phi=float(at.distance[k]), erp=ERP, lo=0.0, world=world, **where)
+    return rows
+
+
+def jacobian(model: Model, moment: Moment) -> np.ndarray:
+    """(3 n, nv) velocity of B's points less that of A's, along normals and tangents."""
+    found, poses = moment.contacts, dynamics.bodies(model, moment.q)
+
+    def of_point(body: int, point: np.ndarray) -> np.ndarray:
+        if body < 0:
+            return np.zeros((3, model.nv))
+        local = poses.rotation[body].T @ (point - poses.position[body])
+        return dynamics.jacobian(model, moment.q, body, local).J[3:]
+
+    bodies = zip(found.a.tolist(), found.b.tolist(), strict=True)
+    parts = [
+        axes @ (of_point(b, point) - of_point(a, point))
+        for (a, b), point, axes in zip(bodies, found.point, found.frame, strict=True)
+    ]
+    return np.concatenate(parts)
 
 
 def wanted_velocity(distance: np.ndarray, dt: float) -> np.ndarray:
@@ -217,13 +244,13 @@ def wanted_velocity(distance: np.ndarray, dt: float) -> np.ndarray:
 
 
 def problem(model: Model, moment: Moment, *, cone: bool = True, limits: bool = False) -> Problem:
-    """The contact problem of one step: impulses against velocities, nothing bounces.
+    """The contact problem of one step, in plain NumPy: impulses against velocities, nothing bounces.
 
     A = J M⁻¹ Jᵀ and b = J (v + dt a_free) − v_ref. Springs and dampers act as they stand at the start of the step, as
     in MuJoCo's own problem. Limits of joints, if wanted, come after the contacts.
     """
     n, dt = len(moment.contacts.mu), model.dt
-    J = jacobian(model, moment.q, contact_rows([moment]))
+    J = jacobian(model, moment)
     wanted = np.zeros(3 * n)
     wanted[::3] = wanted_velocity(moment.contacts.distance, dt)
     if limits:

@@ -47,7 +47,7 @@ class Sweeping:
         width: Width = F64,
         every: int = 4,
     ) -> None:
-        self.problems, self.every, self.width = problems, every, width
+        self.problems, self.tolerance, self.width, self.every = problems, tolerance, width, every
         layout, self.rows = pack(problems, width, 1.0)
         self.answer: Block = start(problems, layout, width, Options(tolerance=tolerance), warm)
         self.start = START.block(width, lam=self.answer.lam, best_residual=np.full(1, inf))

@@ -9,12 +9,15 @@ import pytest
 
 from benchmark_scripts import helper
 from poise import dynamics
+from poise.constraints.levels import velocity_problem
+from poise.constraints.matrices import METHODS, constraint_matrix
+from poise.constraints.tree_rows import see
 from poise.solve.check import natural_map
 from poise.solve.pgs import PGS
 from poise.solve.problem import Options
 from strategies import relative_error
 
-contacts, matrices, trees = helper("_contacts"), helper("_matrices"), helper("_trees")
+contacts, trees = helper("_contacts"), helper("_trees")
 STAGES = ("settling", "settled")
 #: a dozen turns one after another, each rounded some ten times, of lengths of about a metre
 ROUNDING = 1e-12
@@ -45,7 +48,7 @@ def test_the_same_twelve_contacts_from_step_to_step(stage):
 def test_jacobian(stage):
     mujoco, model = peer()
     for moment in stretch(stage):
-        ours = matrices.jacobian(model, moment.q, contacts.contact_rows([moment]))
+        ours = contacts.jacobian(model, moment)
         np.testing.assert_allclose(ours, mujoco.jacobian(moment), rtol=0, atol=ROUNDING)
 
 
@@ -56,6 +59,41 @@ def test_matrix(stage):
         A = contacts.problem(model, moment).A
         assert A.shape == (36, 36)
         assert relative_error(A, mujoco.matrix(moment)) < SOLVED
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("stage", STAGES)
+def test_rows_in_the_store(stage, method):
+    """The same contacts as rows of Poise, their matrix by every method."""
+    mujoco, model = peer()
+    moment = stretch(stage)[-1]
+    K = constraint_matrix(contacts.contact_rows(model, [moment]), moment.q, method)
+    assert relative_error(K, mujoco.matrix(moment)) < SOLVED
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_velocity_level(stage):
+    """As the problem in NumPy, but springs and dampers are met at the end of the step: M + dt D + dt² S for M."""
+    _, model = peer()
+    moment = stretch(stage)[-1]
+    rows, dt = contacts.contact_rows(model, [moment], limits=True), model.dt
+    found = velocity_problem(rows, see(rows, moment.q, moment.v, dt=dt), dt)
+    plain = contacts.problem(model, moment, limits=True)
+    order = np.argsort(
+        np.concatenate([36 + np.arange(plain.size - 36), np.arange(36)])
+    )  # limits come first in the store
+    J = np.concatenate([contacts.jacobian(model, moment), limit_rows(model, moment)])
+    M = dynamics.mass_matrix(model, moment.q) + np.diag(dt * model.dof_damping + dt**2 * model.dof_stiffness)
+    assert relative_error(found.A[np.ix_(order, order)], J @ np.linalg.solve(M, J.T)) < SOLVED
+    change = dynamics.forward_dynamics(model, moment.q, moment.v, dt=dt) - dynamics.forward_dynamics(
+        model, moment.q, moment.v
+    )
+    assert relative_error(found.b[order], plain.b + dt * J @ change) < SOLVED
+    assert [f.mu for f in found.frictions] == [f.mu for f in plain.frictions]
+
+
+def limit_rows(model, moment):
+    return moment.limits.sign[:, None] * np.eye(model.nv)[moment.limits.dof]
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -81,7 +119,7 @@ def test_positive_multipliers_push_apart(stage):
     step, rng = 1e-6, np.random.default_rng(0)
     v = rng.normal(size=model.nv)
     moved = dynamics.displaced(model, moment.q, v, step)
-    rates = matrices.jacobian(model, moment.q, contacts.contact_rows([moment]))[::3] @ v
+    rates = contacts.jacobian(model, moment)[::3] @ v
     mujoco.data.qpos = moved
     mujoco.mujoco.mj_forward(mujoco.model, mujoco.data)
     after = mujoco.contacts()
