@@ -30,6 +30,8 @@ def repeat_run(p, s, h, sweeps, every, n):
         best = load(h.best_residual, 0)
         store(s.best_residual, 0, best)
         store(s.sweeps, 0, zero(best))
+        for k in range(p.n_blocks):
+            store(s.slip, k, zero(best))
         run(p, s, sweeps, every, 1)
 
 
