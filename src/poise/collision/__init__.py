@@ -1,0 +1,1 @@
+"""Collision: from shapes to contacts."""

@@ -1,0 +1,147 @@
+"""What the kernels of collision read and write: shapes, where they are, pairs to look at, contacts found.
+
+A pair function takes two shapes A and B, the kind of A not above that of B (`model.solids.Solid`), and finds touches: a
+gap (negative where they overlap), a unit normal from A to B, a point half way between the two surfaces, and a feature
+that stays the same number from frame to frame while the same corners, edges and faces touch. There are two sorts:
+
+    light    a formula without branches on `Placed` shapes, in lanes of worlds as in one world
+    heavy    a kernel on plain numbers that writes a `MANIFOLD`; in lanes it is called for each world that needs it
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from poise.dynamics.layout import matrices
+from poise.kernel.memory import Block, Count, Index, Int, Real, View, Width
+from poise.kernel.values import Value
+from poise.kernel.vec import Mat3, Vec3
+from poise.model.solids import Solids
+
+MOST_TOUCHES = 8
+"""Touches of one pair at most."""
+
+
+class Placed(Value):
+    """A shape in the world: centre p (m), rotation R, half its size (see `model.solids`)."""
+
+    fields = (("p", Vec3), ("R", Mat3), ("half", Vec3))
+    __slots__ = ("R", "half", "p")
+    p: Any
+    R: Any
+    half: Any
+
+
+class Touch(Value):
+    """A place where two shapes touch or nearly do: gap (m), normal from A to B, point half way between (m)."""
+
+    fields = (("gap", None), ("normal", Vec3), ("point", Vec3))
+    __slots__ = ("gap", "normal", "point")
+    gap: Any
+    normal: Any
+    point: Any
+
+
+SHAPES = View(
+    "Shapes",
+    constant=True,
+    n_shapes=Count,
+    kind=Index,
+    link=Index,  # −1 where the shape never moves
+    root=Index,  # first link of its tree
+    position=Vec3,  # on the link
+    rotation=Mat3,
+    size=Vec3,
+    reach=Real,  # radius about the centre; infinite of planes
+    margin=Real,
+    vertex_start=Index,
+    vertex=Vec3,
+    face_start=Index,
+    face=Index,  # three numbers each
+    grid=Index,  # two numbers each: rows, columns
+    height_start=Index,
+    height=Real,
+)
+
+PLACES = View("Places", position=Vec3, rotation=Mat3)
+"""Of every shape, in the world."""
+
+PAIRS = View(
+    "Pairs",
+    n_pairs=Count,
+    a=Index,
+    b=Index,
+)
+
+CONTACTS = View(
+    "Contacts",
+    room=Count,
+    lanes=Count,
+    count=Int,  # (1) contacts of each world, perhaps more than there is room for
+    pair=Int,
+    feature=Int,
+    a=Int,  # shapes
+    b=Int,
+    gap=Real,  # m; negative where they overlap
+    normal=Vec3,  # from A to B
+    point=Vec3,  # half way between the surfaces; m
+)
+
+MANIFOLD = View(
+    "Manifold",
+    n=Index,  # (1) touches found
+    feature=Index,
+    gap=Real,
+    normal=Vec3,
+    point=Vec3,
+    # room to work in
+    points=Vec3,
+    numbers=Real,
+    whole=Index,
+)
+"""What heavy pair functions write, in plain numbers."""
+_WORK_ROOM = {"points": 1024, "numbers": 1024, "whole": 4096}
+
+
+def shapes_block(solids: Solids, width: Width, link_root: np.ndarray) -> Block:
+    """The shapes of a model in the precision of a width."""
+    roots = np.where(solids.link >= 0, link_root[np.maximum(solids.link, 0)] if len(link_root) else -1, -1)
+    return SHAPES.block(
+        Width(width.elem),
+        n_shapes=len(solids),
+        kind=solids.kind,
+        link=solids.link,
+        root=roots.astype(np.int32),
+        position=solids.position,
+        rotation=matrices(solids.quat_wxyz) if len(solids) else np.zeros((0, 9)),
+        size=solids.size,
+        reach=solids.reach,
+        margin=solids.margin,
+        vertex_start=solids.vertex_start,
+        vertex=solids.vertices,
+        face_start=solids.face_start,
+        face=solids.faces.reshape(-1),
+        grid=solids.grid.reshape(-1),
+        height_start=solids.height_start,
+        height=solids.heights,
+    )
+
+
+def pairs_block(pairs: np.ndarray, width: Width) -> Block:
+    """(n, 2) numbers of shapes, the kind of the first not above that of the second."""
+    n = len(pairs)
+    return PAIRS.block(width, n_pairs=n, a=pairs[:, 0], b=pairs[:, 1])
+
+
+def contacts_block(width: Width, room: int) -> Block:
+    """Room for contacts."""
+    sizes = dict.fromkeys(CONTACTS.fields, room) | {"room": room, "lanes": width.lanes, "count": 1}
+    return CONTACTS.block(width, **sizes)
+
+
+def manifold_block(width: Width) -> Block:
+    """Room for the touches of a pair, in plain numbers of the width's precision."""
+    sizes = dict.fromkeys(MANIFOLD.fields, MOST_TOUCHES) | {"n": 1} | _WORK_ROOM
+    return MANIFOLD.block(Width(width.elem), **sizes)

@@ -1,0 +1,117 @@
+"""Touches of planes, spheres and capsules: closed forms without branches.
+
+A sphere is a point and a radius, a capsule a segment and a radius: what is between their surfaces is what is between
+their cores, less the radii. Where two cores meet, no direction is better than another: a fixed one is taken.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from poise.collision.layout import Touch
+from poise.kernel.scalars import fabs, maximum, minimum, select, sqrt, zero
+from poise.kernel.trace import formula
+from poise.kernel.vec import Vec3, column2, cross, dot
+
+TINY = 1e-24
+"""Square of a length, m², below which a vector has no direction."""
+
+
+@formula
+def clamp(x: Any, low: Any, high: Any) -> Any:
+    """X within bounds."""
+    return minimum(maximum(x, low), high)
+
+
+@formula
+def between(pa: Any, pb: Any, ra: Any, rb: Any, fallback: Any) -> Any:
+    """Touch of two balls."""
+    d = pb - pa
+    d2 = dot(d, d)
+    apart = d2 > TINY
+    length = sqrt(select(apart, d2, zero(d2) + 1.0))
+    normal = select(apart, d * (1.0 / length), fallback)
+    gap = select(apart, length, zero(d2)) - (ra + rb)
+    return Touch(gap, normal, pa + normal * (ra + 0.5 * gap))
+
+
+@formula
+def upward(like: Any) -> Any:
+    """The direction that is taken where none is better."""
+    none = zero(like)
+    return Vec3(none, none, none + 1.0)
+
+
+@formula
+def plane_ball(plane: Any, p: Any, r: Any) -> Any:
+    """Touch of a plane and a ball."""
+    normal = column2(plane.R)
+    gap = dot(normal, p - plane.p) - r
+    return Touch(gap, normal, p - normal * (r + 0.5 * gap))
+
+
+@formula
+def ends(capsule: Any) -> Any:
+    """Both ends of a capsule's core."""
+    half = column2(capsule.R) * capsule.half.y
+    return capsule.p - half, capsule.p + half
+
+
+@formula
+def plane_sphere(a: Any, b: Any) -> Any:
+    """Touch of a plane and a sphere."""
+    return plane_ball(a, b.p, b.half.x)
+
+
+@formula
+def plane_capsule(a: Any, b: Any) -> Any:
+    """Touches of a plane and both ends of a capsule."""
+    low, high = ends(b)
+    return plane_ball(a, low, b.half.x), plane_ball(a, high, b.half.x)
+
+
+@formula
+def sphere_sphere(a: Any, b: Any) -> Any:
+    """Touch of two spheres."""
+    return between(a.p, b.p, a.half.x, b.half.x, upward(a.p.x))
+
+
+@formula
+def sphere_capsule(a: Any, b: Any) -> Any:
+    """Touch of a sphere and a capsule. A centre on the core is pushed out sideways."""
+    axis = column2(b.R)
+    t = clamp(dot(axis, a.p - b.p), -b.half.y, b.half.y)
+    return between(a.p, b.p + axis * t, a.half.x, b.half.x, Vec3(b.R.xx, b.R.yx, b.R.zx))
+
+
+@formula
+def capsule_capsule(a: Any, b: Any) -> Any:
+    """Touches of two capsules: nearest points of two segments, and where these are parallel a second pair.
+
+    The first touch is the nearest one. The second is only meant where the last value, a mask, says so.
+    """
+    u, v = column2(a.R), column2(b.R)
+    ha, hb = a.half.y, b.half.y
+    d = b.p - a.p
+    uv, ud, vd = dot(u, v), dot(u, d), dot(v, d)
+    across = maximum(1.0 - uv * uv, zero(uv))
+    parallel = across < 1e-12
+    inverse = 1.0 / select(parallel, zero(uv) + 1.0, across)
+    s = clamp((ud - uv * vd) * inverse, -ha, ha)
+    t = clamp(uv * s - vd, -hb, hb)
+    s = clamp(uv * t + ud, -ha, ha)
+    side = cross(u, v)
+    n2 = dot(side, side)
+    clear = n2 > TINY
+    sideways = side * (1.0 / sqrt(select(clear, n2, zero(n2) + 1.0)))
+    fallback = select(clear, sideways, Vec3(a.R.xx, a.R.yx, a.R.zx))
+    # parallel cores overlap along the axis of A between these two
+    reach = hb * fabs(uv)
+    low, high = maximum(ud - reach, -ha), minimum(ud + reach, ha)
+    beside = parallel & (high > low)
+    first = select(beside, low, s)
+    t_first = select(beside, clamp(uv * (low - ud), -hb, hb), t)
+    t_second = clamp(uv * (high - ud), -hb, hb)
+    one = between(a.p + u * first, b.p + v * t_first, a.half.x, b.half.x, fallback)
+    two = between(a.p + u * high, b.p + v * t_second, a.half.x, b.half.x, fallback)
+    return one, two, beside
