@@ -103,17 +103,6 @@ def test_starting_near_takes_fewer():
     assert near.iterations < cold.iterations
 
 
-def test_a_start_that_is_not_finite_counts_as_nought():
-    known = draw("spd", 12)
-    result = CG().solve(known.problem, Options(warm=np.full(known.lam.size, np.nan)))
-    assert result.status is Status.SOLVED
-
-
-def test_a_start_of_the_wrong_size():
-    with pytest.raises(ValueError, match=r"start from have shape \(3,\); the problem wants \(2,\)"):
-        CG().solve(Problem(np.eye(2), np.ones(2)), Options(warm=np.zeros(3)))
-
-
 def test_out_of_iterations():
     A = matrix(np.random.default_rng(7), 40, floor=1e-3)
     result = CG().solve(Problem(A, np.ones(40)), Options(iterations=3))

@@ -40,8 +40,8 @@ class CG:
 
     def solve(self, problem: Problem, options: Options = Options()) -> Result:  # noqa: B008  frozen, never changed
         """The answer; CONFLICTING, with one of least squares, where what is left proves that there is none."""
-        check_form(self, problem)
-        start = _start(problem, options)
+        check_form(self, problem, options)
+        start = np.zeros(problem.size) if options.warm is None else np.array(options.warm, np.float64)
         run = _Run(problem, options, start, self.preconditioner or jacobi(problem))
         with np.errstate(all="ignore"):
             failed = Status.STOPPED
@@ -59,16 +59,6 @@ def jacobi(problem: Problem) -> Callable[[Floats], Floats]:
     diagonal = problem.diagonal
     inverse = 1.0 / np.where(diagonal > 0.0, diagonal, 1.0)
     return lambda r: inverse * r
-
-
-def _start(problem: Problem, options: Options) -> Floats:
-    """Where to start: at the multipliers given, nought where they are not finite."""
-    if options.warm is None:
-        return np.zeros(problem.size)
-    warm = np.array(options.warm, np.float64)
-    if warm.shape != (problem.size,):
-        raise ValueError(f"the multipliers to start from have shape {warm.shape}; the problem wants ({problem.size},)")
-    return np.where(np.isfinite(warm), warm, 0.0)
 
 
 @dataclass

@@ -36,7 +36,7 @@ class Direct:
 
     def solve(self, problem: Problem, options: Options = Options()) -> Result:  # noqa: B008  frozen, never changed
         """The answer; SINGULAR with the shortest one where there are many, CONFLICTING where there is none."""
-        check_form(self, problem)
+        check_form(self, problem, options)
         if problem.size == 0:
             return report(problem, np.zeros(0), 0, options)
         with np.errstate(all="ignore"):

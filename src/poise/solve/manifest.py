@@ -5,6 +5,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import ClassVar, Protocol
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from poise.solve.problem import Form, Options, Problem, Result
 
 
@@ -47,10 +50,22 @@ def takers(forms: Form) -> list[str]:
     return [name for name in SOLVERS if forms in solver_class(name).takes]
 
 
-def check_form(solver: Solver, problem: Problem) -> None:
-    """Refuse what a solver does not take, and say who does."""
+def check_form(solver: Solver, problem: Problem, options: Options | None = None) -> None:
+    """Refuse what a solver does not take, and say who does; refuse multipliers to start from that are none."""
     missing = problem.forms() & ~type(solver).takes
     if missing:
         others = ", ".join(takers(problem.forms())) or "none"
         what = ", ".join(form.name.lower() for form in Form if form in missing and form.name)
         raise UnsupportedForm(f"{type(solver).__name__} does not take {what}; solvers that take this problem: {others}")
+    if options is not None:
+        check_warm(problem, options.warm)
+
+
+def check_warm(problem: Problem, warm: ArrayLike | None) -> None:
+    """Refuse multipliers to start from that do not fit the problem, whether the solver has a use for them or not."""
+    if warm is None:
+        return
+    shape = np.shape(warm)
+    if shape != (problem.size,) or not np.isfinite(warm).all():
+        found = f"shape {shape}" if shape != (problem.size,) else "NaN or infinity"
+        raise ValueError(f"warm has {found}; it must be {problem.size} finite multipliers")
