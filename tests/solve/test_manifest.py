@@ -10,6 +10,7 @@ from poise.solve.direct import Direct
 from poise.solve.manifest import SOLVERS, UnsupportedForm, check_form, solver_class, takers
 from poise.solve.problem import Ball, Form, Friction, Options, Problem, Status
 from solve.problems import draw
+from solve.round_problems import ROUNDS, draw_round
 
 FORMS = [form for form in Form if form is not Form.EQUALITY]
 
@@ -22,15 +23,34 @@ def test_every_solver_solves_the_simplest_system(name):
 
 
 @pytest.mark.parametrize("name", SOLVERS)
-@pytest.mark.parametrize("family", ["bounded", "laws", "balls", "pyramid", "cone", "operator", "nonsymmetric"])
+@pytest.mark.parametrize(
+    "family", ["bounded", "laws", "balls", "pyramid", "cone", "operator", "nonsymmetric", *sorted(ROUNDS)]
+)
 def test_every_solver_takes_or_refuses(name, family):
     """What it says that it takes it answers, and what it does not it refuses by name."""
-    solver, problem = solver_class(name)(), draw(family, 1).problem
+    solver, problem = solver_class(name)(), (draw_round if family in ROUNDS else draw)(family, 1).problem
     if name in takers(problem.forms()):
         assert np.isfinite(solver.solve(problem, Options()).lam).all()
     else:
         with pytest.raises(UnsupportedForm, match=f"{type(solver).__name__} does not take"):
             solver.solve(problem, Options())
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+@pytest.mark.parametrize(
+    ("warm", "found"),
+    [
+        (np.zeros(3), r"shape \(3,\)"),
+        (np.zeros((2, 1)), r"shape \(2, 1\)"),
+        (0.0, r"shape \(\)"),
+        (np.array([0.0, np.nan]), "NaN or infinity"),
+        (np.array([np.inf, 0.0]), "NaN or infinity"),
+    ],
+)
+def test_every_solver_refuses_a_start_that_is_none(name, warm, found):
+    """Whether it would use it or not, and in the same words."""
+    with pytest.raises(ValueError, match=f"^warm has {found}; it must be 2 finite multipliers$"):
+        solver_class(name)().solve(Problem(np.eye(2), [1.0, 1.0]), Options(warm=warm))
 
 
 @pytest.mark.parametrize("form", FORMS)

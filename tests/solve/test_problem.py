@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from poise.solve.laws import at_least, dead_zone
-from poise.solve.problem import Ball, Form, Friction, Operator, Options, Problem, Result, Status
+from poise.solve.problem import Ball, Form, Friction, Help, Operator, Options, Problem, Result, Status
 
 EYE = np.eye(3)
 B = np.array([1.0, 2.0, 3.0])
@@ -28,6 +28,9 @@ B = np.array([1.0, 2.0, 3.0])
         ({"A": EYE + np.eye(3, k=1)}, Form.EQUALITY | Form.NONSYMMETRIC),
         ({"A": EYE + 1e-14 * np.eye(3, k=1)}, Form.EQUALITY),
         ({"A": Operator(lambda x: x, np.ones(3))}, Form.EQUALITY | Form.OPERATOR),
+        ({"helps": [Help(0, (1,), (0.1,))]}, Form.EQUALITY | Form.SECONDARY),
+        ({"frictions": [Friction(0, (1,), 0.5, sliding=0.4)]}, Form.EQUALITY | Form.CONES | Form.STICK_SLIP),
+        ({"frictions": [Friction(0, (1,), 0.5, sliding=0.5)]}, Form.EQUALITY | Form.CONES),
     ],
 )
 def test_forms(more, form):
@@ -78,6 +81,11 @@ def test_no_rows():
         ({"A": np.ones((3, 2))}, r"A has shape \(3, 2\)"),
         ({"A": np.ones(3)}, r"A has shape \(3,\)"),
         ({"A": Operator(lambda x: x, np.ones(2))}, r"the operator's diagonal has shape \(2,\); b wants \(3,\)"),
+        ({"A": Operator(lambda x: x, np.array([1.0, nan, 1.0]))}, "the operator's diagonal must be finite"),
+        ({"A": Operator(lambda x: x, np.array([1.0, inf, 1.0]))}, "the operator's diagonal must be finite"),
+        ({"laws": {1: (0.0, 1.0)}}, r"the law of row 1 is \(0.0, 1.0\); it must be a Law"),
+        ({"laws": {1: None}}, "the law of row 1 is None; it must be a Law"),
+        ({"laws": {1: at_least}}, "the law of row 1 is <function at_least"),
         ({"lo": [0.0]}, r"lo has shape \(1,\); b wants \(3,\)"),
         ({"hi": np.zeros((3, 1))}, r"hi has shape \(3, 1\)"),
         ({"cfm": 0.1}, r"cfm has shape \(\)"),

@@ -9,14 +9,21 @@ The natural map asks where a row's multiplier would go if the row alone were to 
     pyramid        as bounded rows, the tangents' bounds being μ λ_normal as it stands
     cone           λ − P(λ − (w + De Saxcé's correction)/scale), P the nearest point of the cone; the correction adds
                    μ |w_tangent| to the normal residual, which makes the cone's law Coulomb's
+    stick, slip    the smaller of two: at rest with no more than the static bound, or Coulomb's law with the sliding
+                   coefficient. A contact that was sliding has the second only
+    helpers        as bounded rows, with w − s in place of w, s their shifts; and how far shifts and helped rows are
+                   from what secondary targets ask for (`secondary.shortcoming`)
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.solve.problem import Options, Problem, Result, Status
+from poise.solve.problem import Friction, Options, Problem, Result, Status
+from poise.solve.secondary import shifts_at, shortcoming
 
 Floats = NDArray[np.float64]
 
@@ -47,6 +54,16 @@ def natural_map(problem: Problem, lam: Floats, w: Floats | None = None, scale: F
     """(m,) natural residual of every row, in units of w; with the rows' own diagonals as scale where none is given."""
     w = problem.residual(lam) if w is None else w
     scales = _scales(problem) if scale is None else np.broadcast_to(np.asarray(scale, np.float64), lam.shape)
+    if not problem.helps:
+        return _own_laws(problem, lam, w, scales)
+    s = shifts_at(problem, lam, w)
+    own = _own_laws(problem, lam, w - s, scales)
+    short = shortcoming(replace(problem, frictions=settled(problem, lam, w, scales)), lam, w, s)
+    return np.asarray(np.where(np.abs(short) > np.abs(own), short, own))
+
+
+def _own_laws(problem: Problem, lam: Floats, w: Floats, scales: Floats) -> Floats:
+    """(m,) natural residuals without help."""
     target = np.clip(lam - w / scales, problem.lo, problem.hi)
     for row, law in problem.laws.items():
         target[row] = law.solve(float(scales[row]), float(w[row] - scales[row] * lam[row]))
@@ -60,8 +77,42 @@ def natural_map(problem: Problem, lam: Floats, w: Floats | None = None, scale: F
         out[rows] = float(scales[rows].max()) * (lam[rows] - target[rows])
     for friction in problem.frictions:
         rows = [friction.normal, *friction.tangents]
-        out[rows] = _friction(lam[rows], w[rows], friction.mu, friction.cone, scales[rows])
+        out[rows] = _contact(friction, lam[rows], w[rows], scales[rows])
     return np.asarray(out, np.float64)
+
+
+def _contact(friction: Friction, lam: Floats, w: Floats, scales: Floats) -> Floats:
+    """Natural residual of a contact (normal, tangents…), with one coefficient or with two."""
+    slides = _friction(lam, w, friction.plain(sliding=True).mu, friction.cone, scales)
+    if not friction.drops or friction.sliding_now:
+        return slides
+    rests = _at_rest(lam, w, friction.mu, friction.cone, scales)
+    return rests if np.abs(rests).max() <= np.abs(slides).max() else slides
+
+
+def _at_rest(lam: Floats, w: Floats, mu: float, cone: bool, scales: Floats) -> Floats:
+    """Residual of a contact that is to stick: tangents without sliding, their force within the bound."""
+    out = w.copy()
+    out[0] = scales[0] * (lam[0] - max(lam[0] - w[0] / scales[0], 0.0))
+    reach, tangent = mu * max(lam[0], 0.0), lam[1:]
+    within = nearest_in_ball(tangent, reach) if cone else np.clip(tangent, -reach, reach)
+    over = scales[1:] * (tangent - within)
+    out[1:] = np.where(np.abs(over) > np.abs(w[1:]), over, w[1:])
+    return out
+
+
+def settled(problem: Problem, lam: Floats, w: Floats, scales: Floats | None = None) -> tuple[Friction, ...]:
+    """The contacts with one coefficient each: that of rest where they rest, else the sliding one."""
+    scales = _scales(problem) if scales is None else scales
+    out = []
+    for friction in problem.frictions:
+        rows = [friction.normal, *friction.tangents]
+        rests = np.abs(_at_rest(lam[rows], w[rows], friction.most, friction.cone, scales[rows])).max()
+        slides = np.abs(
+            _friction(lam[rows], w[rows], friction.plain(sliding=True).mu, friction.cone, scales[rows])
+        ).max()
+        out.append(friction.plain(sliding=bool(slides < rests)))
+    return tuple(out)
 
 
 def _friction(lam: Floats, w: Floats, mu: float, cone: bool, scales: Floats) -> Floats:
@@ -83,7 +134,8 @@ def _scales(problem: Problem) -> Floats:
 
 
 def complementarity(problem: Problem, lam: Floats, w: Floats) -> float:
-    """Largest |λ − nearer bound| · |w| of a bounded row, and |λ w| of a contact's normal row."""
+    """Largest |λ − nearer bound| · |w| of a bounded row, and |λ w| of a contact's normal row; w − s of helpers."""
+    w = w - shifts_at(problem, lam, w) if problem.helps else w
     lo, hi = np.asarray(problem.lo), np.asarray(problem.hi)
     apart = np.fmin(np.where(np.isfinite(lo), lam - lo, np.inf), np.where(np.isfinite(hi), hi - lam, np.inf))
     others = problem.block_rows() | set(problem.laws)
@@ -103,7 +155,7 @@ def violation(problem: Problem, lam: Floats) -> float:
     for friction in problem.frictions:
         tangent = lam[list(friction.tangents)]
         size = float(np.linalg.norm(tangent)) if friction.cone else float(np.abs(tangent).max())
-        worst = max(worst, -float(lam[friction.normal]), size - friction.mu * max(float(lam[friction.normal]), 0.0))
+        worst = max(worst, -float(lam[friction.normal]), size - friction.most * max(float(lam[friction.normal]), 0.0))
     return max(worst, 0.0)
 
 

@@ -32,6 +32,7 @@ from poise.solve.dantzig_tableau import TABLEAU
 from poise.solve.laws import UPRIGHT, Law
 from poise.solve.manifest import check_form
 from poise.solve.problem import Form, Options, Problem, Result, Status
+from poise.solve.rounds import solve_in_rounds, wants_rounds
 
 Floats = NDArray[np.float64]
 Piece = tuple[float, float, float, float, float, float]
@@ -51,12 +52,13 @@ class Dantzig:
     ([1.5, 0.0], 'solved')
     """
 
-    takes: ClassVar[Form] = Form.EQUALITY | Form.BOUNDS | Form.LAWS | Form.PYRAMIDS
+    takes: ClassVar[Form] = Form.EQUALITY | Form.BOUNDS | Form.LAWS | Form.PYRAMIDS | Form.STICK_SLIP | Form.SECONDARY
 
     def solve(self, problem: Problem, options: Options = Options()) -> Result:  # noqa: B008  (frozen)
         """An answer, with an honest status."""
-        check_form(self, problem)
-        _check_warm(problem, options)
+        check_form(self, problem, options)
+        if wants_rounds(problem):
+            return solve_in_rounds(self, problem, options)
         result = _pivot(problem, options)
         if result.status is not Status.SOLVED and problem.forms() == Form.EQUALITY:
             return _least_squares(problem, result, options)
@@ -69,14 +71,6 @@ class Dantzig:
 
 def _limit(problem: Problem, options: Options) -> int:
     return options.iterations * max(1, -(-problem.size // 50))
-
-
-def _check_warm(problem: Problem, options: Options) -> None:
-    if options.warm is None:
-        return
-    if np.shape(options.warm) != (problem.size,) or not np.isfinite(options.warm).all():
-        found = f"shape {np.shape(options.warm)}" if np.shape(options.warm) != (problem.size,) else "NaN or infinity"
-        raise ValueError(f"warm has {found}; it must be {problem.size} finite multipliers")
 
 
 @dataclass(frozen=True)

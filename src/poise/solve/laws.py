@@ -12,6 +12,8 @@ end rays (LIU's "target manifold", VON fig. 3):
 
 Since the graph never rises and the system's own line w = a λ + r (a > 0, the rest of the system held still) does, the
 two meet in one point: that is the law's inverse, `solve`. All solvers are built on it.
+
+Laws over several rows are elsewhere: friction and balls in `problem`, rows that help others in `secondary`.
 """
 
 from __future__ import annotations

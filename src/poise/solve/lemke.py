@@ -17,6 +17,7 @@ from poise.solve.lemke_form import Standard, standard
 from poise.solve.manifest import check_form
 from poise.solve.pivots import End, lemke
 from poise.solve.problem import Floats, Form, Options, Problem, Result, Status
+from poise.solve.rounds import solve_in_rounds, wants_rounds
 from poise.solve.scaling import equilibrate
 
 RANK = 1e-12
@@ -46,11 +47,13 @@ class Lemke:
         if self.tries < 1:
             raise ValueError(f"tries is {self.tries}; at least one path must be followed")
 
-    takes: ClassVar[Form] = Form.EQUALITY | Form.BOUNDS | Form.LAWS | Form.PYRAMIDS | Form.NONSYMMETRIC | Form.OPERATOR
+    takes: ClassVar[Form] = ~(Form.BALLS | Form.CONES)
 
     def solve(self, problem: Problem, options: Options = Options()) -> Result:  # noqa: B008  frozen, never changed
         """The answer. CONFLICTING where it is proved that none exists, STOPPED where the paths end without a proof."""
-        check_form(self, problem)
+        check_form(self, problem, options)
+        if wants_rounds(problem):
+            return solve_in_rounds(self, problem, options)
         with np.errstate(all="ignore"):
             form = standard(problem)
             scaled, units = _alike(form)

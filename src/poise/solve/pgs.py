@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 from poise.kernel.memory import F64, F64X8, Block, Width
 from poise.solve import check
 from poise.solve.anderson import Anderson
-from poise.solve.manifest import check_form
+from poise.solve.manifest import check_form, check_warm
 from poise.solve.pgs_kernels import RUN
 from poise.solve.pgs_pack import pack, start
 from poise.solve.problem import Ball, Form, Operator, Options, Problem, Result, Status
+from poise.solve.rounds import solve_in_rounds, wants_rounds
 
 Floats = NDArray[np.float64]
 FrictionMode = Literal["as_given", "two_pass"]
@@ -71,8 +72,10 @@ class PGS:
 
     def solve(self, problem: Problem, options: Options = DEFAULTS) -> Result:
         """The multipliers with the least natural residual that were met; see `Solver.solve`."""
-        check_form(self, problem)
+        check_form(self, problem, options)
         _check_options(options)
+        if wants_rounds(problem):
+            return solve_in_rounds(self, problem, options)
         if self.friction == "two_pass" and problem.frictions:
             return self._solve_in_passes(problem, options)
         return self._solve(problem, options)
@@ -83,12 +86,16 @@ class PGS:
         """Problems with the same blocks of rows, `width.lanes` at a time. `options.warm` has a row for each.
 
         Each answer is the same, bit for bit, whatever the others are. Friction is taken as given; nothing is
-        accelerated.
+        accelerated. Where a problem has secondary targets, or friction that drops, all are solved one by one.
         """
         _check_options(options)
         results: list[Result] = []
+        _check_guesses(problems, options)
         for problem in problems:
             check_form(self, problem)
+        if any(wants_rounds(problem) for problem in problems):
+            starts = [None] * len(problems) if options.warm is None else list(options.warm)
+            return [self.solve(p, replace(options, warm=warm)) for p, warm in zip(problems, starts, strict=True)]
         for first in range(0, len(problems), width.lanes):
             group = list(problems[first : first + width.lanes])
             guesses = None if options.warm is None else options.warm[first : first + width.lanes]
@@ -207,6 +214,15 @@ def _report(problem: Problem, lam: Floats, sweeps: int, options: Options, failed
     """`check.report`, of numbers that may be too large to be squared or multiplied."""
     with np.errstate(over="ignore", invalid="ignore"):
         return check.report(problem, lam, sweeps, options, failed)
+
+
+def _check_guesses(problems: Sequence[Problem], options: Options) -> None:
+    if options.warm is None:
+        return
+    if len(options.warm) != len(problems):
+        raise ValueError(f"warm has {len(options.warm)} rows for {len(problems)} problems")
+    for problem, guess in zip(problems, options.warm, strict=True):
+        check_warm(problem, guess)
 
 
 def _whole(name: str, number: int, least: int) -> int:

@@ -107,8 +107,6 @@ def start(
     room = dict.fromkeys(("lam", "w", "goal", "best"), layout.size)
     room |= {"slip": len(layout.kinds)} | dict.fromkeys(("best_residual", "residual", "tolerance", "sweeps"), 1)
     block = ANSWER.block(width, v=max(layout.coordinates, 0), **room)
-    if guesses is not None and len(guesses) != len(problems):
-        raise ValueError(f"warm has {len(guesses)} rows for {len(problems)} problems")
     first = [first_guess(p, None if guesses is None else guesses[k]) for k, p in enumerate(problems)]
     tolerances = [np.array([options.tolerance * size_of(problem)]) for problem in problems]
     block.lam[...] = _side_by_side(first, width)
@@ -119,11 +117,8 @@ def start(
 
 
 def first_guess(problem: Problem, guess: ArrayLike | None) -> Floats:
-    """(m,) multipliers to start from, rows outside blocks within their bounds; what is not finite is nought."""
+    """(m,) multipliers to start from, rows outside blocks within their bounds."""
     lam = np.zeros(problem.size) if guess is None else np.array(guess, np.float64)
-    if lam.shape != (problem.size,):
-        raise ValueError(f"warm has shape {lam.shape}; the problem wants ({problem.size},)")
-    lam[~np.isfinite(lam)] = 0.0
     return np.asarray(np.clip(lam, *_bounds(problem)))
 
 

@@ -8,6 +8,9 @@ operator that can only be applied. Rows are bounded (lo, hi), or follow a piecew
     Friction   a normal row (λ ≥ 0) and one or two tangent rows whose force is at most μ λ_normal. As a pyramid each
                tangent row is bounded by itself; as a cone the tangent force as a whole, which opposes the sliding.
     Ball       rows whose multipliers together are no longer than a radius: an actuator of limited strength.
+
+Rows with bounds may have secondary targets (`Help`): they give way, within tolerances, where another row is at its own
+bound and needs help.
 """
 
 from __future__ import annotations
@@ -44,6 +47,10 @@ class Form(Flag):
     """A that can only be applied."""
     NONSYMMETRIC = auto()
     """A that is not symmetric."""
+    STICK_SLIP = auto()
+    """Friction that is less where contacts slide than where they stick."""
+    SECONDARY = auto()
+    """Rows that help others."""
 
 
 @dataclass(frozen=True)
@@ -57,14 +64,43 @@ class Operator:
 
 @dataclass(frozen=True)
 class Friction:
-    """Coulomb's law at a contact."""
+    """Coulomb's law at a contact.
+
+    Where a sliding coefficient is given, the law is no longer monotone. A contact at rest (w = 0 in all tangent rows)
+    may use up to μ λ_normal; one that slides has the sliding coefficient. Between the two there may be two answers:
+    which one it is depends on whether the contact was sliding before.
+    """
 
     normal: int
     tangents: tuple[int, ...]
     """One or two rows."""
     mu: float
+    """The coefficient; the static one where there is a sliding one as well."""
     cone: bool = True
     """False: a pyramid, each tangent row by itself."""
+    sliding: float | None = None
+    """Coefficient while the contact slides, no more than μ; μ where missing."""
+    sliding_now: bool = False
+    """Whether the contact slides as it is. Then it has the sliding coefficient, even if it comes to rest."""
+
+    @property
+    def drops(self) -> bool:
+        """Whether friction is less once the contact slides."""
+        return self.sliding is not None and self.sliding < self.mu
+
+    @property
+    def most(self) -> float:
+        """The largest coefficient that the contact may use."""
+        return self.sliding if self.sliding_now and self.sliding is not None else self.mu
+
+    def plain(self, sliding: bool = False) -> Friction:
+        """The contact with one coefficient: the sliding one, or the one for rest.
+
+        >>> Friction(0, (1,), 0.8, sliding=0.5).plain(sliding=True).mu
+        0.5
+        """
+        mu = self.sliding if sliding and self.sliding is not None else self.most
+        return Friction(self.normal, self.tangents, mu, self.cone)
 
 
 @dataclass(frozen=True)
@@ -73,6 +109,16 @@ class Ball:
 
     rows: tuple[int, ...]
     radius: float
+
+
+@dataclass(frozen=True)
+class Help:
+    """A row with bounds, and rows with bounds that give way when it has reached its own (`secondary`)."""
+
+    row: int
+    helpers: tuple[int, ...]
+    tolerances: tuple[float, ...]
+    """How far each helper may be off its target, |w| at most; in units of w, 0 or more."""
 
 
 @dataclass
@@ -98,6 +144,7 @@ class Problem:
     """Rows that follow a piecewise law instead of bounds."""
     frictions: Sequence[Friction] = ()
     balls: Sequence[Ball] = ()
+    helps: Sequence[Help] = ()
 
     def __post_init__(self) -> None:
         self.b = np.array(self.b, np.float64)
@@ -147,6 +194,10 @@ class Problem:
             forms |= Form.PYRAMIDS
         if any(f.cone for f in self.frictions):
             forms |= Form.CONES
+        if any(f.drops for f in self.frictions):
+            forms |= Form.STICK_SLIP
+        if self.helps:
+            forms |= Form.SECONDARY
         if isinstance(self.A, Operator):
             forms |= Form.OPERATOR
         elif not np.allclose(self.A, self.A.T, rtol=1e-10, atol=1e-12 * (np.abs(self.A).max(initial=0.0))):
@@ -170,7 +221,7 @@ class Problem:
             if np.shape(getattr(self, name)) != (m,):
                 raise ValueError(f"{name} has shape {np.shape(getattr(self, name))}; b wants ({m},)")
         finite = [("b", self.b), ("cfm", self.cfm)]
-        finite += [] if isinstance(self.A, Operator) else [("A", self.A)]
+        finite += [("the operator's diagonal", self.A.diagonal)] if isinstance(self.A, Operator) else [("A", self.A)]
         for name, array in finite:
             if not np.isfinite(array).all():
                 raise ValueError(f"{name} must be finite")
@@ -180,13 +231,16 @@ class Problem:
         if np.any(np.isnan(lo) | np.isnan(hi) | (lo > hi) | (lo == np.inf) | (hi == -np.inf)):
             raise ValueError("bounds: lo must not be above hi, and neither may be NaN")
         self._check_blocks(m)
+        _check_helps(self.helps, m, self.block_rows() | set(self.laws))
 
     def _check_blocks(self, m: int) -> None:
         seen: set[int] = set(self.laws)
         groups = [(f.normal, *f.tangents) for f in self.frictions] + [tuple(ball.rows) for ball in self.balls]
-        for row in self.laws:
+        for row, law in self.laws.items():
             if not 0 <= row < m:
                 raise ValueError(f"a law is given for row {row}; there are rows 0 to {m - 1}")
+            if not isinstance(law, Law):
+                raise ValueError(f"the law of row {row} is {law!r}; it must be a Law, such as at_least()")
         for rows in groups:
             for row in rows:
                 if not 0 <= row < m:
@@ -199,9 +253,38 @@ class Problem:
                 raise ValueError(
                     f"friction at row {f.normal}: one or two tangents and a finite μ ≥ 0 are wanted, found {f}"
                 )
+            if f.sliding is not None and not 0.0 <= f.sliding <= f.mu:
+                raise ValueError(
+                    f"friction at row {f.normal}: the sliding coefficient is {f.sliding}; it must be 0 to μ = {f.mu}"
+                )
         for ball in self.balls:
             if not ball.rows or not ball.radius >= 0.0:
                 raise ValueError(f"a ball wants rows and a radius of 0 or more, found {ball}")
+
+
+def _check_helps(helps: Sequence[Help], m: int, taken: set[int]) -> None:
+    tolerances: dict[int, float] = {}
+    helped: set[int] = set()
+    for one in helps:
+        if not one.helpers or len(one.tolerances) != len(one.helpers):
+            raise ValueError(f"row {one.row} wants helpers, each with a tolerance; found {one}")
+        if one.row in helped:
+            raise ValueError(f"row {one.row} is helped twice; name all its helpers at once")
+        if len(set(one.helpers)) != len(one.helpers):
+            raise ValueError(f"row {one.row} names a helper twice: {one.helpers}")
+        helped.add(one.row)
+        for row in (one.row, *one.helpers):
+            if not isinstance(row, int | np.integer) or isinstance(row, bool) or not 0 <= row < m:
+                raise ValueError(f"help names row {row!r}; there are rows 0 to {m - 1}")
+            if row in taken:
+                raise ValueError(f"row {row} has a law or is in a block; only rows with bounds help or are helped")
+        for row, tolerance in zip(one.helpers, one.tolerances, strict=True):
+            if not (np.isfinite(tolerance) and tolerance >= 0.0):
+                raise ValueError(f"helper {row} has a tolerance of {tolerance}; it must be finite, 0 or more")
+            if tolerances.setdefault(int(row), float(tolerance)) != tolerance:
+                raise ValueError(f"helper {row} has two tolerances, {tolerances[int(row)]} and {tolerance}")
+    if both := sorted(helped & set(tolerances)):
+        raise ValueError(f"row {both[0]} helps and is helped; it can do but one")
 
 
 class Status(Enum):
@@ -251,6 +334,6 @@ class Options:
     iterations: int = 1000
     """Sweeps, pivots or steps at most."""
     warm: Floats | None = None
-    """(m,) multipliers to start from."""
+    """(m,) multipliers to start from, all finite."""
     history: bool = False
     """Keep the residual after each iteration."""
