@@ -19,6 +19,8 @@ from poise.solve.laws import Law, at_least, at_most, bounded, dead_zone, equalit
 from poise.solve.problem import Ball, Friction, Operator, Problem
 
 Rng = np.random.Generator
+LARGEST = 200
+"""Rows of the largest problems that soaks solve."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +42,11 @@ def matrix(rng: Rng, m: int, rank: int | None = None, floor: float = 0.05) -> np
     return A + floor * np.eye(m) if rank >= m else A
 
 
-def size(rng: Rng, least: int = 2, most: int = 12) -> int:
-    return int(rng.integers(least, most + 1))
+def size(rng: Rng, least: int = 2, most: int = 12, m: int | None = None) -> int:
+    """So many rows as are asked for, or as many as the family needs; drawn where nothing is asked."""
+    if m is None:
+        return int(rng.integers(least, most + 1))
+    return max(m, 1 if least == 2 else least)
 
 
 # ---------------------------------------------------------------- rows without bounds
@@ -49,29 +54,29 @@ def size(rng: Rng, least: int = 2, most: int = 12) -> int:
 
 def spd(rng: Rng, m: int | None = None) -> Known:
     """Equality rows, A positive definite."""
-    m = size(rng) if m is None else m
+    m = size(rng, m=m)
     A, lam = matrix(rng, m), rng.normal(size=m)
     return Known(Problem(A, -A @ lam), lam, np.zeros(m))
 
 
-def soft(rng: Rng) -> Known:
+def soft(rng: Rng, m: int | None = None) -> Known:
     """Equality rows of a singular A that softness makes definite."""
-    m = size(rng)
+    m = size(rng, m=m)
     A, lam, cfm = matrix(rng, m, rank=max(1, m // 2)), rng.normal(size=m), rng.uniform(0.01, 1.0, m)
     return Known(Problem(A, -(A @ lam + cfm * lam), cfm=cfm), lam, np.zeros(m))
 
 
-def semidefinite(rng: Rng) -> Known:
+def semidefinite(rng: Rng, m: int | None = None) -> Known:
     """Equality rows, A singular, the rows consistent; the answer is the shortest one."""
-    m = size(rng, 3)
+    m = size(rng, 3, m=m)
     A = matrix(rng, m, rank=int(rng.integers(1, m)))
     lam = A @ rng.normal(size=m)
     return Known(Problem(A, -A @ lam), lam, np.zeros(m), unique=False)
 
 
-def duplicate_rows(rng: Rng) -> Known:
+def duplicate_rows(rng: Rng, m: int | None = None) -> Known:
     """Equality rows, some of them given twice or three times; the shortest answer shares the load evenly."""
-    m = size(rng, 2, 6)
+    m = size(rng, 2, 6, m if m is None else max(2, m // 2))
     copies = np.repeat(np.arange(m), rng.integers(1, 4, m))
     if copies.size == m:
         copies = np.append(copies, 0)
@@ -80,9 +85,9 @@ def duplicate_rows(rng: Rng) -> Known:
     return Known(Problem(A, -A @ shared), shared, np.zeros(copies.size), unique=False)
 
 
-def conflicting(rng: Rng) -> Known:
+def conflicting(rng: Rng, m: int | None = None) -> Known:
     """Equality rows that contradict each other; the answer is the shortest of least squares."""
-    m = size(rng, 3)
+    m = size(rng, 3, m=m)
     rank = int(rng.integers(1, m))
     A = matrix(rng, m, rank=rank)
     lam = A @ rng.normal(size=m)
@@ -91,16 +96,16 @@ def conflicting(rng: Rng) -> Known:
     return Known(Problem(A, w - A @ lam), lam, w, unique=False, solvable=False)
 
 
-def nonsymmetric(rng: Rng) -> Known:
+def nonsymmetric(rng: Rng, m: int | None = None) -> Known:
     """Equality rows, A positive definite and not symmetric."""
-    m = size(rng)
+    m = size(rng, m=m)
     A, lam = matrix(rng, m) + _skew(rng, m), rng.normal(size=m)
     return Known(Problem(A, -A @ lam), lam, np.zeros(m))
 
 
-def operator(rng: Rng) -> Known:
+def operator(rng: Rng, m: int | None = None) -> Known:
     """Equality rows of an A that can only be applied."""
-    known = spd(rng)
+    known = spd(rng, m)
     A = known.problem.A
     return Known(Problem(Operator(lambda x: A @ x, np.diag(A).copy()), known.problem.b), known.lam, known.w)
 
@@ -110,15 +115,15 @@ def operator(rng: Rng) -> Known:
 
 def lcp(rng: Rng, m: int | None = None) -> Known:
     """λ ≥ 0 complementary to w ≥ 0 in every row (KOK eq. 16), A positive definite."""
-    m = size(rng) if m is None else m
+    m = size(rng, m=m)
     A = matrix(rng, m)
     lam, w = _complementary(rng, m)
     return Known(Problem(A, w - A @ lam, lo=np.zeros(m)), lam, w)
 
 
-def degenerate(rng: Rng) -> Known:
+def degenerate(rng: Rng, m: int | None = None) -> Known:
     """Complementarity with many rows at which both λ and w are nought."""
-    m = size(rng, 4)
+    m = size(rng, 4, m=m)
     A = matrix(rng, m)
     lam, w = _complementary(rng, m)
     both = rng.random(m) < 0.5
@@ -126,17 +131,17 @@ def degenerate(rng: Rng) -> Known:
     return Known(Problem(A, w - A @ lam, lo=np.zeros(m)), lam, w)
 
 
-def redundant(rng: Rng) -> Known:
+def redundant(rng: Rng, m: int | None = None) -> Known:
     """Complementarity with more contacts than degrees of freedom: w is known, λ is not the only one."""
-    m = size(rng, 4)
+    m = size(rng, 4, m=m)
     A = matrix(rng, m, rank=max(1, m // 2))
     lam, w = _complementary(rng, m)
     return Known(Problem(A, w - A @ lam, lo=np.zeros(m)), lam, w, unique=False)
 
 
-def infeasible(rng: Rng) -> Known:
+def infeasible(rng: Rng, m: int | None = None) -> Known:
     """Contacts that nothing can keep apart: A n = 0 and b · n < 0 for an n > 0. The answer that comes along is none."""
-    m = size(rng, 3)
+    m = size(rng, 3, m=m)
     n = rng.uniform(0.5, 2.0, m)
     across = np.eye(m) - np.outer(n, n) / (n @ n)
     A = across @ matrix(rng, m) @ across
@@ -146,31 +151,31 @@ def infeasible(rng: Rng) -> Known:
 
 def bounded_rows(rng: Rng, m: int | None = None) -> Known:
     """All kinds of bounds mixed: none, one-sided, two-sided, fixed (lo = hi)."""
-    m = size(rng) if m is None else m
+    m = size(rng, m=m)
     A, cfm = matrix(rng, m), np.where(rng.random(m) < 0.3, rng.uniform(0.0, 0.5, m), 0.0)
     lam, w, lo, hi = _bounds(rng, m)
     return Known(Problem(A, w - A @ lam - cfm * lam, lo, hi, cfm), lam, w)
 
 
-def bounded_semidefinite(rng: Rng) -> Known:
+def bounded_semidefinite(rng: Rng, m: int | None = None) -> Known:
     """All kinds of bounds mixed, A singular; w is known, λ is not the only one."""
-    m = size(rng, 3)
+    m = size(rng, 3, m=m)
     A = matrix(rng, m, rank=max(1, m // 2))
     lam, w, lo, hi = _bounds(rng, m)
     return Known(Problem(A, w - A @ lam, lo, hi), lam, w, unique=False)
 
 
-def bounded_nonsymmetric(rng: Rng) -> Known:
+def bounded_nonsymmetric(rng: Rng, m: int | None = None) -> Known:
     """All kinds of bounds mixed, A positive definite and not symmetric."""
-    m = size(rng)
+    m = size(rng, m=m)
     A = matrix(rng, m) + _skew(rng, m)
     lam, w, lo, hi = _bounds(rng, m)
     return Known(Problem(A, w - A @ lam, lo, hi), lam, w)
 
 
-def badly_scaled(rng: Rng) -> Known:
+def badly_scaled(rng: Rng, m: int | None = None) -> Known:
     """All kinds of bounds mixed, the diagonal of A from 1e-8 to 1e8: kilometres beside micrometres."""
-    m = size(rng)
+    m = size(rng, m=m)
     A, units = matrix(rng, m), 10.0 ** rng.uniform(-4.0, 4.0, m)
     lam, w, lo, hi = _bounds(rng, m)
     scaled = A * np.outer(units, units)
@@ -178,9 +183,9 @@ def badly_scaled(rng: Rng) -> Known:
     return Known(Problem(scaled, w - scaled @ lam, lo, hi), lam, w)
 
 
-def badly_scaled_rows(rng: Rng) -> Known:
+def badly_scaled_rows(rng: Rng, m: int | None = None) -> Known:
     """Equality rows, the diagonal of A from 1e-8 to 1e8."""
-    m = size(rng)
+    m = size(rng, m=m)
     units, lam = 10.0 ** rng.uniform(-4.0, 4.0, m), rng.normal(size=m)
     A = matrix(rng, m) * np.outer(units, units)
     return Known(Problem(A, -A @ (lam / units)), lam / units, np.zeros(m))
@@ -189,9 +194,9 @@ def badly_scaled_rows(rng: Rng) -> Known:
 # ---------------------------------------------------------------- laws and blocks
 
 
-def law_rows(rng: Rng) -> Known:
+def law_rows(rng: Rng, m: int | None = None) -> Known:
     """Every row follows a piecewise law; points on vertices, on segments, on rays."""
-    m = size(rng)
+    m = size(rng, m=m)
     A = matrix(rng, m)
     laws = {row: random_law(rng) for row in range(m)}
     points = np.array([point_on(law, rng) for law in laws.values()])
@@ -199,9 +204,9 @@ def law_rows(rng: Rng) -> Known:
     return Known(Problem(A, w - A @ lam, laws=laws), lam, w)
 
 
-def laws_and_bounds(rng: Rng) -> Known:
+def laws_and_bounds(rng: Rng, m: int | None = None) -> Known:
     """Half of the rows with bounds, half with laws, softness in some."""
-    m = size(rng, 4)
+    m = size(rng, 4, m=m)
     A, cfm = matrix(rng, m), np.where(rng.random(m) < 0.3, rng.uniform(0.0, 0.5, m), 0.0)
     lam, w, lo, hi = _bounds(rng, m)
     laws = {int(row): random_law(rng) for row in np.flatnonzero(rng.random(m) < 0.5)}
@@ -211,19 +216,19 @@ def laws_and_bounds(rng: Rng) -> Known:
     return Known(Problem(A, w - A @ lam - cfm * lam, lo, hi, cfm, laws), lam, w)
 
 
-def pyramid(rng: Rng, contacts: int | None = None) -> Known:
+def pyramid(rng: Rng, m: int | None = None) -> Known:
     """Contacts with friction, each tangent row by itself: open, sticking, sliding. Another answer may exist."""
-    return _friction(rng, cone=False, contacts=contacts)
+    return _friction(rng, cone=False, m=m)
 
 
-def cone(rng: Rng, contacts: int | None = None) -> Known:
+def cone(rng: Rng, m: int | None = None) -> Known:
     """Contacts with friction, the true cone: open, sticking, sliding. Another answer may exist."""
-    return _friction(rng, cone=True, contacts=contacts)
+    return _friction(rng, cone=True, m=m)
 
 
-def balls(rng: Rng) -> Known:
+def balls(rng: Rng, m: int | None = None) -> Known:
     """Blocks of multipliers with a bound on their length; the rows left over are equalities."""
-    count = size(rng, 1, 4)
+    count = size(rng, 1, 4, m if m is None else m // 2)
     widths = rng.integers(1, 4, count)
     m = int(widths.sum()) + size(rng, 0, 2)
     A, lam, w, blocks, start = matrix(rng, m), rng.normal(size=m), np.zeros(m), [], 0
@@ -240,24 +245,27 @@ def balls(rng: Rng) -> Known:
     return Known(Problem(A, w - A @ lam, balls=tuple(blocks)), lam, w)
 
 
-def empty(rng: Rng | None = None) -> Known:
+def empty(rng: Rng | None = None, m: int | None = None) -> Known:
     """No rows."""
     return Known(Problem(np.zeros((0, 0)), np.zeros(0)), np.zeros(0), np.zeros(0))
 
 
-def single(rng: Rng) -> Known:
+def single(rng: Rng, m: int | None = None) -> Known:
     """One row with bounds."""
     return bounded_rows(rng, 1)
 
 
-def nought(rng: Rng) -> Known:
+def nought(rng: Rng, m: int | None = None) -> Known:
     """A = 0 and rows that are content as they are: w = b."""
-    m = size(rng)
+    m = size(rng, m=m)
     b = np.where(rng.random(m) < 0.5, rng.exponential(size=m), 0.0)
     return Known(Problem(np.zeros((m, m)), b, lo=np.zeros(m)), np.zeros(m), b, unique=False)
 
 
-EQUALITIES: dict[str, Callable[[Rng], Known]] = {
+Family = Callable[[Rng, int | None], Known]
+"""Draws a problem of about so many rows, or of a few."""
+
+EQUALITIES: dict[str, Family] = {
     "spd": spd,
     "soft": soft,
     "semidefinite": semidefinite,
@@ -267,7 +275,7 @@ EQUALITIES: dict[str, Callable[[Rng], Known]] = {
 }
 """Symmetric and solvable, without bounds."""
 
-BOUNDS: dict[str, Callable[[Rng], Known]] = {
+BOUNDS: dict[str, Family] = {
     "lcp": lcp,
     "degenerate": degenerate,
     "redundant": redundant,
@@ -279,7 +287,7 @@ BOUNDS: dict[str, Callable[[Rng], Known]] = {
 }
 """Symmetric and solvable, with bounds."""
 
-FAMILIES: dict[str, Callable[[Rng], Known]] = {
+FAMILIES: dict[str, Family] = {
     **EQUALITIES,
     **BOUNDS,
     "conflicting": conflicting,
@@ -296,9 +304,15 @@ FAMILIES: dict[str, Callable[[Rng], Known]] = {
 """Everything, by name."""
 
 
-def draw(family: str, seed: int) -> Known:
-    """The problem of a family that a seed gives."""
-    return FAMILIES[family](np.random.default_rng([sum(map(ord, family)), seed]))
+def draw(family: str, seed: int, m: int | None = None) -> Known:
+    """The problem of a family that a seed gives, of about m rows."""
+    return FAMILIES[family](np.random.default_rng([sum(map(ord, family)), seed]), m)
+
+
+def draw_any_size(family: str, seed: int) -> Known:
+    """The same for soaks: from 1 to 200 rows, evenly on a logarithmic scale, and of fifty seeds one of 200 rows."""
+    share = 1.0 if seed % 50 == 7 else float(np.random.default_rng([5, seed]).random())
+    return draw(family, seed, round(LARGEST**share))
 
 
 # ---------------------------------------------------------------- parts
@@ -371,9 +385,8 @@ def _bounds(rng: Rng, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.nd
     return lam, np.where(at_lo, push, np.where(at_hi, -push, 0.0)), lo, hi
 
 
-def _friction(rng: Rng, cone: bool, contacts: int | None) -> Known:
-    contacts = size(rng, 1, 4) if contacts is None else contacts
-    tangents = rng.integers(1, 3, contacts)
+def _friction(rng: Rng, cone: bool, m: int | None) -> Known:
+    tangents = rng.integers(1, 3, size(rng, 1, 4, m if m is None else round(m / 2.5)))
     m = int((1 + tangents).sum())
     A, lam, w, frictions, start = matrix(rng, m), np.zeros(m), np.zeros(m), [], 0
     for count in tangents:

@@ -17,10 +17,10 @@ from poise.solve.pgs import PGS, proves_conflict, slip_rates, with_fixed_frictio
 from poise.solve.pgs_kernels import RUN
 from poise.solve.pgs_pack import pack, start
 from poise.solve.problem import Ball, Friction, Operator, Options, Problem, Status
-from solve.problems import FAMILIES, Known, draw, matrix
+from solve.problems import FAMILIES, Known, draw, draw_any_size, matrix
 
 MANY = Options(iterations=20_000)
-CONVERGENT = sorted(set(FAMILIES) - {"conflicting", "infeasible", "nonsymmetric", "bounded_nonsymmetric"})
+CONVERGENT = sorted(set(FAMILIES) - {"conflicting", "infeasible"})
 
 
 def check_answer(known: Known, result) -> None:
@@ -31,11 +31,12 @@ def check_answer(known: Known, result) -> None:
     assert np.abs(natural_map(problem, lam)).max(initial=0.0) <= 1e-9 * size
     assert result.violation <= 1e-14 * np.abs(lam).max(initial=1.0)
     if known.unique and problem.size:
-        # |Δλ| ≤ |natural residual| (1 + |A|) / least eigenvalue (Cottle, Pang and Stone 1992), in the
+        # |Δλ| ≤ |natural residual| (1 + |A|) / least eigenvalue of A + Aᵀ, halved (Cottle, Pang and Stone 1992), in the
         # scale of the rows, which the residual of badly scaled ones does not see
         units = np.sqrt(problem.diagonal)
         scaled = problem.matrix() / np.outer(units, units)
-        slack = 1e-9 * size / units.min() * (1.0 + np.linalg.norm(scaled, 2)) / np.linalg.eigvalsh(scaled).min()
+        least = np.linalg.eigvalsh((scaled + scaled.T) / 2.0).min()
+        slack = 1e-9 * size / units.min() * (1.0 + np.linalg.norm(scaled, 2)) / least
         assert np.abs(units * (lam - known.lam)).max() <= 2.0 * np.sqrt(problem.size) * slack
 
 
@@ -47,40 +48,58 @@ def test_known_answers(family):
         check_answer(known, solver.solve(known.problem, Options(iterations=200_000)))
 
 
-ASTRAY = {"pyramid": 20, "cone": 10, "bounded_semidefinite": 60, "redundant": 60}
-"""Of 2,000 problems, how many may take more sweeps than there is time for. Coulomb friction is not monotone: on some
-random matrices Gauss-Seidel goes round in circles. Of singular matrices some have eigenvalues as small as one likes."""
-
-
 @pytest.mark.slow
+@pytest.mark.parametrize("solver", [PGS(), PGS(memory=5, check_every=1)], ids=["plain", "accelerated"])
 @pytest.mark.parametrize("family", CONVERGENT)
-def test_known_answers_by_the_thousand(family):
-    solver, astray = PGS(), 0
-    options = MANY if family in ASTRAY else Options(iterations=1_000_000)
-    for seed in range(100, 2100):
-        known = draw(family, seed)
-        result = solver.solve(known.problem, options)
-        if result.ok or family not in ASTRAY:
-            check_answer(known, result)
-        else:
-            assert result.status is Status.STOPPED
-            assert result.natural > 1e-9 * size_of(known.problem)
-            astray += 1
-    assert astray <= ASTRAY.get(family, 0)
+def test_known_answers_by_the_thousand(family, solver):
+    """Problems of 1 to 200 rows; every one of them is solved."""
+    for seed in range(2000):
+        known = draw_any_size(family, seed)
+        check_answer(known, solver.solve(known.problem, MANY))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("family", CONVERGENT)
-def test_accelerated_answers_by_the_thousand(family):
-    """With acceleration nothing that has one answer takes more than 2,000 sweeps, and little of what has many."""
-    solver, astray = PGS(memory=5, check_every=1), 0
-    for seed in range(100, 2100):
-        known = draw(family, seed)
-        result = solver.solve(known.problem, Options(iterations=2000))
-        astray += not result.ok
-        if result.ok:
-            check_answer(known, result)
-    assert astray <= ASTRAY.get(family, 0) // 2
+AROUND = {"pyramid": [331, 479, 1011, 1084, 1149, 1501, 1549, 1605, 2096], "cone": [187, 1206, 1405]}
+"""Sweeps go round in circles: Coulomb friction is not monotone."""
+SLOW = {"redundant": [187, 211, 318, 375], "bounded_semidefinite": [160, 249, 285, 556, 931, 1460]}
+"""Singular matrices with eigenvalues near nought, which sweeps hardly feel."""
+ASTRAY = {"bounded_nonsymmetric": [10736, 10817], "nonsymmetric": [6, 14]}
+"""Sweeps diverge."""
+
+
+@pytest.mark.parametrize(
+    ("family", "seed"), [(f, s) for d in (AROUND, SLOW, ASTRAY) for f, ss in d.items() for s in ss]
+)
+def test_newton_goes_on_where_sweeps_do_not(family, seed):
+    known = draw(family, seed)
+    bare = PGS(newton=False).solve(known.problem, Options(iterations=3000))
+    assert bare.status is Status.STOPPED
+    start = PGS().solve(known.problem, Options(iterations=0))
+    assert bare.natural <= start.natural
+    for solver in (PGS(), PGS(memory=5, check_every=1), PGS(check_every=3)):
+        result = solver.solve(known.problem, Options(iterations=3000))
+        check_answer(known, result)
+        assert result.iterations <= 3000
+    with_history = PGS().solve(known.problem, Options(iterations=3000, history=True))
+    assert len(with_history.history) == with_history.iterations
+    assert min(with_history.history) == pytest.approx(with_history.natural, rel=1e-6, abs=1e-14)
+
+
+def test_newton_is_not_tried_where_sweeps_get_on(monkeypatch):
+    monkeypatch.setattr("poise.solve.pgs.newton", lambda *given: pytest.fail("not needed"))
+    for seed in range(20):
+        PGS().solve(draw("redundant", seed).problem, Options(iterations=511))  # too soon
+        PGS().solve(draw("lcp", seed).problem, MANY)
+    n = 40
+    chain = Problem(2.0 * np.eye(n) - np.eye(n, k=1) - np.eye(n, k=-1), np.ones(n))
+    result = PGS().solve(chain, MANY)  # cos²(π/41) a sweep (Young 1954), a fifth in 256
+    assert result.ok
+    assert result.iterations > 3000
+
+
+def test_newton_leaves_large_problems_alone(monkeypatch):
+    monkeypatch.setattr("poise.solve.pgs.NEWTON_ROWS", 5)
+    assert PGS().solve(draw("pyramid", 331).problem, Options(iterations=3000)).status is Status.STOPPED  # 6 rows
+    assert PGS().solve(draw("pyramid", 479).problem, Options(iterations=3000)).ok  # 2 rows
 
 
 @pytest.mark.parametrize("family", ["conflicting", "infeasible"])
@@ -107,7 +126,8 @@ def test_divergence_is_told_and_nothing_infinite_comes_back():
     problem = Problem([[1.0, 4.0], [-4.0, 1.0]], [1.0, 1.0])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        result = PGS().solve(problem, Options(iterations=5000))
+        result = PGS(newton=False).solve(problem, Options(iterations=5000))
+        assert PGS().solve(problem, Options(iterations=5000)).lam == pytest.approx([3.0 / 17.0, -5.0 / 17.0])
     assert result.status is Status.STOPPED
     assert np.isfinite(result.lam).all()
     assert result.natural <= 1.0
@@ -115,7 +135,7 @@ def test_divergence_is_told_and_nothing_infinite_comes_back():
 
 def test_under_relaxation_makes_a_skew_system_converge():
     problem = Problem([[1.0, 2.0], [-2.0, 1.0]], [1.0, 1.0])
-    assert not PGS().solve(problem).ok
+    assert not PGS(newton=False).solve(problem).ok
     result = PGS(relaxation=0.3).solve(problem)
     assert result.ok
     assert result.lam == pytest.approx([0.2, -0.6], abs=1e-8)
@@ -508,6 +528,9 @@ def test_a_drift_proves_a_conflict_only_where_it_leads_nowhere_else():
     assert not proves_conflict(free, np.array([np.inf, 0.0]))
     assert not proves_conflict(Problem(np.zeros((2, 2)), [-1.0, 0.0], hi=[5.0, 5.0]), np.array([1.0, 0.0]))
     assert not proves_conflict(Problem(np.eye(2), [-1.0, 0.0]), np.array([1.0, 0.0]))
+    # not symmetric: λ = (0, 1) is an answer, however far λ₁ drifts
+    assert not proves_conflict(Problem([[0.0, 1.0], [0.0, 0.0]], [-1.0, 0.0]), np.array([1.0, 0.0]))
+    assert proves_conflict(Problem([[0.0, 0.0], [1.0, 0.0]], [-1.0, 0.0]), np.array([1.0, 0.0]))
     assert not proves_conflict(Problem(np.zeros((1, 1)), [-1.0], laws={0: bounded(0.0, 9.0)}), np.ones(1))
 
 

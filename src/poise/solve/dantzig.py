@@ -26,11 +26,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise.kernel.memory import F64, Block
-from poise.solve.check import report
+from poise.solve.check import report, size_of
 from poise.solve.dantzig_kernels import solve_tableau
 from poise.solve.dantzig_tableau import TABLEAU
 from poise.solve.laws import UPRIGHT, Law
 from poise.solve.manifest import check_form
+from poise.solve.newton import is_definite, newton
 from poise.solve.problem import Form, Options, Problem, Result, Status
 from poise.solve.rounds import solve_in_rounds, wants_rounds
 
@@ -264,52 +265,12 @@ def _softened(problem: Problem, found: Result, options: Options) -> Result:
 
 
 def _coupled(problem: Problem, found: Result, options: Options) -> Result:
-    """Friction whose passes did not converge: Newton's method on the natural map, from the best answer so far.
-
-    Each step takes from λ − w/scale on which piece of its law a row should be, the bounds of tangents being μ λ_normal
-    with the normal unknown as well, and solves the linear system of all these pieces.
-    """
-    A, best = problem.matrix(), found
-    scales = np.where(problem.diagonal > 0.0, problem.diagonal, 1.0)
-    for lam in (found.lam, np.zeros(problem.size)):
-        for _ in range(30):
-            rows, right = _newton_rows(problem, A, lam, scales)
-            change, _, rank, _ = np.linalg.lstsq(rows, right - rows @ lam, rcond=1e-11)
-            lam = lam + change
-            result = report(problem, lam, found.iterations, options)
-            if result.ok:
-                return result if rank == problem.size else replace(result, status=Status.SINGULAR)
-            best = result if result.natural < best.natural else best
+    """Friction whose passes did not converge: Newton's method on the natural map, from the best answer so far."""
+    best = found
+    for start in (found.lam, np.zeros(problem.size)):
+        lam, steps = newton(problem, start, options.tolerance * size_of(problem))
+        result = report(problem, lam, best.iterations + len(steps), options)
+        if result.ok:
+            return result if is_definite(problem, lam) else replace(result, status=Status.SINGULAR)
+        best = replace(result if result.natural < best.natural else best, iterations=result.iterations)
     return best
-
-
-def _newton_rows(problem: Problem, A: Floats, lam: Floats, scales: Floats) -> tuple[Floats, Floats]:
-    """The linear system rows · λ = right of the pieces that rows should be on."""
-    w = problem.residual(lam)
-    aim = lam - w / scales
-    lo, hi = np.array(problem.lo), np.array(problem.hi)
-    rows, right = A.copy(), -np.asarray(problem.b)
-    for f in problem.frictions:
-        lo[f.normal], hi[f.normal] = 0.0, inf
-        reach = f.mu * max(lam[f.normal], 0.0)
-        lo[list(f.tangents)], hi[list(f.tangents)] = -reach, reach
-    for row in map(int, np.flatnonzero((aim <= lo) | (aim >= hi))):
-        rows[row], right[row] = 0.0, lo[row] if aim[row] <= lo[row] else hi[row]
-        rows[row, row] = 1.0
-    for f in problem.frictions:
-        for row in f.tangents:
-            if abs(aim[row]) >= hi[row] and lam[f.normal] > 0.0:
-                rows[row, f.normal], right[row] = -f.mu * np.sign(aim[row]), 0.0
-    for row, law in problem.laws.items():
-        _law_row(rows, right, row, law.solve(scales[row], w[row] - scales[row] * lam[row]), pieces_of(law))
-    return rows, right
-
-
-def _law_row(rows: Floats, right: Floats, row: int, aim: float, pieces: tuple[Piece, ...]) -> None:
-    for left, end, _top, _bottom, slope, base in pieces:
-        if slope >= 0.0 and left < aim < end:
-            rows[row, row] += slope
-            right[row] += base
-            return
-    rows[row], right[row] = 0.0, aim
-    rows[row, row] = 1.0

@@ -15,6 +15,7 @@ import numpy as np
 from poise.solve.check import natural_map, report
 from poise.solve.lemke_form import Standard, standard
 from poise.solve.manifest import check_form
+from poise.solve.newton import within
 from poise.solve.pivots import End, lemke
 from poise.solve.problem import Floats, Form, Options, Problem, Result, Status
 from poise.solve.rounds import solve_in_rounds, wants_rounds
@@ -86,7 +87,7 @@ class _Candidate:
 
     @staticmethod
     def of(problem: Problem, form: Standard, z: Floats) -> _Candidate:
-        lam = _legal(problem, form.multipliers(z))
+        lam = within(problem, form.multipliers(z))
         natural = natural_map(problem, lam) if np.isfinite(lam).all() else np.full(1, np.inf)
         largest = float(np.abs(natural).max(initial=0.0))
         # squares of the residuals themselves may be too small or too large to be numbers
@@ -200,19 +201,6 @@ def _solved(M: Floats, right: Floats) -> Floats:
     except np.linalg.LinAlgError:
         pass
     return np.asarray(np.linalg.lstsq(M, right, rcond=1e-14)[0], np.float64)
-
-
-def _legal(problem: Problem, lam: Floats) -> Floats:
-    """λ within its bounds, which rounding may have left by a hair."""
-    out = np.clip(lam, problem.lo, problem.hi)
-    for row, law in problem.laws.items():
-        out[row] = min(max(lam[row], law.lo), law.hi)
-    for friction in problem.frictions:
-        normal = max(float(lam[friction.normal]), 0.0)
-        out[friction.normal] = normal
-        for tangent in friction.tangents:
-            out[tangent] = min(max(lam[tangent], -friction.mu * normal), friction.mu * normal)
-    return out
 
 
 def has_others(form: Standard, units: Floats, z: Floats) -> bool:

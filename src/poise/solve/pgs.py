@@ -3,6 +3,10 @@
 Row by row, block by block, each is put on its law while the others hold still. The error shrinks by a factor a sweep
 that depends on how much the rows have to do with each other: a few sweeps are good enough for games, hundreds or
 thousands give all digits. Singular systems are no obstacle. The work a sweep is that of one product A λ.
+
+On a few problems sweeps go round in circles (friction whose normals and tangents have much to do with each other), or
+hardly get on (singular systems with eigenvalues near nought). Where hundreds of sweeps have not halved the residual,
+Newton's method on the natural map goes on from the best multipliers; a step of it counts as a sweep.
 """
 
 from __future__ import annotations
@@ -19,7 +23,8 @@ from poise.kernel.memory import F64, F64X8, Block, Width
 from poise.solve import check
 from poise.solve.anderson import Anderson
 from poise.solve.manifest import check_form, check_warm
-from poise.solve.pgs_kernels import RUN
+from poise.solve.newton import STEPS, newton
+from poise.solve.pgs_kernels import REFRESH, RUN
 from poise.solve.pgs_pack import pack, start
 from poise.solve.problem import Ball, Form, Operator, Options, Problem, Result, Status
 from poise.solve.rounds import solve_in_rounds, wants_rounds
@@ -27,8 +32,12 @@ from poise.solve.rounds import solve_in_rounds, wants_rounds
 Floats = NDArray[np.float64]
 FrictionMode = Literal["as_given", "two_pass"]
 DEFAULTS = Options()
+PATIENCE = 256
+"""Sweeps that should halve the residual at the least."""
+NEWTON_ROWS = 1000
+"""Rows at most of a problem that Newton's method is tried on: it needs the whole matrix."""
 CERTAINTY = 1e-9
-"""A drift d of the multipliers proves a conflict where |A d| is below this share of |A| |d|, and −b · d above its root
+"""A drift d of the multipliers proves a conflict where |Aᵀ d| is below this share of |A| |d|, and −b · d above its root
 of |b| |d|."""
 
 
@@ -44,6 +53,8 @@ class PGS:
         memory: Steps that Anderson's acceleration remembers; 0 for none. 5 to 10 often save nine sweeps in ten where
             many are needed. A step is `check_every` sweeps: 1 suits small problems, 4 large ones.
         passes: How often "two_pass" solves: 2 as in VON, more to estimate again.
+        newton: Whether Newton's method is tried where 256 sweeps have not halved the residual. Never in lanes, and
+            never before the 512th sweep.
 
     >>> PGS().solve(Problem([[2.0, 1.0], [1.0, 2.0]], [-3.0, 6.0], lo=[0.0, 0.0])).lam.tolist()
     [1.5, 0.0]
@@ -59,6 +70,7 @@ class PGS:
         memory: int = 0,
         friction: FrictionMode = "as_given",
         passes: int = 2,
+        newton: bool = True,
     ) -> None:
         if not 0.0 < relaxation < 2.0:
             raise ValueError(f"relaxation is {relaxation}; it must be above 0 and below 2")
@@ -69,6 +81,7 @@ class PGS:
         self.memory = _whole("memory", memory, 0)
         self.friction = friction
         self.passes = _whole("passes", passes, 2)
+        self.newton = bool(newton)
 
     def solve(self, problem: Problem, options: Options = DEFAULTS) -> Result:
         """The multipliers with the least natural residual that were met; see `Solver.solve`."""
@@ -115,30 +128,53 @@ class PGS:
         history: list[float] = []
         with np.errstate(over="ignore", invalid="ignore"):  # of what diverges nothing is proved
             if options.history or self.memory:
-                drift = self._step_by_step(p, s, options, history)
+                drift = self._step_by_step(problem, p, s, options, history)
             else:
-                last = min(self.check_every, options.iterations)
-                RUN[F64](p.handle, s.handle, options.iterations - last, self.check_every, 1)
-                before = s.lam.copy()
-                RUN[F64](p.handle, s.handle, last, self.check_every, 1)
-                drift = s.lam - before
+                drift = self._in_bouts(problem, p, s, options)
         failed = Status.CONFLICTING if proves_conflict(problem, drift) else Status.STOPPED
         result = _report(problem, s.best.copy(), int(s.sweeps[0]), options, failed)
         result.history = history if options.history else []
         return result
 
-    def _step_by_step(self, p: Block, s: Block, options: Options, history: list[float]) -> Floats:
+    def _in_bouts(self, problem: Problem, p: Block, s: Block, options: Options) -> Floats:
+        """Sweeps, many at a time, with a look in between at whether they get on; the last step."""
+        look = self.check_every * REFRESH  # after so many w is formed anew in any case
+        patience = _Patience(-(-PATIENCE // look) * look)
+        last = min(self.check_every, options.iterations)
+        while (left := options.iterations - last - int(s.sweeps[0])) > 0 and _unsolved(s):
+            RUN[F64](p.handle, s.handle, min(patience.bout, left), self.check_every, 1)
+            if patience.lost(s):
+                self._try_newton(problem, s, options.iterations - last - int(s.sweeps[0]))
+        before = s.lam.copy()
+        RUN[F64](p.handle, s.handle, last, self.check_every, 1)
+        return np.asarray(s.lam - before)
+
+    def _try_newton(self, problem: Problem, s: Block, left: int) -> list[float]:
+        """Newton's method from the best multipliers so far, `left` steps at most; the residuals."""
+        if not self.newton or problem.size > NEWTON_ROWS:
+            return []
+        lam, residuals = newton(problem, s.best.copy(), float(s.tolerance[0]), max(0, min(STEPS, left)))
+        s.sweeps[0] += len(residuals)
+        if min(residuals, default=np.inf) < s.best_residual[0]:
+            s.best[...], s.best_residual[0] = lam, min(residuals)
+            if not _unsolved(s):
+                s.lam[...], s.residual[0] = lam, s.best_residual[0]
+        return residuals
+
+    def _step_by_step(self, problem: Problem, p: Block, s: Block, options: Options, history: list[float]) -> Floats:
         """A few sweeps at a time, the residual kept after each, with acceleration in between; the last step."""
         run, stride = RUN[F64], 1 if options.history else self.check_every
-        ahead, drift = Anderson(self.memory), np.zeros_like(s.lam)
+        ahead, drift, patience = Anderson(self.memory), np.zeros_like(s.lam), _Patience(PATIENCE)
         run(p.handle, s.handle, 0, 1, 1)
-        while s.residual[0] > s.tolerance[0] and s.sweeps[0] < options.iterations:
+        while _unsolved(s) and s.sweeps[0] < options.iterations:
             before = s.lam.copy()
             run(p.handle, s.handle, min(stride, options.iterations - int(s.sweeps[0])), stride, 0)
             history.append(float(s.residual[0]))
             drift = s.lam - before
-            if self.memory and s.residual[0] > s.tolerance[0]:
-                s.lam[...] = ahead.propose(before, s.lam.copy(), history[-1])
+            if patience.lost(s):
+                history += self._try_newton(problem, s, options.iterations - int(s.sweeps[0]))
+            if self.memory and _unsolved(s):
+                s.lam[...] = ahead.propose(before, s.lam.copy(), float(s.residual[0]))
         return drift
 
     def _solve_in_passes(self, problem: Problem, options: Options) -> Result:
@@ -192,8 +228,8 @@ def slip_rates(problem: Problem, result: Result) -> Floats:
 def proves_conflict(problem: Problem, drift: Floats) -> bool:
     """Whether multipliers that go on drifting so prove that no answer meets all rows.
 
-    Of a symmetric A: A d = 0 and b · d < 0, and d leads nowhere out of the bounds. Then d · w = b · d < 0 for every λ,
-    while every law that d touches wants d · w ≥ 0 (Farkas). Rows with laws or in blocks, if they drift, prove nothing.
+    Aᵀ d = 0 and b · d < 0, and d leads nowhere out of the bounds: then d · w = b · d < 0 for every λ, while every law
+    that d touches wants d · w ≥ 0 (Farkas). Rows with laws or in blocks, if they drift, prove nothing.
     """
     size = float(np.abs(drift).max(initial=0.0))
     if not (size > 0.0 and isfinite(size)) or isinstance(problem.A, Operator):
@@ -205,9 +241,31 @@ def proves_conflict(problem: Problem, drift: Floats) -> bool:
     inside = np.where(np.isfinite(lo), np.maximum(d, 0.0), d)
     inside = np.where(np.isfinite(hi), np.minimum(inside, 0.0), inside)
     stiff = float(np.abs(problem.A).max(initial=0.0)) + float(np.asarray(problem.cfm).max(initial=0.0))
-    turned = problem.A @ inside + problem.cfm * inside
+    turned = problem.A.T @ inside + problem.cfm * inside
     still = float(np.abs(d - inside).max()) <= CERTAINTY and float(np.abs(turned).max()) <= CERTAINTY * stiff
     return bool(still and -float(inside @ problem.b) > CERTAINTY**0.5 * check.size_of(problem))
+
+
+class _Patience:
+    """Tells when a bout of sweeps has not halved the residual; the next bout is twice as long then."""
+
+    def __init__(self, bout: int) -> None:
+        self.bout = self.end = bout
+        self.best = np.inf
+
+    def lost(self, s: Block) -> bool:
+        """Whether a bout has just ended in vain."""
+        if s.sweeps[0] < self.end or not _unsolved(s):
+            return False
+        lost = bool(s.best_residual[0] > 0.5 * self.best)
+        self.best = float(s.best_residual[0])
+        self.bout *= 2 if lost else 1
+        self.end = int(s.sweeps[0]) + self.bout
+        return lost
+
+
+def _unsolved(s: Block) -> bool:
+    return bool(s.best_residual[0] > s.tolerance[0])
 
 
 def _report(problem: Problem, lam: Floats, sweeps: int, options: Options, failed: Status = Status.STOPPED) -> Result:

@@ -255,9 +255,9 @@ def relax(p, s, k, done):
 
 @kernel
 def worse(worst, change, scale):
-    """The larger residual; NaN counts as larger."""
+    """The larger residual; NaN counts as larger than any number."""
     size = scale * fabs(change)
-    return select(size <= worst, worst, size)
+    return select((size <= worst) | (worst != worst), worst, size)
 
 
 @kernel

@@ -1,0 +1,245 @@
+"""Newton's method on the natural map: for what sweeps or passes leave unsolved.
+
+The natural map G(λ) = scale (λ − P(λ − w/scale)), P being where a row or block would go by itself, is made of smooth
+pieces (`check.natural_map`). A step solves the linear system of the pieces that the rows are on (Qi and Sun 1993; of
+friction: Alart and Curnier 1991), and goes as far along it as |G| falls. It takes few steps, each as much work as a
+factorization, and may end anywhere: what it finds is measured like any other answer. Rows are weighed by 1/√scale,
+so that their units do not matter.
+
+Where the pieces make a singular system that has no answer, multipliers must first move, along a direction without
+effect, until one of them meets a bound. So they are held softly where they are, by a spring that is let loose and held
+again (a proximal point step, Rockafellar 1976): w + softness (λ − λ before) has no such direction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from math import inf, isfinite
+
+import numpy as np
+
+from poise.solve.check import natural_map, nearest_in_ball, nearest_in_cone
+from poise.solve.laws import UPRIGHT, Law
+from poise.solve.problem import Ball, Floats, Friction, Problem
+
+STEPS = 100
+"""Steps at most."""
+HALVINGS = 10
+"""Of a step, in search of a lower residual."""
+RANK = 1e-12
+"""Singular values, of the largest, that count as nought."""
+PULLS, SOFTEST = 30, 1.0
+"""Springs at most, and how soft, of the diagonal."""
+
+
+def newton(problem: Problem, start: Floats, tolerance: float, steps: int = STEPS) -> tuple[Floats, list[float]]:
+    """The best multipliers met, within their bounds, and the largest natural residual, in units of w, after each step.
+
+    >>> problem = Problem([[2.0, 1.0], [1.0, 2.0]], [-3.0, 6.0], lo=[0.0, 0.0])
+    >>> newton(problem, np.zeros(2), 1e-12)[0].tolist()
+    [1.5, 0.0]
+    """
+    first = within(problem, start)
+    if not isfinite(_largest(problem, first)):
+        first = within(problem, np.zeros(problem.size))
+    search = _Search(problem, first, tolerance, steps)
+    search.descend(problem, first)
+    scales, centre, firmness = scales_of(problem), search.best, 1.0
+    for _ in range(PULLS):
+        own = scales * min(firmness * _softness(problem, centre, scales), SOFTEST)
+        if search.over or not np.isfinite(own * centre).all():
+            break
+        held = replace(problem, cfm=problem.cfm + own, b=problem.b - own * centre)
+        reached, lam = search.descend(held, centre)
+        centre, firmness = (lam, firmness) if reached else (centre, 10.0 * firmness)
+    return search.best, search.residuals
+
+
+def _softness(problem: Problem, lam: Floats, scales: Floats) -> float:
+    """Of the diagonal: a spring that lets λ move by about its own size."""
+    size = float(np.abs(lam * np.sqrt(scales)).max(initial=0.0)) or 1.0
+    return float(np.abs(natural_map(problem, lam) / np.sqrt(scales)).max(initial=0.0)) / size
+
+
+class _Search:
+    """One search on its way: the best multipliers so far."""
+
+    def __init__(self, problem: Problem, start: Floats, tolerance: float, steps: int) -> None:
+        self.problem, self.tolerance, self.left = problem, tolerance, steps
+        self.best = start
+        self.least = _largest(problem, start)
+        self.residuals: list[float] = []
+
+    @property
+    def over(self) -> bool:
+        """Whether the goal is reached, or the steps are spent."""
+        return self.least <= self.tolerance or self.left <= 0
+
+    def descend(self, held: Problem, lam: Floats) -> tuple[bool, Floats]:
+        """Newton's steps on a problem, this one or one that is held softly; whether they reach an answer, and it."""
+        A, scales = held.matrix(), scales_of(held)
+        weights = 1.0 / np.sqrt(scales)
+        while not self.over and _largest(held, within(held, lam)) > self.tolerance:
+            step = _step(held, A, lam, scales, weights)
+            share = _share(held, lam, step, weights)
+            if share == 0.0:
+                return False, lam
+            lam = lam + share * step
+            self.left -= 1
+            self._look(lam)
+        return True, lam
+
+    def _look(self, lam: Floats) -> None:
+        found = within(self.problem, lam)
+        self.residuals.append(_largest(self.problem, found))
+        if self.residuals[-1] < self.least:
+            self.best, self.least = found, self.residuals[-1]
+
+
+def within(problem: Problem, lam: Floats) -> Floats:
+    """(m,) λ within its bounds, laws, balls and cones."""
+    out = np.clip(lam, problem.lo, problem.hi)
+    for row, law in problem.laws.items():
+        out[row] = min(max(lam[row], law.lo), law.hi)
+    for ball in problem.balls:
+        out[list(ball.rows)] = nearest_in_ball(lam[list(ball.rows)], ball.radius)
+    for friction in problem.frictions:
+        rows, tangents = [friction.normal, *friction.tangents], list(friction.tangents)
+        if friction.cone:
+            out[rows] = nearest_in_cone(lam[rows], friction.mu)
+        else:
+            out[friction.normal] = max(float(lam[friction.normal]), 0.0)
+            reach = friction.mu * out[friction.normal]
+            out[tangents] = np.clip(lam[tangents], -reach, reach)
+    return np.asarray(out, np.float64)
+
+
+def is_definite(problem: Problem, lam: Floats) -> bool:
+    """Whether the pieces at an answer λ make a regular system: no other multipliers near it would do as well."""
+    scales = scales_of(problem)
+    matrix = slopes(problem, problem.matrix(), lam, scales) / np.sqrt(np.outer(scales, scales))
+    return bool(np.linalg.matrix_rank(matrix, rtol=RANK) == problem.size)
+
+
+def scales_of(problem: Problem) -> Floats:
+    """(m,) the rows' own inverse masses; 1 where a row has none."""
+    return np.where(problem.diagonal > 0.0, problem.diagonal, 1.0)
+
+
+def _largest(problem: Problem, lam: Floats) -> float:
+    """Largest natural residual; infinite where λ is not finite."""
+    if not np.isfinite(lam).all():
+        return inf
+    largest = float(np.abs(natural_map(problem, lam)).max(initial=0.0))
+    return largest if isfinite(largest) else inf
+
+
+def _step(problem: Problem, A: Floats, lam: Floats, scales: Floats, weights: Floats) -> Floats:
+    """(m,) where the linear system of the pieces at λ would lead; the shortest way where there are many."""
+    matrix = slopes(problem, A, lam, scales) * weights[:, None] * weights
+    right = -natural_map(problem, lam) * weights
+    if not (np.isfinite(matrix).all() and np.isfinite(right).all()):
+        return np.zeros(len(lam))
+    try:
+        x = np.linalg.solve(matrix, right)
+        if np.abs(matrix @ x - right).max() <= 1e-8 * np.abs(right).max():
+            return np.asarray(x * weights)
+    except np.linalg.LinAlgError:
+        pass
+    return np.asarray(np.linalg.lstsq(matrix, right, rcond=RANK)[0] * weights)
+
+
+def _share(problem: Problem, lam: Floats, step: Floats, weights: Floats) -> float:
+    """How much of a step to go: the most, halved and halved again, that makes |G| fall; 0 where none does."""
+    now = float(np.linalg.norm(weights * natural_map(problem, lam)))
+    for halvings in range(HALVINGS):
+        share = 0.5**halvings
+        then = float(np.linalg.norm(weights * natural_map(problem, lam + share * step)))
+        if then < (1.0 - 1e-4 * share) * now:
+            return share
+    return 0.0
+
+
+# ---- slopes of the natural map ---------------------------------------------------------------------------------------
+
+
+def slopes(problem: Problem, A: Floats, lam: Floats, scales: Floats) -> Floats:
+    """(m, m) dG/dλ at λ: of a row by itself P′ A + (1 − P′) scale, P′ being 1 where it is free and 0 at a bound."""
+    w = problem.residual(lam)
+    aim = lam - w / scales
+    free = ((aim > problem.lo) & (aim < problem.hi)).astype(np.float64)
+    for row, law in problem.laws.items():
+        free[row] = _law_slope(law, float(scales[row]), float(w[row] - scales[row] * lam[row]))
+    out = A * free[:, None] + np.diag(scales * (1.0 - free))
+    for ball in problem.balls:
+        _set_ball(out, ball, A, lam, w, scales)
+    for friction in problem.frictions:
+        (_set_cone if friction.cone else _set_pyramid)(out, friction, A, lam, w, scales)
+    return out
+
+
+def _law_slope(law: Law, scale: float, rest: float) -> float:
+    """P′ of a law: scale / (scale + c) on a piece w = … − c λ, 0 where it is upright."""
+    lam = law.solve(scale, rest)
+    points = law.vertices
+    if lam < points[0][0] or lam > points[-1][0]:
+        slope = law.left if lam < points[0][0] else law.right
+        return 0.0 if slope == UPRIGHT else scale / (scale - slope)
+    for (x0, y0), (x1, y1) in pairwise(points):
+        if x0 < lam < x1:
+            return scale / (scale + (y0 - y1) / (x1 - x0))
+    return 0.0
+
+
+def _set_ball(out: Floats, ball: Ball, A: Floats, lam: Floats, w: Floats, scales: Floats) -> None:
+    rows = list(ball.rows)
+    scale = float(scales[rows].max())
+    aim = lam[rows] - w[rows] / scale
+    size, free = float(np.linalg.norm(aim)), np.eye(len(rows))
+    if size > ball.radius:
+        free = (free - np.outer(aim, aim) / size**2) * (ball.radius / size)
+    _set_block(out, rows, free, A[rows], scale)
+
+
+def _set_pyramid(out: Floats, friction: Friction, A: Floats, lam: Floats, w: Floats, scales: Floats) -> None:
+    """The normal row as any other; a tangent row at its bound keeps to ±μ λ_normal as that moves."""
+    aim, normal = lam - w / scales, friction.normal
+    reach = friction.mu * max(float(lam[normal]), 0.0)
+    for row in (normal, *friction.tangents):
+        free = aim[row] > 0.0 if row == normal else abs(aim[row]) < reach
+        out[row] = A[row] if free else 0.0
+        if not free:
+            out[row, row] = scales[row]
+            if row != normal and lam[normal] > 0.0:
+                out[row, normal] = -scales[row] * friction.mu * np.sign(aim[row])
+
+
+def _set_cone(out: Floats, friction: Friction, A: Floats, lam: Floats, w: Floats, scales: Floats) -> None:
+    """The nearest point of the cone, and De Saxcé's correction μ |w_tangent| of the normal residual, both move."""
+    rows, mu = [friction.normal, *friction.tangents], friction.mu
+    scale, slip = float(scales[rows].max()), w[rows[1:]]
+    speed = float(np.linalg.norm(slip))
+    felt, corrected = A[rows], w[rows].copy()
+    if speed > 0.0:
+        felt = felt.copy()
+        felt[0] += mu * (slip / speed) @ A[rows[1:]]
+        corrected[0] += mu * speed
+    aim = lam[rows] - corrected / scale
+    normal, slide = float(aim[0]), float(np.linalg.norm(aim[1:]))
+    free = np.eye(len(rows))
+    if mu * slide <= -normal and slide > mu * normal:
+        free[:] = 0.0
+    elif slide > mu * normal:
+        way = aim[1:] / slide
+        along = np.concatenate(([1.0], mu * way))
+        free[1:, 1:] -= np.outer(way, way)
+        free *= mu * (normal + mu * slide) / slide
+        free[0, 0] = 0.0
+        free = (free + np.outer(along, along)) / (1.0 + mu * mu)
+    _set_block(out, rows, free, felt, scale)
+
+
+def _set_block(out: Floats, rows: list[int], free: Floats, felt: Floats, scale: float) -> None:
+    out[rows] = free @ felt
+    out[np.ix_(rows, rows)] += scale * (np.eye(len(rows)) - free)
