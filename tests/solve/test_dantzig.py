@@ -40,6 +40,7 @@ def check_known(family, seed, draw=draw):
     result = solve(known.problem)
     assert result.ok, (family, seed, result.status, result.natural)
     check_honest(known.problem, result)
+    assert result.natural <= 1e-12 * size_of(known.problem)
     scale = np.sqrt(np.where(known.problem.diagonal > 0.0, known.problem.diagonal, 1.0))
     if known.unique:
         size = np.abs(known.lam * scale).max(initial=1e-300)

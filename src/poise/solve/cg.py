@@ -136,8 +136,8 @@ class _Run:
         r = -self.problem.residual(x)
         s = self.product(r)
         z = self.precondition(self.precondition(s))
-        p, gamma, least, waited = z, float(s @ z), np.inf, 0
-        while self.iterations < self.options.iterations and gamma > 0.0 and waited < 2 * self.problem.size + LOOK:
+        p, gamma, least = z, float(s @ z), np.inf
+        while self.iterations < self.options.iterations and gamma > 0.0:
             self.iterations += 1
             q = self.product(p)
             length = float(q @ q)
@@ -150,7 +150,6 @@ class _Run:
             z = self.precondition(self.precondition(s))
             fresh = float(s @ z)
             p, gamma = z + (fresh / gamma) * p, fresh
-            waited = 0 if gamma < 0.5 * least else waited + 1
             if gamma < least:
                 least, nearest = gamma, x
             if np.sqrt(gamma) <= DONE * self.steepest * np.linalg.norm(r):

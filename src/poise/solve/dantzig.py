@@ -31,7 +31,7 @@ from poise.solve.dantzig_kernels import solve_tableau
 from poise.solve.dantzig_tableau import TABLEAU
 from poise.solve.laws import UPRIGHT, Law
 from poise.solve.manifest import check_form
-from poise.solve.newton import is_definite, newton
+from poise.solve.newton import is_definite, newton, polished
 from poise.solve.problem import Form, Options, Problem, Result, Status
 from poise.solve.rounds import solve_in_rounds, wants_rounds
 
@@ -67,7 +67,7 @@ class Dantzig:
             result = _coupled(problem, result, options)
         if not result.ok:
             result = _softened(problem, result, options)
-        return result if result.ok else _or_nothing(problem, result, options)
+        return polished(problem, result, options) if result.ok else _or_nothing(problem, result, options)
 
 
 def _limit(problem: Problem, options: Options) -> int:

@@ -15,7 +15,7 @@ import numpy as np
 from poise.solve.check import natural_map, report
 from poise.solve.lemke_form import Standard, standard
 from poise.solve.manifest import check_form
-from poise.solve.newton import within
+from poise.solve.newton import polished, within
 from poise.solve.pivots import End, lemke
 from poise.solve.problem import Floats, Form, Options, Problem, Result, Status
 from poise.solve.rounds import solve_in_rounds, wants_rounds
@@ -73,7 +73,7 @@ class Lemke:
                     break
             if result.ok and has_others(scaled, units, best.z / units):
                 result.status = Status.SINGULAR
-        return result
+            return polished(problem, result, options)
 
 
 @dataclass(frozen=True)

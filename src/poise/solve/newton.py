@@ -19,14 +19,16 @@ from math import inf, isfinite
 
 import numpy as np
 
-from poise.solve.check import natural_map, nearest_in_ball, nearest_in_cone
+from poise.solve.check import natural_map, nearest_in_ball, nearest_in_cone, report, size_of
 from poise.solve.laws import UPRIGHT, Law
-from poise.solve.problem import Ball, Floats, Friction, Problem
+from poise.solve.problem import Ball, Floats, Friction, Options, Problem, Result
 
 STEPS = 100
 """Steps at most."""
 HALVINGS = 10
 """Of a step, in search of a lower residual."""
+ROUNDING = 1e-12
+"""Natural residual, of the largest |b|, that rounding leaves of a few hundred rows."""
 RANK = 1e-12
 """Singular values, of the largest, that count as nought."""
 PULLS, SOFTEST = 30, 1.0
@@ -95,6 +97,16 @@ class _Search:
         self.residuals.append(_largest(self.problem, found))
         if self.residuals[-1] < self.least:
             self.best, self.least = found, self.residuals[-1]
+
+
+def polished(problem: Problem, found: Result, options: Options) -> Result:
+    """The same answer, a few steps better where pivots have left more than rounding: w of nearly dependent rows."""
+    size = size_of(problem)
+    if not found.ok or found.natural <= ROUNDING * size:
+        return found
+    lam, steps = newton(problem, found.lam, 1e-2 * ROUNDING * size, 3)
+    better = report(problem, lam, found.iterations + len(steps), options)
+    return replace(better, status=found.status) if better.natural < found.natural else found
 
 
 def within(problem: Problem, lam: Floats) -> Floats:
