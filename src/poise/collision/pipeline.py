@@ -82,6 +82,20 @@ class Collider:
         self.x.position[...] = solids.position if self.width.lanes == 1 else solids.position[..., None]
         self.x.rotation[...] = turns if self.width.lanes == 1 else turns[..., None]
 
+    def place(self, q: ArrayLike) -> None:
+        """Put the shapes where a pose has them."""
+
+        def call(space: Workspace) -> list[Array]:
+            _place_links[space.width](space.m.handle, space.s.handle, space.w.handle)
+            return []
+
+        worlds = Worlds(self.model, self.width.dtype, {"q": q})
+        if (worlds.count or 1) != self.width.lanes:
+            raise ValueError(f"{worlds.count or 1} poses for {self.width.lanes} worlds: give one each")
+        worlds.run(call)
+        space = workspace(self.model, self.width)
+        _place_shapes[self.width](space.m.handle, space.w.handle, self.g.handle, self.x.handle)
+
     def find(self, space: Workspace, slack: float = 0.0) -> None:
         """Contacts of the workspace's state, whose links have been placed; the list grows as it must."""
         _place_shapes[self.width](space.m.handle, space.w.handle, self.g.handle, self.x.handle)
@@ -128,14 +142,6 @@ def contacts(model: Model, q: ArrayLike, slack: float = 0.0) -> list[Contact]:
     [0.01]
     """
     collider = Collider(model)
-
-    def call(space: Workspace) -> list[Array]:
-        _place_links[space.width](space.m.handle, space.s.handle, space.w.handle)
-        return []
-
-    worlds = Worlds(model, np.float64, {"q": q})
-    if worlds.count is not None:
-        raise ValueError("contacts are of one pose: q must be one row")
-    worlds.run(call)
-    collider.find(workspace(model, F64), slack)
+    collider.place(q)
+    collider.touch(slack)
     return collider.contacts()
