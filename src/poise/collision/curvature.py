@@ -195,8 +195,14 @@ def normal_rate(n: Any, gap: Any, slide: Any, a: Any, b: Any) -> Any:
     least = constant(1e-12, gap)
     xx, yy, xy = maximum(dot(g, Pg) + gap, least), maximum(dot(h, Ph) + gap, least), dot(g, Ph)
     x, y = dot(g, right), dot(h, right)
-    inverse = 1.0 / maximum(xx * yy - xy * xy, least * least)
-    return g * ((yy * x - xy * y) * inverse) + h * ((xx * y - xy * x) * inverse)
+    # the flatter direction first: determinants would lose all that the flat parts leave
+    swap = yy > xx
+    big, small = select(swap, yy, xx), select(swap, xx, yy)
+    first, second = select(swap, y, x), select(swap, x, y)
+    share = xy / big
+    minor = (second - share * first) / maximum(small - share * xy, least)
+    major = (first - xy * minor) / big
+    return g * select(swap, minor, major) + h * select(swap, major, minor)
 
 
 @formula

@@ -49,6 +49,7 @@ SHAPES = View(
     constant=True,
     n_shapes=Count,
     kind=Index,
+    body=Index,
     link=Index,  # −1 where the shape never moves
     root=Index,  # first link of its tree
     position=Vec3,  # on the link
@@ -87,6 +88,7 @@ CONTACTS = View(
     gap=Real,  # m; negative where they overlap
     normal=Vec3,  # from A to B
     point=Vec3,  # half way between the surfaces; m
+    bend=Real,  # γ of the gap at acceleration level, where it was asked for; m/s²
 )
 
 MANIFOLD = View(
@@ -112,6 +114,7 @@ def shapes_block(solids: Solids, width: Width, link_root: np.ndarray) -> Block:
         Width(width.elem),
         n_shapes=len(solids),
         kind=solids.kind,
+        body=solids.body,
         link=solids.link,
         root=roots.astype(np.int32),
         position=solids.position,
