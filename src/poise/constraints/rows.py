@@ -29,14 +29,27 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from poise.constraints.parts import Combined, Part
-from poise.constraints.row_input import Term, checked_numbers, finite, six
+from poise.constraints.row_input import (
+    Term,
+    acts_on,
+    check_range,
+    checked_block,
+    checked_id,
+    checked_law,
+    checked_room,
+    checked_row,
+    checked_terms,
+    checked_world,
+    finite,
+    real,
+    three_each,
+)
 from poise.constraints.row_kernels import BLANK, WARM_START
 from poise.constraints.store import (
     BALL,
     CONTACT,
     HARD_CAP,
     KINDS,
-    LARGEST_ID,
     LAW,
     NO_END,
     SINGLE,
@@ -48,6 +61,7 @@ from poise.constraints.store import (
     moved,
     of_world,
 )
+from poise.dynamics.inputs import check_model
 from poise.kernel.memory import F64, Width
 from poise.model.model import Model
 from poise.solve.laws import UPRIGHT, Law
@@ -67,12 +81,11 @@ class Rows:
     """
 
     def __init__(self, model: Model, width: Width = F64, room: Mapping[str, int] | None = None) -> None:
+        check_model(model)
         self.model, self.width = model, width
-        wanted = {"single": 16, "law": 1, "contact": 8, "ball": 1, "term": 8} | dict(room or {})
-        if unknown := wanted.keys() - {*KINDS, "term"}:
-            raise ValueError(f"room for {sorted(unknown)}; kinds are {', '.join(KINDS)}, and term")
-        self.now = make_store(width, [wanted[kind] for kind in KINDS], wanted["term"])
-        self.before = make_store(width, [wanted[kind] for kind in KINDS], wanted["term"])
+        wanted = checked_room(room)
+        sizes = [wanted[kind] for kind in KINDS]
+        self.now, self.before = (make_store(width, sizes, wanted["term"]) for _ in range(2))
         self._listing: tuple[tuple[int, ...], Listing] | None = None
 
     # ---- steps -------------------------------------------------------------------------------------------------------
@@ -98,11 +111,10 @@ class Rows:
         counts, terms = self._busiest(), int(self.now.term_count.max())
         if counts.max() > HARD_CAP:
             raise MemoryError(f"{counts.max()} {KINDS[counts.argmax()]} blocks in one world; {HARD_CAP} is the most")
-        room = [
-            max(int(r), int(n) + int(n) // 2) if n > r else int(r) for n, r in zip(counts, self.now.room, strict=True)
-        ]
-        term_room = self.now.counts()["term_room"]
-        term_room = max(term_room, terms + terms // 2) if terms > term_room else term_room
+        if terms > HARD_CAP:
+            raise MemoryError(f"{terms} further terms in one world; {HARD_CAP} is the most")
+        room = [_larger(int(r), int(n)) for n, r in zip(counts, self.now.room, strict=True)]
+        term_room = _larger(self.now.counts()["term_room"], terms)
         self.now, self.before = (moved(block, room, term_room) for block in (self.now, self.before))
         self._listing = None
 
@@ -112,14 +124,14 @@ class Rows:
 
     def counts(self, world: int = 0) -> dict[str, int]:
         """Blocks of a world, by kind."""
-        return {kind: int(self.now.count.reshape(len(KINDS), -1)[k, world]) for k, kind in enumerate(KINDS)}
+        return dict(zip(KINDS, self._counts(checked_world(world, self.width.lanes)), strict=True))
 
     def listing(self) -> Listing:
         """What solvers see of the present list."""
+        if self.full():  # of terms too, which may be too many for as many rows as before
+            raise ValueError("rows were counted that there is no room for: grow, and emit them again")
         counts = tuple(int(n) for n in self._busiest())
         if self._listing is None or self._listing[0] != counts:
-            if self.full():
-                raise ValueError("rows were counted that there is no room for: grow, and emit them again")
             self._listing = counts, listed(counts, self.now.first)
         if self.width.lanes > 1:
             BLANK[self.width](self.now.handle, self.width.lanes)
@@ -139,9 +151,9 @@ class Rows:
         self,
         *,
         id: int,
-        a: str | int = -1,
+        a: str | int | None = None,
         Ja: ArrayLike | None = None,
-        b: str | int = -1,
+        b: str | int | None = None,
         Jb: ArrayLike | None = None,
         dof: str | int | None = None,
         coefficient: float = 1.0,
@@ -150,17 +162,21 @@ class Rows:
         world: int = 0,
         **numbers: float,
     ) -> int:
-        """Add one row, and give its id; `numbers` are those of `NUMBERS`.
+        """Add one row, and give its id; `numbers` are those of `row_input.NUMBERS`.
 
         A law is in the units of the level at which rows are solved (see `solve.laws`), and stands instead of bounds.
         """
-        row = self._row(a, Ja, b, Jb, dof, coefficient, terms, numbers)
+        row = checked_row(self.model, a, Ja, b, Jb, dof, coefficient, numbers)
+        chain = checked_terms(self.model, terms)
+        acts_on(row["a"], row["b"], row["dof"], *(max(term["term_body"], term["term_dof"]) for term in chain))
         if law is not None and ("lo" in numbers or "hi" in numbers):
             raise ValueError("a row has a law or bounds, not both")
-        slot = self._open(SINGLE if law is None else LAW, world, id)
+        ends = {} if law is None else _law_numbers(checked_law(law))
+        slot = self._open(SINGLE if law is None else LAW, world, id, [row, *chain, ends])
         self._write(slot, world, row)
+        self._write_terms(slot, world, chain)
         if law is not None:
-            self._write_law(slot - int(self.now.first[LAW]), world, law)
+            self._write_law(slot - int(self.now.first[LAW]), world, ends)
         return id
 
     def add_part(self, part: Part | Combined, bodies: Sequence[str | int], *, id: int, **options: Any) -> int:
@@ -168,12 +184,14 @@ class Rows:
 
         `options` are those of `add`: bounds, targets, a law, the world.
         """
+        if not isinstance(part, Part | Combined):
+            raise TypeError(f"part is a {type(part).__name__}; it must be one Part (add several one by one)")
         covectors = [part.a, part.b, *((part.c, part.d) if isinstance(part, Combined) else ())]
-        if len(bodies) != len(covectors):
-            raise ValueError(f"{len(bodies)} bodies for a part on {len(covectors)}")
-        Js = [np.array([float(x) for x in J.leaves()]) for J in covectors]
+        if isinstance(bodies, str) or len(bodies) != len(covectors):
+            raise ValueError(f"bodies are {bodies!r}; a part on {len(covectors)} wants {len(covectors)} of them")
+        Js = [J.leaves() for J in covectors]
         terms = [Term(body, J) for body, J in zip(bodies[2:], Js[2:], strict=True) if body != -1]
-        numbers = {"phi": float(part.phi), "gamma": float(part.gamma)} | options
+        numbers = {"phi": part.phi, "gamma": part.gamma} | options
         return self.add(id=id, a=bodies[0], Ja=Js[0], b=bodies[1], Jb=Js[1], terms=terms, **numbers)
 
     def add_contact(
@@ -186,17 +204,18 @@ class Rows:
         a: str | int = -1,
         b: str | int = -1,
         world: int = 0,
-        **numbers: float,
+        **numbers: float | Sequence[float],
     ) -> int:
-        """Add a contact: (3, 6) Jacobians, of the normal and two tangents; `numbers` are those of the normal."""
+        """Add a contact: (3, 6) Jacobians, of the normal and two tangents.
+
+        Of `numbers` each is one, the normal's, or three: a belt that runs has `target=(0, speed, 0)`.
+        """
         if "lo" in numbers or "hi" in numbers:
             raise ValueError("a contact pushes and never pulls: it has no other bounds")
-        if not 0.0 <= mu < inf:
+        if not 0.0 <= real("mu", mu) < inf:
             raise ValueError(f"mu is {mu}; a coefficient of friction is finite, 0 or more")
-        rows = self._block(a, Ja, b, Jb, [numbers, {}, {}])
-        slot = self._open(CONTACT, world, id)
-        self._write_block(slot, world, rows, mu)
-        return id
+        rows = checked_block(self.model, a, Ja, b, Jb, three_each(numbers, alone=True))
+        return self._add_block(CONTACT, world, id, rows, float(mu))
 
     def add_ball(
         self,
@@ -213,47 +232,51 @@ class Rows:
         """Add three rows whose force is at most `radius` (N or N·m) together; of `numbers` each has three."""
         if "lo" in numbers or "hi" in numbers:
             raise ValueError("rows of a ball have no other bounds than its radius")
-        if not radius >= 0.0:
+        if not real("radius", radius) >= 0.0:
             raise ValueError(f"radius is {radius}; it must be 0 or more")
-        for name, three in numbers.items():
-            if np.shape(three) != (3,):
-                raise ValueError(f"{name} has shape {np.shape(three)}; a ball wants three numbers, one a row")
-        rows = self._block(a, Ja, b, Jb, [{name: three[k] for name, three in numbers.items()} for k in range(3)])
-        slot = self._open(BALL, world, id)
-        self._write_block(slot, world, rows, radius)
-        return id
+        rows = checked_block(self.model, a, Ja, b, Jb, three_each(numbers, alone=False))
+        return self._add_block(BALL, world, id, rows, float(radius))
+
+    # ---- reading -----------------------------------------------------------------------------------------------------
 
     def multipliers(self, id: int, world: int = 0) -> NDArray[Any]:
         """(1,) or (3,) multipliers of a block, as they were solved last."""
-        kind, slot = self._find(id, world)
+        kind, slot = self._find(id, checked_world(world, self.width.lanes))
         slots = np.arange(slot, slot + STRIDES[kind])
         return np.array(of_world(self.now.lam, world, self.width)[slots])
 
     def ids(self, world: int = 0) -> list[int]:
         """Ids of the present list, kind by kind."""
-        ids = of_world(self.now.id, world, self.width)
+        ids = of_world(self.now.id, checked_world(world, self.width.lanes), self.width)
         return [int(id) for slots in self._first_slots(world) for id in ids[slots]]
 
     def body_terms(self, slot: int, world: int = 0) -> list[tuple[int, NDArray[Any]]]:
         """(body, six numbers) of a row's Jacobian, for each body but the world."""
-        one = {name: of_world(array, world, self.width) for name, array in self.now.arrays.items()}
-        found = [(int(one["a"][slot]), one["Ja"][slot]), (int(one["b"][slot]), one["Jb"][slot])]
-        found += [(int(one["term_body"][k]), one["term_J"][k]) for k in self._terms(slot, world)]
-        return [(body, np.array(J)) for body, J in found if body >= 0]
+        places = [("a", "Ja", slot), ("b", "Jb", slot), *(("term_body", "term_J", k) for k in self._terms(slot, world))]
+        return [(int(body), np.array(J)) for body, J in self._numbers(places, world) if body >= 0]
 
     def dof_terms(self, slot: int, world: int = 0) -> list[tuple[int, float]]:
         """(coordinate, number) of a row's Jacobian."""
-        one = {name: of_world(array, world, self.width) for name, array in self.now.arrays.items()}
-        found = [(int(one["dof"][slot]), float(one["Jdof"][slot]))]
-        found += [(int(one["term_dof"][k]), float(one["term_Jdof"][k])) for k in self._terms(slot, world)]
-        return [(dof, J) for dof, J in found if dof >= 0]
+        places = [("dof", "Jdof", slot), *(("term_dof", "term_Jdof", k) for k in self._terms(slot, world))]
+        return [(int(dof), float(J)) for dof, J in self._numbers(places, world) if dof >= 0]
 
     # ---- inside ------------------------------------------------------------------------------------------------------
 
-    def _first_slots(self, world: int) -> list[NDArray[np.int64]]:
+    def _counts(self, world: int) -> list[int]:
+        """Blocks of a world by kind, perhaps more than there is room for."""
+        counts: list[int] = of_world(self.now.arrays["count"], world, self.width).tolist()
+        return counts
+
+    def _first_slots(self, world: int) -> list[slice]:
         """First slots of the blocks of a world, by kind."""
-        counts = np.minimum(self.now.count.reshape(len(KINDS), -1)[:, world], self.now.room)
-        return [int(self.now.first[k]) + stride * np.arange(int(counts[k])) for k, stride in enumerate(STRIDES)]
+        head = zip(self._counts(world), self.now.room.tolist(), self.now.first.tolist(), STRIDES, strict=True)
+        return [slice(first, first + min(n, room) * stride, stride) for n, room, first, stride in head]
+
+    def _numbers(self, places: Iterable[tuple[str, str, int]], world: int) -> Iterable[tuple[Any, Any]]:
+        """What two fields of a world have at a place, for each (field, field, place)."""
+        arrays, width = self.now.arrays, self.width
+        for one, two, k in places:
+            yield of_world(arrays[one], world, width)[k], of_world(arrays[two], world, width)[k]
 
     def _terms(self, slot: int, world: int) -> list[int]:
         """Places of a row's further terms."""
@@ -268,116 +291,77 @@ class Rows:
         ids = of_world(self.now.id, world, self.width)
         for kind, slots in enumerate(self._first_slots(world)):
             if len(place := np.flatnonzero(ids[slots] == id)):
-                return kind, int(slots[place[0]])
+                return kind, slots.start + STRIDES[kind] * int(place[0])
         raise KeyError(f"no row of world {world} has the id {id}")
 
-    def _open(self, kind: int, world: int, id: int) -> int:
-        """The slot of a new block, with room made for it."""
-        if not 0 <= world < self.width.lanes:
-            raise ValueError(f"world {world} of {self.width.lanes}")
-        if isinstance(id, bool) or not isinstance(id, int | np.integer) or not 0 <= id <= LARGEST_ID:
-            raise ValueError(f"id is {id!r}; it must be a whole number from 0 to {LARGEST_ID}")
-        ids = of_world(self.now.id, world, self.width)
-        if any(np.any(ids[slots] == id) for slots in self._first_slots(world)):
+    def _open(self, kind: int, world: int, id: int, parts: list[dict[str, Any]]) -> int:
+        """The slot of a new block, with room made for it and its terms. What may fail, fails before it is counted."""
+        checked_world(world, self.width.lanes)
+        checked_id(id)
+        if self.width.elem != "f64":
+            for part in parts:
+                check_range(part, self.width.dtype)
+        ids, all_slots = of_world(self.now.arrays["id"], world, self.width), self._first_slots(world)
+        if any(slots.stop > slots.start and id in ids[slots] for slots in all_slots):
             raise ValueError(f"world {world} has a row of id {id} already")
-        counts = self.now.count.reshape(len(KINDS), -1)
-        counts[kind, world] += 1
-        if self.full():
+        counts = of_world(self.now.arrays["count"], world, self.width)
+        if counts[kind] >= HARD_CAP:
+            raise MemoryError(f"{counts[kind]} {KINDS[kind]} blocks in world {world}; that is the most")
+        counts[kind] += 1
+        if counts[kind] > self.now.room[kind]:
             self.grow()
-            counts = self.now.count.reshape(len(KINDS), -1)
-        slot = int(self.now.first[kind]) + (int(counts[kind, world]) - 1) * STRIDES[kind]
-        of_world(self.now.id, world, self.width)[slot] = id
+            all_slots = self._first_slots(world)
+            slot = all_slots[kind].stop - STRIDES[kind]
+        else:
+            slot = all_slots[kind].stop
+        of_world(self.now.arrays["id"], world, self.width)[slot] = id
         return slot
 
-    def _row(
-        self,
-        a: str | int,
-        Ja: ArrayLike | None,
-        b: str | int,
-        Jb: ArrayLike | None,
-        dof: str | int | None,
-        coefficient: float,
-        terms: Iterable[Term],
-        numbers: Mapping[str, float],
-    ) -> dict[str, Any]:
-        """Everything of a row, checked."""
-        return {
-            "a": self._body(a),
-            "b": self._body(b),
-            "Ja": six("Ja", Ja),
-            "Jb": six("Jb", Jb),
-            "dof": -1 if dof is None else self._dof(dof),
-            "Jdof": 0.0 if dof is None else finite("coefficient", coefficient),
-            "terms": [self._term(term) for term in terms],
-            **checked_numbers(numbers),
-        }
-
-    def _block(
-        self, a: str | int, Ja: ArrayLike, b: str | int, Jb: ArrayLike, numbers: Sequence[Mapping[str, float]]
-    ) -> list[dict[str, Any]]:
-        """Three rows on two bodies."""
-        pairs = [np.asarray(J, np.float64) for J in (Ja, Jb)]
-        for name, J in zip(("Ja", "Jb"), pairs, strict=True):
-            if J.shape != (3, 6):
-                raise ValueError(f"{name} has shape {J.shape}; a block of three rows wants (3, 6)")
-        return [self._row(a, pairs[0][k], b, pairs[1][k], None, 1.0, (), numbers[k]) for k in range(3)]
-
-    def _body(self, body: str | int) -> int:
-        if isinstance(body, str):
-            return self.model.body_index(body)
-        if not -1 <= body < self.model.n_bodies:
-            raise ValueError(f"body {body} of {self.model.n_bodies}; −1 is the world")
-        return int(body)
-
-    def _dof(self, dof: str | int) -> int:
-        if isinstance(dof, str):
-            return self.model.dof_index(dof)
-        if not 0 <= dof < self.model.nv:
-            raise ValueError(f"degree of freedom {dof} of {self.model.nv}")
-        return int(dof)
-
-    def _term(self, term: Term) -> dict[str, Any]:
-        if (term.body is None) == (term.dof is None):
-            raise ValueError(f"a term is on a body or on a coordinate: {term}")
-        on_body = term.body is not None
-        return {
-            "term_body": self._body(term.body) if term.body is not None else -1,
-            "term_J": six("J", term.J if on_body else None),
-            "term_dof": self._dof(term.dof) if term.dof is not None else -1,
-            "term_Jdof": 0.0 if on_body else finite("coefficient", term.coefficient),
-        }
-
-    def _write_block(self, slot: int, world: int, rows: list[dict[str, Any]], bound: float) -> None:
+    def _add_block(self, kind: int, world: int, id: int, rows: list[dict[str, Any]], bound: float) -> int:
+        slot = self._open(kind, world, id, [*rows, {"bound": bound}])
         for k, row in enumerate(rows):
             self._write(slot + k, world, row)
-        of_world(self.now.bound, world, self.width)[slot] = bound
+        of_world(self.now.arrays["bound"], world, self.width)[slot] = bound
+        return id
 
     def _write(self, slot: int, world: int, row: dict[str, Any]) -> None:
-        first = self._write_terms(world, row["terms"])
-        for name, value in (row | {"term": first, "lam": 0.0}).items():
-            if name != "terms":
-                of_world(self.now.arrays[name], world, self.width)[slot] = value
+        arrays = self.now.arrays
+        if self.width.lanes == 1:
+            for name, value in row.items():
+                arrays[name][slot] = value
+        else:
+            for name, value in row.items():
+                arrays[name][slot, ..., world] = value
 
-    def _write_terms(self, world: int, terms: list[dict[str, Any]]) -> int:
-        """Chain the terms; gives the first one's place."""
+    def _write_terms(self, slot: int, world: int, terms: list[dict[str, Any]]) -> None:
+        """Chain the terms of a row."""
+        if not terms:
+            return
         counts = self.now.term_count.reshape(-1)
         first = int(counts[world])
         counts[world] += len(terms)
         if self.full():
             self.grow()
-        for k, term in enumerate(terms):
-            chain = {"term_next": first + k + 1 if k + 1 < len(terms) else -1}
-            for name, value in (term | chain).items():
-                of_world(self.now.arrays[name], world, self.width)[first + k] = value
-        return first if terms else -1
+        of_world(self.now.arrays["term"], world, self.width)[slot] = first
+        for k, term in enumerate(terms, first):
+            self._write(k, world, term | {"term_next": k + 1})
+        of_world(self.now.arrays["term_next"], world, self.width)[first + len(terms) - 1] = -1
 
-    def _write_law(self, number: int, world: int, law: Law) -> None:
-        if len(law.vertices) > VERTICES:
-            raise ValueError(f"a law of {len(law.vertices)} vertices; rows have room for {VERTICES}")
-        vertices = [*law.vertices, *[law.vertices[-1]] * (VERTICES - len(law.vertices))]
+    def _write_law(self, number: int, world: int, law: dict[str, Any]) -> None:
         place = slice(number * VERTICES, (number + 1) * VERTICES)
-        of_world(self.now.law_lam, world, self.width)[place] = [lam for lam, _ in vertices]
-        of_world(self.now.law_w, world, self.width)[place] = [w for _, w in vertices]
-        for name, slope in (("law_left", law.left), ("law_right", law.right)):
-            compliance = NO_END if slope == UPRIGHT else -slope
-            of_world(self.now.arrays[name], world, self.width)[number] = compliance
+        for name, value in law.items():
+            at = place if isinstance(value, tuple) else number
+            of_world(self.now.arrays[name], world, self.width)[at] = value
+
+
+def _larger(room: int, wanted: int) -> int:
+    """Room for what is wanted, and half as much again."""
+    return wanted + wanted // 2 if wanted > room else room
+
+
+def _law_numbers(law: Law) -> dict[str, Any]:
+    """A law as the store has it; the last vertex is repeated up to the end of its room."""
+    vertices = [*law.vertices, *[law.vertices[-1]] * (VERTICES - len(law.vertices))]
+    left, right = (NO_END if slope == UPRIGHT else -slope for slope in (law.left, law.right))
+    lam, w = zip(*vertices, strict=True)
+    return {"law_lam": lam, "law_w": w, "law_left": left, "law_right": right}
