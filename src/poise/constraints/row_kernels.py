@@ -1,13 +1,16 @@
 """Adding rows from kernels, and finding the multipliers of the step before.
 
     slot, there = open_block(r, CONTACT, mask, id)     a place in the lanes of a mask, where there is room
-    put_row(r, slot, there, a, b, Ja, Jb)              and what the row is; the rest of it is nought
-    put_bounds(r, slot, there, lo, hi)
+    put_row(r, slot, there, a, b, Ja, Jb)              and what the row is: an equality, and the rest of it nought
+    put_bounds(r, slot, there, lo, hi)                 where it is none
+    put_bound(r, slot, there, mu)                      of a contact or a ball
 
 Lanes add where they want: each world has its own list.
 """
 
 from __future__ import annotations
+
+from math import inf
 
 from poise.constraints.store import CONTACT, KINDS, LAW, NO_END, STORE, STRIDES, VERTICES
 from poise.kernel.jit import entry, kernel
@@ -36,12 +39,13 @@ def open_block(r, kind, mask, id):
     slot = n * stride_of(kind) + load(r.first, kind)
     there = mask & (n < load(r.room, kind))
     scatter_where(r.id, slot, id, there)
+    scatter_where(r.bound, slot, zero(load(r.bound, 0)), there)
     return slot, there
 
 
 @kernel
 def put_row(r, slot, there, a, b, Ja, Jb):
-    """Bodies and Jacobians of a row; nothing else of the slot's last user stays."""
+    """Bodies and Jacobians of a row; nothing else of the slot's last user stays, neither do its bounds."""
     none = zero(Ja.t.x)
     minus = zero(slot) - 1
     scatter_where(r.a, slot, a, there)
@@ -57,6 +61,7 @@ def put_row(r, slot, there, a, b, Ja, Jb):
     scatter_where(r.a_ref, slot, none, there)
     scatter_where(r.alpha, slot, none, there)
     scatter_where(r.beta, slot, none, there)
+    put_bounds(r, slot, there, spread(-inf, none), spread(inf, none))
     scatter_where(r.erp, slot, none, there)
     scatter_where(r.cfm, slot, none, there)
     scatter_where(r.lam, slot, none, there)
@@ -76,6 +81,12 @@ def put_bounds(r, slot, there, lo, hi):
     """Least and greatest force of a row."""
     scatter_where(r.lo, slot, lo, there)
     scatter_where(r.hi, slot, hi, there)
+
+
+@kernel
+def put_bound(r, slot, there, bound):
+    """μ of a contact, or radius of a ball, at its first row."""
+    scatter_where(r.bound, slot, bound, there)
 
 
 @kernel
@@ -165,17 +176,24 @@ def find_block(r, old, kind, n, guess, lanes):
 
 
 @kernel
+def direction(r, at, there):
+    """Along what a row pushes: b; or a, where b is the world, on which a row need not say anything."""
+    on_b = gather_where(r.b, at, there) >= 0
+    return select(on_b, gather_where(r.Jb, at, there).f, gather_where(r.Ja, at, there).f)
+
+
+@kernel
 def carry_force(r, old, n, found):
     """A contact's force in its new directions: they may have turned."""
     first = load(r.first, CONTACT) + n * 3
     there = found >= 0
     old_first = found * 3 + load(old.first, CONTACT)
     for k in range(3):
-        along = load(r.Jb, first + k).f
+        along = direction(r, zero(found) + (first + k), there)
         lam = zero(along.x)
         for j in range(3):
             push = gather_where(old.lam, old_first + j, there)
-            lam = lam + push * dot(gather_where(old.Jb, old_first + j, there).f, along)
+            lam = lam + push * dot(direction(old, old_first + j, there), along)
         store_where(r.lam, first + k, lam, there)
 
 
