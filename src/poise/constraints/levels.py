@@ -45,6 +45,8 @@ def velocity_problem(rows: Rows, seen: Seen, dt: float, *, cone: bool = True) ->
         raise ValueError(f"dt is {dt}; it must be positive")
     if seen.pull is not None:
         raise ValueError("the rows were seen at acceleration level: give `see` the same dt")
+    if seen.dt is not None and seen.dt != dt:
+        raise ValueError(f"dt is {dt}, and the rows were seen for {seen.dt}: give `see` the same one")
     one = _fields(rows)
     apart = (one["lo"] >= 0.0) & (one["phi"] > 0.0)
     v_ref = np.where(apart, -one["phi"] / dt, one["target"] - one["erp"] * one["phi"] / dt)
@@ -74,16 +76,17 @@ def acceleration_problem(rows: Rows, seen: Seen, *, cone: bool = True) -> Proble
 
 
 def warm_multipliers(rows: Rows) -> Array:
-    """(m,) multipliers that the rows hold: what `Rows.warm_start` found, or the last answer."""
-    return np.array(rows.now.lam[rows.listing().slots], np.float64)
+    """(m,) multipliers that the rows hold: what `Rows.warm_start` found, or the last answer; (worlds, m) in lanes."""
+    return np.array(rows.now.lam[rows.listing().slots].T, np.float64)
 
 
 def keep_multipliers(rows: Rows, lam: ArrayLike) -> None:
-    """Store an answer in the rows, for the report and the next step."""
+    """Store an answer in the rows, for the report and the next step; of shape (m,), or (worlds, m) in lanes."""
     given, slots = np.asarray(lam, np.float64), rows.listing().slots
-    if given.shape != slots.shape or not np.isfinite(given).all():
-        raise ValueError(f"lam must be {len(slots)} finite numbers, one a row; its shape is {given.shape}")
-    rows.now.lam[slots] = given
+    wanted = slots.shape if rows.width.lanes == 1 else (rows.width.lanes, len(slots))
+    if given.shape != wanted or not np.isfinite(given).all():
+        raise ValueError(f"lam must be finite numbers of shape {wanted}, one a row; its shape is {given.shape}")
+    rows.now.lam[slots] = given.T
 
 
 def _check(rows: Rows, seen: Seen) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from poise.constraints import matrix_kernels
+from poise.constraints.row_input import checked_world
 from poise.constraints.rows import Rows
 from poise.constraints.store import STORE
 from poise.constraints.tree import FLOW, SYSTEM
@@ -104,6 +105,7 @@ def row_jacobian(rows: Rows, q: ArrayLike, world: int = 0) -> Array:
     [[0.0, 0.0, 1.0, 0.0, 0.0, 0.0]]
     """
     model, listing = rows.model, rows.listing()
+    checked_world(world, rows.width.lanes)
     bodies: dict[int, Array] = {}
     J = np.zeros((listing.size, model.nv))
     for k, slot in enumerate(listing.slots):

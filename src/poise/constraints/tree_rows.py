@@ -17,11 +17,12 @@ from poise.constraints.store import STORE
 from poise.constraints.tree import FLOW, PLAIN, SYSTEM
 from poise.constraints.tree_values import ACCELERATION, VELOCITY
 from poise.dynamics import abm
-from poise.dynamics.inputs import check_result, checked_step
+from poise.dynamics.inputs import Singular, check_result, checked_step
 from poise.dynamics.layout import INPUT, MODEL, STATE, WORK
 from poise.dynamics.workspace import Workspace, Worlds, lane_width, workspace
 from poise.kernel.jit import entry
 from poise.kernel.memory import F64, Shared
+from poise.model.model import Model
 
 Array = NDArray[Any]
 
@@ -87,10 +88,10 @@ class System:
 
     def matrix(self) -> Array:
         """(m, m) A; (worlds, m, m) where lanes are worlds."""
-        m = self.t.counts()["n_rows"]
-        if self.rows.width.lanes > 1:
-            return np.moveaxis(self.t.A.reshape(m, m, -1), -1, 0).copy()
-        return np.array(self.t.A.reshape(-1, self._padded)[:m, :m])
+        m, n, lanes = self.t.counts()["n_rows"], self._padded, self.rows.width.lanes
+        if lanes > 1:
+            return np.moveaxis(self.t.A.reshape(m, m, lanes), -1, 0).copy()
+        return np.array(self.t.A.reshape(n, n)[:m, :m])
 
     def values(self, name: str) -> Array:
         """(m,) numbers of rows; (worlds, m) where lanes are worlds."""
@@ -114,6 +115,8 @@ class Seen:
     """(m,) J a_free + γ, KOK's h(q̈⁰), at acceleration level; m/s² or rad/s²."""
     a_free: Array
     """(nv,) accelerations without the rows; m/s² or rad/s²."""
+    dt: float | None = None
+    """The step, at velocity level; s."""
 
 
 def see(
@@ -150,7 +153,7 @@ def see(
     system.multiply(space)
     pull = system.values("pull") if level == ACCELERATION else None
     a_free = space.w.a.T.copy() if rows.width.lanes > 1 else space.w.a.copy()
-    return Seen(system.matrix(), system.values("speed"), pull, a_free)
+    return Seen(system.matrix(), system.values("speed"), pull, a_free, None if dt is None else step)
 
 
 def answer(rows: Rows, q: ArrayLike, lam: ArrayLike, *, dt: float = 0.0, lanes: bool = True) -> Array:
@@ -171,8 +174,8 @@ def answer(rows: Rows, q: ArrayLike, lam: ArrayLike, *, dt: float = 0.0, lanes: 
     m = system.t.counts()["n_rows"]
     given = np.asarray(lam, np.float64)
     wanted = (m,) if rows.width.lanes == 1 else (rows.width.lanes, m)
-    if given.shape != wanted:
-        raise ValueError(f"lam has shape {given.shape}; the rows want {wanted}")
+    if given.shape != wanted or not np.isfinite(given).all():
+        raise ValueError(f"lam must be finite numbers of shape {wanted}, one a row; its shape is {given.shape}")
     system.t.lam[...] = 0.0
     if rows.width.lanes > 1:
         system.t.lam[...] = given.T
@@ -187,13 +190,27 @@ def moving(rows: Rows, fields: dict[str, Any], dt: float) -> Workspace:
     """This thread's workspace of the rows' model, with a state and its free accelerations."""
     worlds = Worlds(rows.model, rows.width.dtype, fields)
     lanes = rows.width.lanes
+    if rows.width not in (F64, lane_width(rows.width.dtype)):
+        raise ValueError(f"rows of {rows.width}; trees run in {F64}, {lane_width('f8')} and {lane_width('f4')}")
     if (worlds.count or 1) != lanes or (worlds.count is None and rows.width != F64):
         raise ValueError(f"{worlds.count or 1} states for rows of {lanes} worlds ({rows.width}): give one each")
 
     def call(space: Workspace) -> list[Array]:
         _forward[space.width](space.m.handle, space.s.handle, space.x.handle, space.w.handle, dt)
-        check_result(rows.model, space.w.a)
+        check_result(rows.model, space.w.a.T)
+        _check_inertias(rows.model, space.w.inverse.T)
         return []
 
     worlds.run(call)
     return workspace(rows.model, rows.width)
+
+
+def _check_inertias(model: Model, inverse: Array) -> None:
+    """Next to singular poses rounding may leave less than nothing of an inertia, of which there is no root."""
+    if not (inverse >= 0.0).all():
+        where = np.argwhere(~(inverse >= 0.0))[0]
+        world = f" of world {where[0]}" if inverse.ndim > 1 else ""
+        dof = model.dof_names[where[-1]]
+        raise Singular(
+            f'the inertia along "{dof}"{world} is lost in rounding: the mass matrix is singular at this pose'
+        )
