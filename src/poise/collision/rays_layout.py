@@ -23,7 +23,6 @@ SURFACES = View(
     node_first=Index,  # number of a triangle, of all
     node_count=Index,
     corner=Vec3,  # three of each triangle, in the order of the tree
-    corner_name=Index,  # equal where triangles share a corner
     face_normal=Vec3,  # unit
 )
 """Beside `layout.SHAPES`: planes of hulls and trees over the triangles of meshes."""
@@ -49,7 +48,7 @@ def surfaces_block(solids: Solids, width: Width) -> Block:
     """What rays need to know of the hulls, fields and meshes among shapes."""
     planes = [_planes(solids, i) for i in range(len(solids))]
     meshes = [_triangles(solids, i) for i in range(len(solids))]
-    first = np.cumsum([0, *(len(mesh["corner_name"]) // 3 for mesh in meshes)])
+    first = np.cumsum([0, *(len(mesh["face_normal"]) for mesh in meshes)])
     for mesh, start in zip(meshes, first, strict=False):
         mesh["node_first"] = mesh["node_first"] + np.int32(start)
     pools = {name: [mesh[name] for mesh in meshes] for name in _NOTHING}
@@ -71,7 +70,6 @@ _NOTHING = {
     "node_first": np.zeros(0, np.int32),
     "node_count": np.zeros(0, np.int32),
     "corner": np.zeros((0, 3)),
-    "corner_name": np.zeros(0, np.int32),
     "face_normal": np.zeros((0, 3)),
 }
 
@@ -120,7 +118,6 @@ def _triangles(solids: Solids, i: int) -> dict[str, np.ndarray]:
     tree = triangle_tree(vertices, faces)
     ordered = faces[tree.order]
     room = 1e-6 * float(solids.reach[i])  # boxes keep what float32 rounds away
-    _, name = np.unique(vertices, axis=0, return_inverse=True)
     return {
         "node_low": tree.low - room,
         "node_high": tree.high + room,
@@ -128,7 +125,6 @@ def _triangles(solids: Solids, i: int) -> dict[str, np.ndarray]:
         "node_first": tree.first,
         "node_count": tree.count,
         "corner": vertices[ordered].reshape(-1, 3),
-        "corner_name": name.reshape(-1)[ordered].reshape(-1).astype(np.int32),
         "face_normal": _normals(vertices[ordered]),
     }
 

@@ -1,9 +1,9 @@
 """Rays against meshes: a group of rays walks the tree of boxes together, as long as any of them meets a box.
 
-A triangle is looked at along the ray: the ray meets it where the origin of the plane across the ray is on the same side
-of all three edges. An edge is computed alike for both triangles that share it, so that no ray slips through between
-them (Woop, Benthin and Wald 2013, Watertight Ray/Triangle Intersection, have the idea; they order coordinates, here
-it is corners).
+A triangle is looked at along the ray: the ray meets it where it is on the same side of all three edges. Which side that
+is comes from a comparison of two rounded products. Rounding may make them equal, which counts as both sides, but never
+changes their order: so no ray slips through between triangles that share an edge or a corner (Woop, Benthin and Wald
+2013, Watertight Ray/Triangle Intersection, §3).
 """
 
 from __future__ import annotations
@@ -54,24 +54,14 @@ def seen_along(p: Any, x: Any, y: Any, d: Any) -> Any:
 
 
 @formula
-def area(a: Any, b: Any) -> Any:
-    """Twice the area that the edge from a to b spans with the ray."""
-    return a.x * b.y - a.y * b.x
-
-
-@kernel
-def edge(a, b, name_a, name_b):
-    """The same number, but for its sign, for both triangles that share an edge."""
-    if name_a < name_b:
-        return area(a, b)
-    return -area(b, a)
-
-
-@formula
-def crossing(a: Any, b: Any, c: Any, u: Any, v: Any, w: Any) -> Any:
-    """How far along the ray a triangle is met, given its edges opposite to a, b, c; NEVER where it is not."""
+def crossing(a: Any, b: Any, c: Any) -> Any:
+    """How far along the ray a triangle is met; NEVER where it is not."""
+    # not differences of products: these may be contracted, and would then err in their sign
+    pairs = [(p.x * q.y, p.y * q.x) for p, q in ((b, c), (c, a), (a, b))]
+    (u0, u1), (v0, v1), (w0, w1) = pairs
+    one_side = ((u0 >= u1) & (v0 >= v1) & (w0 >= w1)) | ((u0 <= u1) & (v0 <= v1) & (w0 <= w1))
+    u, v, w = u0 - u1, v0 - v1, w0 - w1
     total = u + v + w
-    one_side = ((u >= 0.0) & (v >= 0.0) & (w >= 0.0)) | ((u <= 0.0) & (v <= 0.0) & (w <= 0.0))
     met = one_side & (fabs(total) > 0.0)
     t = (u * a.z + v * b.z + w * c.z) / select(met, total, zero(total) + 1.0)
     return select(met, t, zero(total) + NEVER)
@@ -83,8 +73,7 @@ def meet_triangle(u, k, o, x, y, d):
     a = seen_along(load(u.corner, 3 * k) - o, x, y, d)
     b = seen_along(load(u.corner, 3 * k + 1) - o, x, y, d)
     c = seen_along(load(u.corner, 3 * k + 2) - o, x, y, d)
-    na, nb, nc = load(u.corner_name, 3 * k), load(u.corner_name, 3 * k + 1), load(u.corner_name, 3 * k + 2)
-    return crossing(a, b, c, edge(b, c, nb, nc), edge(c, a, nc, na), edge(a, b, na, nb))
+    return crossing(a, b, c)
 
 
 @kernel

@@ -1,6 +1,41 @@
-"""Looking at what Poise computes: plots and pictures."""
+"""Looking at what Poise computes: plots, pictures and films."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from poise.view.plots import Drawing, below, line_chart
+from poise.view.png import save_png
 from poise.view.silhouettes import strobe
 
-__all__ = ["Drawing", "below", "line_chart", "strobe"]
+if TYPE_CHECKING:
+    from poise.view.gif import save_gif
+    from poise.view.render import Camera, Look, Painter, picture
+
+__all__ = [
+    "Camera",
+    "Drawing",
+    "Look",
+    "Painter",
+    "below",
+    "line_chart",
+    "picture",
+    "save_gif",
+    "save_png",
+    "strobe",
+]
+
+#: what needs the compiler is imported when it is first used
+_LATE = {
+    "Camera": "poise.view.render",
+    "Look": "poise.view.render",
+    "Painter": "poise.view.render",
+    "picture": "poise.view.render",
+    "save_gif": "poise.view.gif",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_LATE[name]), name)
+    return value

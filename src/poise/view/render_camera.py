@@ -1,0 +1,151 @@
+"""Where a picture is taken from."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from poise.collision.rays import places
+from poise.model.model import Model
+from poise.model.solids import Solid, Solids
+
+Floats = NDArray[np.float64]
+Vector = tuple[float, float, float]
+
+_SIDE: Vector = (1.6, -1.0, 0.5)
+"""From where a model is looked at: its front, a little from the right and from above."""
+
+
+@dataclass(frozen=True)
+class Camera:
+    """A pinhole.
+
+    >>> Camera(position=(3, -3, 2), target=(0, 0, 1)).axes().round(3).tolist()
+    [[0.707, 0.707, 0.0], [-0.162, 0.162, 0.973], [-0.688, 0.688, -0.229]]
+    """
+
+    position: Vector
+    """Of the eye; m."""
+    target: Vector
+    """What is in the middle of the picture; m."""
+    up: Vector = (0.0, 0.0, 1.0)
+    """What is up in the picture, as far as it is across the view."""
+    field_of_view: float = math.radians(40.0)
+    """Angle from the lower to the upper edge; rad."""
+
+    def __post_init__(self) -> None:
+        for name in ("position", "target", "up"):
+            value = checked_vector(name, getattr(self, name))
+            object.__setattr__(self, name, tuple(value.tolist()))
+        angle = self.field_of_view
+        if not isinstance(angle, int | float) or not 0.0 < angle < math.pi:
+            raise ValueError(f"field_of_view is an angle between 0 and π, found {angle!r} (radians)")
+        self.axes()
+
+    def axes(self) -> Floats:
+        """(3, 3) unit vectors to the right, up and forward, as rows."""
+        forward = np.subtract(self.target, self.position)
+        distance = float(np.linalg.norm(forward))
+        if not distance > 0.0:
+            raise ValueError(f"target is where the eye is, at {self.position}: there is no direction to look in")
+        forward = forward / distance
+        right = np.cross(forward, np.asarray(self.up) / (np.abs(self.up).max() or 1.0))
+        if float(np.linalg.norm(right)) < 1e-9:
+            raise ValueError(f"up is {self.up}, which is along the view or nought: it must point across it")
+        right = right / np.linalg.norm(right)
+        return np.stack((right, np.cross(right, forward), forward))
+
+    @property
+    def distance(self) -> float:
+        """From the eye to the target; m."""
+        return math.dist(self.position, self.target)
+
+    @classmethod
+    def looking_at(
+        cls,
+        model: Model,
+        q: ArrayLike,
+        *,
+        side: ArrayLike = _SIDE,
+        margin: float = 1.2,
+        field_of_view: float = math.radians(40.0),
+        aspect: float = 4.0 / 3.0,
+    ) -> Camera:
+        """The camera that has all that moves in the picture, or else all that has an end, at one pose or several.
+
+        `q` is (nq,) or (n, nq); `side` is the direction from the model to the eye; `margin` 1 leaves no room at the
+        edges; `aspect` is the width of the picture over its height.
+
+        >>> import poise
+        >>> scene = poise.Scene()
+        >>> _ = scene.add_ground(), scene.add(poise.sphere(0.5), name="ball", position=(0, 0, 3))
+        >>> model = scene.compile()
+        >>> Camera.looking_at(model, model.q_rest).target
+        (0.0, 0.0, 3.0)
+        """
+        poses = np.atleast_2d(np.asarray(q, np.float64))
+        corners = np.concatenate([bounds(model.solids, *places(model, pose)) for pose in poses])
+        middle = 0.5 * (corners.min(axis=0) + corners.max(axis=0)) if len(corners) else np.zeros(3)
+        away = checked_vector("side", side)
+        if not away.any():
+            raise ValueError("side is (0, 0, 0): it must be a direction from the model to the eye")
+        away = away / np.linalg.norm(away)
+        up = (0.0, 0.0, 1.0) if abs(away[2]) < 0.999 else (0.0, 1.0, 0.0)
+        trial = cls(tuple(middle + away), tuple(middle), up, field_of_view)
+        right, above, forward = trial.axes()
+        apart = corners - middle if len(corners) else np.full((1, 3), 0.5)
+        tangent = math.tan(0.5 * field_of_view) / margin
+        # each corner is in the picture if the eye is so far away that it is seen under less than the field of view
+        need = np.maximum(np.abs(apart @ above) / tangent, np.abs(apart @ right) / (tangent * aspect))
+        distance = float((need - apart @ forward).max())
+        return cls(tuple(middle + away * distance), tuple(middle), up, field_of_view)
+
+
+def checked_vector(name: str, value: Any) -> Floats:
+    """Three finite numbers."""
+    try:
+        array = np.asarray(value, np.float64)
+    except (TypeError, ValueError):
+        array = np.zeros(0)
+    if array.shape != (3,) or not np.isfinite(array).all():
+        raise ValueError(f"{name} must be three finite numbers, found {value!r}")
+    return array
+
+
+def half_boxes(solids: Solids) -> tuple[Floats, Floats]:
+    """(n, 3) centres and halves of the boxes about all shapes in their own frames; infinite of planes; m."""
+    centre, half = np.zeros((len(solids), 3)), solids.size.copy()
+    for i, kind in enumerate(solids.kind):
+        a, b, c = solids.size[i]
+        if kind == Solid.PLANE:
+            half[i] = math.inf
+        elif kind == Solid.SPHERE:
+            half[i] = a
+        elif kind in (Solid.CAPSULE, Solid.CYLINDER):
+            half[i] = (a, a, b + a if kind == Solid.CAPSULE else b)
+        elif kind == Solid.FIELD:
+            high = float(solids.heights[solids.height_start[i] : solids.height_start[i + 1]].max())
+            centre[i, 2], half[i] = 0.5 * (c + high), (a, b, 0.5 * (high - c))
+    return centre, half
+
+
+_CORNERS = np.array([(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], np.float64)
+
+
+def box_corners(solids: Solids, position: Floats, rotation: Floats) -> Floats:
+    """(n, 8, 3) corners of the boxes about all shapes, in the world; not finite of planes; m."""
+    centre, half = half_boxes(solids)
+    local = centre[:, None] + half[:, None] * _CORNERS
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.einsum("nij,nkj->nki", rotation, local) + position[:, None])
+
+
+def bounds(solids: Solids, position: Floats, rotation: Floats) -> Floats:
+    """(…, 3) corners of what a picture should show: shapes that move, or all that have an end where none moves; m."""
+    moving = solids.link >= 0
+    shown = moving if moving.any() else solids.kind != Solid.PLANE
+    return box_corners(solids, position, rotation)[shown].reshape(-1, 3)
