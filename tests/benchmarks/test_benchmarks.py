@@ -20,6 +20,7 @@ TARGETED = {
     "gauss_seidel": 0,
     "contacts": 6,
     "constraint_matrix": 6,
+    "pictures": 1,
 }
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import runpy
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image, ImageSequence
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples"
 
@@ -27,6 +29,17 @@ def test_the_shoulder_holds_the_weight_of_the_arm() -> None:
 
 def test_lanes_agree_with_a_single_world() -> None:
     assert run("many_worlds", worlds=40) < 1e-4  # float32
+
+
+def test_the_film_of_a_swing_is_as_long_as_the_swing(tmp_path) -> None:
+    path = run("film_of_a_swing", path=tmp_path / "swing.gif", seconds=0.5, size=(80, 60))
+    with Image.open(path) as film:
+        frames = [(frame.convert("RGB"), frame.info["duration"]) for frame in ImageSequence.Iterator(film)]
+    assert [time for _, time in frames] == [50] * 10
+    pixels = [np.asarray(image).astype(int) for image, _ in frames]
+    shirt = [np.argwhere(image[..., 2] - image[..., 0] > 40) for image in pixels]
+    assert all(len(places) > 20 for places in shirt)
+    assert np.abs(shirt[-1].mean(axis=0) - shirt[0].mean(axis=0)).max() > 2.0  # it swings
 
 
 def test_every_example_is_tested() -> None:

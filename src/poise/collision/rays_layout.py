@@ -63,7 +63,7 @@ def surfaces_block(solids: Solids, width: Width) -> Block:
     )
 
 
-_NOTHING = {
+_NOTHING: dict[str, np.ndarray] = {
     "node_low": np.zeros((0, 3)),
     "node_high": np.zeros((0, 3)),
     "node_child": np.zeros(0, np.int32),

@@ -33,7 +33,8 @@ def save_gif(path: str | Path, frames: Iterable[Any], dt: float, *, loop: bool =
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save_gif(Path(folder) / "grey.gif", [np.full((4, 5, 3), g, np.uint8) for g in (0, 99)], 0.1).read_bytes()[:6]
+    ...     path = save_gif(Path(folder) / "grey.gif", [np.full((4, 5, 3), g, np.uint8) for g in (0, 99)], 0.1)
+    ...     path.read_bytes()[:6]
     b'GIF89a'
     """
     pictures = [checked_picture(frame, colors_only=True) for frame in frames]
@@ -61,12 +62,12 @@ def _timing(count: int, dt: Any) -> list[tuple[int, int]]:
     step = float(dt)
     if not (math.isfinite(step) and 0.0 < step <= 600.0):
         raise ValueError(f"dt must be a time above 0 s and up to 600 s, found {dt!r}")
-    kept: list[tuple[int, int]] = []
-    for k in range(count):
+    end = max(round(100.0 * step * count), _SHORTEST)
+    kept = [(0, 0)]
+    for k in range(1, count):
         when = round(100.0 * step * k)
-        if not kept or when - kept[-1][1] >= _SHORTEST:
+        if when - kept[-1][1] >= _SHORTEST and end - when >= _SHORTEST:
             kept.append((k, when))
-    end = max(round(100.0 * step * count), kept[-1][1] + _SHORTEST)
     return [(k, after - when) for (k, when), (_, after) in zip(kept, [*kept[1:], (count, end)], strict=True)]
 
 
@@ -79,7 +80,9 @@ def find_palette(pictures: list[Picture], most: int = 255) -> Picture:
     step = max(1, len(pictures) // 24)
     pixels = np.concatenate([picture.reshape(-1, 3) for picture in pictures[::step]]).astype(np.int64)
     keys, inverse, count = np.unique(
-        (pixels[:, 0] >> 2) << 12 | (pixels[:, 1] >> 2) << 6 | pixels[:, 2] >> 2, return_inverse=True, return_counts=True
+        (pixels[:, 0] >> 2) << 12 | (pixels[:, 1] >> 2) << 6 | pixels[:, 2] >> 2,
+        return_inverse=True,
+        return_counts=True,
     )
     mean = np.stack([np.bincount(inverse, pixels[:, k]) for k in range(3)], axis=1) / count[:, None]
     boxes = [np.arange(len(keys))]
@@ -106,7 +109,7 @@ def _cost(mean: NDArray[np.float64], count: NDArray[np.int64], box: NDArray[np.i
     """How badly a box of colours wants to be split: its longest side, and a little for how often it is seen."""
     if len(box) < 2:
         return 0.0
-    return float(np.ptp(mean[box], axis=0).max()) * float(count[box].sum()) ** 0.25
+    return float(np.ptp(mean[box], axis=0).max() * np.sqrt(np.sqrt(count[box].sum())))
 
 
 def _bayer() -> NDArray[np.float64]:
@@ -114,7 +117,7 @@ def _bayer() -> NDArray[np.float64]:
     grid = np.zeros((1, 1))
     for _ in range(3):
         grid = np.block([[4 * grid, 4 * grid + 2], [4 * grid + 3, 4 * grid + 1]])
-    return (grid + 0.5) / 64.0 - 0.5
+    return np.asarray((grid + 0.5) / 64.0 - 0.5)
 
 
 class _Film:
@@ -134,7 +137,6 @@ class _Film:
         """Number of the palette's colour that is nearest to each pixel after an ordered dither."""
         height, width = picture.shape[:2]
         pattern = np.tile(_bayer() * 2.0 * _DITHER, (-(-height // 8), -(-width // 8)))[:height, :width, None]
-        # whole steps stay where they are: flat colours that the palette has are not dithered away
         moved = np.clip(np.round(picture + pattern), 0, 255).astype(np.int32) >> 2
         keys = moved[..., 0] << 12 | moved[..., 1] << 6 | moved[..., 2]
         used = np.flatnonzero(np.bincount(keys.reshape(-1), minlength=1 << 18))
@@ -143,7 +145,7 @@ class _Film:
             color = np.stack((part >> 12, part >> 6 & 63, part & 63), axis=1) * 4.0 + 1.5
             apart = ((color[:, None] - self._palette) ** 2) @ np.array((0.30, 0.59, 0.11))
             self._nearest[part] = apart.argmin(axis=1)
-        return self._nearest[keys].astype(np.uint8)
+        return np.asarray(self._nearest[keys], np.uint8)
 
     def _frame(self, numbers: NDArray[np.uint8], delay: int) -> bytes:
         """One frame: the rectangle in which pixels change, and nothing in those that do not."""

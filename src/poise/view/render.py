@@ -308,7 +308,7 @@ def _rectangles(corners: Floats, axes: Floats, packets: tuple[int, int]) -> NDAr
 def _floor_tint(colors: Floats) -> Floats:
     """What squares are multiplied by: the hue of a plane's own colour, but for grey ones, which leave them alone."""
     tint = linear(colors[:, :3])
-    return tint / np.maximum(tint.max(axis=1, keepdims=True), 1e-3)
+    return np.asarray(tint / np.maximum(tint.max(axis=1, keepdims=True), 1e-3))
 
 
 def _checked_size(size: Any) -> tuple[int, int]:

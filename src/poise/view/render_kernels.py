@@ -11,7 +11,6 @@ from poise.collision.rays_kernels import (
     CAPSULE,
     ELLIPSOID,
     FIELD,
-    MESH,
     PLANE,
     SPHERE,
     clip,
@@ -47,6 +46,7 @@ SQUARE, FADE, SOFT = int(Measure.SQUARE), int(Measure.FADE), int(Measure.SOFT)
 SHINE, HIDDEN, DIM = int(Measure.SHINE), int(Measure.HIDDEN), int(Measure.DIM)
 OUTLOOK = 1e9
 """How far a picture sees; m."""
+# fields and meshes are the last kinds: kind >= FIELD has a surface and no inside
 
 
 # ---- shadows ---------------------------------------------------------------------------------------------------------
@@ -56,7 +56,7 @@ OUTLOOK = 1e9
 def lit_past(g, u, x, i, p, sun, soft, stack):
     """How much of the sun points p see past shape i, 0 to 1."""
     kind = load(g.kind, i)
-    if kind == FIELD or kind == MESH:
+    if kind >= FIELD:
         start = zero(p.x) + 1e-3 * load(g.reach, i)
         t, _ = meet_shape(g, u, x, i, p, zero3(p.x) + sun, start, spread(OUTLOOK, p.x), stack)
         return select(t < NEVER, zero(p.x), zero(p.x) + 1.0)
@@ -96,7 +96,7 @@ def sunlight(g, u, x, f, p, shape, ask, stack):
         reach = load(g.reach, i)
         wide = maximum(ahead, zero(ahead)) * soft + reach
         near = ask & (dot(apart, apart) <= wide * wide) & (ahead + reach > 0.0) & (lit > 0.0)
-        if kind != FIELD and kind != MESH:
+        if kind < FIELD:
             near = near & (shape != i)
         if any_lane(near):
             lit = select(near, minimum(lit, lit_past(g, u, x, i, p, sun, soft, stack)), lit)
@@ -109,16 +109,18 @@ def skylight(g, x, f, p, normal, ask):
     open_sky = spread(1.0, p.x)
     for i in range(g.n_shapes):
         kind = load(g.kind, i)
-        if kind == PLANE or kind == FIELD or kind == MESH or load(f.rectangle, 4 * i) < 0:
+        if kind == PLANE or kind >= FIELD or load(f.rectangle, 4 * i) < 0:
             continue
         radius = load(f.round, i)
         away = p - load(x.position, i)
         reach = load(g.reach, i) + 3.0 * radius
-        near = ask & (dot(away, away) <= reach * reach)
+        nearness = 1.0 - dot(away, away) / (reach * reach)
+        near = ask & (nearness > 0.0)
         if any_lane(near):
             R = load(x.rotation, i)
             hidden = covered(transpose_times(R, away), transpose_times(R, normal), load(f.core, i), radius)
-            open_sky = select(near, open_sky * (1.0 - clamp01(hidden)), open_sky)
+            # fading out with the distance: where it ends is not seen
+            open_sky = select(near, open_sky * (1.0 - clamp01(hidden) * smooth(2.0 * nearness)), open_sky)
     return 1.0 - (1.0 - open_sky) * load(f.measure, DIM)
 
 
