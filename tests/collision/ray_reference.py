@@ -5,7 +5,33 @@ from __future__ import annotations
 import numpy as np
 from scipy.spatial import ConvexHull
 
+import poise
+from poise.motion.rotations import quat_to_matrix
+
 Real = np.longdouble
+
+
+def still(shape, position=(0, 0, 0), quat=(1, 0, 0, 0)) -> poise.Model:
+    """A shape that stays where it is."""
+    scene = poise.Scene()
+    scene.add(shape, name="thing", position=position, quat_wxyz=quat, fixed=True)
+    return scene.compile()
+
+
+def rays_about(rng: np.random.Generator, count: int, reach: float, far: float):
+    """Rays from anywhere within a ball, at anything in a smaller one."""
+    o = rng.normal(size=(count, 3)) * far
+    aim = rng.normal(size=(count, 3)) * reach * 0.5
+    return o, aim - o
+
+
+def in_frame(model: poise.Model, o, d):
+    """Rays in the frame of the only shape of a model, unit directions, in 80 bits."""
+    solids = model.solids
+    turn = quat_to_matrix(solids.quat_wxyz[0]).astype(Real)
+    d = np.asarray(d, Real)
+    d = d / norm(d)[:, None]
+    return (np.asarray(o, Real) - solids.position[0].astype(Real)) @ turn, d @ turn
 
 
 def convex_function(kind: str, size, vertices=None):
