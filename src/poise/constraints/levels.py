@@ -10,6 +10,7 @@ may close its gap within the step, and no more.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -19,14 +20,22 @@ from poise.constraints.rows import Rows
 from poise.constraints.store import BALL, CONTACT, LAW, NO_END, VERTICES
 from poise.constraints.tree_rows import Seen
 from poise.kernel.memory import F64
+from poise.solve.friction import Coefficients
 from poise.solve.laws import UPRIGHT, Law
-from poise.solve.problem import Ball, Friction, Problem
+from poise.solve.problem import Ball, Friction, Help, Problem
 
 Array = NDArray[np.float64]
+Helps = Mapping[int, Mapping[int, float]]
+"""Ids of helped rows, each with the ids of its helpers and their tolerances."""
 
 
-def velocity_problem(rows: Rows, seen: Seen, dt: float, *, cone: bool = True) -> Problem:
+def velocity_problem(
+    rows: Rows, seen: Seen, dt: float, *, cone: bool = True, impact: bool = False, helps: Helps | None = None
+) -> Problem:
     """The problem whose multipliers are impulses over a step `dt`; `seen` is of that step.
+
+    In an `impact` contacts have their impulsive coefficient (KOK §5). `helps` are secondary targets (see
+    `solve.secondary`): of each helped row, by its id, the ids of its helpers with their tolerances; m/s or rad/s.
 
     >>> import poise
     >>> from poise.constraints.rows import Rows
@@ -50,11 +59,11 @@ def velocity_problem(rows: Rows, seen: Seen, dt: float, *, cone: bool = True) ->
     one = _fields(rows)
     apart = (one["lo"] >= 0.0) & (one["phi"] > 0.0)
     v_ref = np.where(apart, -one["phi"] / dt, one["target"] - one["erp"] * one["phi"] / dt)
-    return _problem(rows, one, seen, seen.speed - v_ref, dt, cone)
+    return _problem(rows, one, seen, seen.speed - v_ref, dt, _frictions(rows, one, cone, impact), _helps(rows, helps))
 
 
-def acceleration_problem(rows: Rows, seen: Seen, *, cone: bool = True) -> Problem:
-    """The problem whose multipliers are forces (KOK eqs. 1, 10; VON eq. 11).
+def acceleration_problem(rows: Rows, seen: Seen, *, cone: bool = True, helps: Helps | None = None) -> Problem:
+    """The problem whose multipliers are forces (KOK eqs. 1, 10; VON eq. 11); tolerances of `helps` in m/s² or rad/s².
 
     >>> import poise
     >>> from poise.constraints.rows import Rows
@@ -72,7 +81,7 @@ def acceleration_problem(rows: Rows, seen: Seen, *, cone: bool = True) -> Proble
         raise ValueError("the rows were seen at velocity level: call `see` without dt")
     one = _fields(rows)
     wanted = one["a_ref"] - one["alpha"] * one["phi"] - one["beta"] * seen.speed
-    return _problem(rows, one, seen, seen.pull - wanted, 1.0, cone)
+    return _problem(rows, one, seen, seen.pull - wanted, 1.0, _frictions(rows, one, cone, False), _helps(rows, helps))
 
 
 def warm_multipliers(rows: Rows) -> Array:
@@ -99,7 +108,7 @@ def _check(rows: Rows, seen: Seen) -> None:
 def _fields(rows: Rows) -> dict[str, Any]:
     """Numbers of the listed rows."""
     slots = rows.listing().slots
-    names = ("phi", "target", "a_ref", "alpha", "beta", "lo", "hi", "erp", "cfm", "bound")
+    names = ("phi", "target", "a_ref", "alpha", "beta", "lo", "hi", "erp", "cfm", "bound", "slide", "strike", "slides")
     one = {name: rows.now.arrays[name][slots] for name in names}
     listing = rows.listing()
     normals = listing.starts[:-1][listing.kinds == CONTACT]
@@ -107,7 +116,45 @@ def _fields(rows: Rows) -> dict[str, Any]:
     return one
 
 
-def _problem(rows: Rows, one: dict[str, Any], seen: Seen, b: Array, scale: float, cone: bool) -> Problem:
+def _frictions(rows: Rows, one: dict[str, Any], cone: bool, impact: bool) -> list[Friction]:
+    """Friction of every contact."""
+    listing = rows.listing()
+    found = []
+    for n in listing.starts[:-1][listing.kinds == CONTACT].tolist():
+        rest, slide, strike = (float(one[name][n]) for name in ("bound", "slide", "strike"))
+        mu = Coefficients(rest, slide if slide < rest else None, strike)
+        tangents, slides = (n + 1, n + 2), bool(one["slides"][n])
+        found.append(
+            mu.impact(n, tangents, cone=cone) if impact else mu.contact(n, tangents, cone=cone, sliding_now=slides)
+        )
+    return found
+
+
+def _helps(rows: Rows, helps: Helps | None) -> list[Help]:
+    """Secondary targets by the numbers of rows, from those by ids."""
+    if not helps:
+        return []
+    listing = rows.listing()
+    singles = listing.starts[:-1][(listing.kinds != CONTACT) & (listing.kinds != BALL)].tolist()
+    number = {int(rows.now.id[listing.slots[row]]): row for row in singles}
+    for id in (id for helped, helpers in helps.items() for id in (helped, *helpers)):
+        if id not in number:
+            raise ValueError(f"helps: no single row has the id {id}")
+    return [
+        Help(number[helped], tuple(number[id] for id in helpers), tuple(float(t) for t in helpers.values()))
+        for helped, helpers in helps.items()
+    ]
+
+
+def _problem(
+    rows: Rows,
+    one: dict[str, Any],
+    seen: Seen,
+    b: Array,
+    scale: float,
+    frictions: list[Friction],
+    helps: list[Help],
+) -> Problem:
     """Forces times `scale` are multipliers."""
     listing = rows.listing()
     first = {kind: listing.starts[:-1][listing.kinds == kind] for kind in (LAW, CONTACT, BALL)}
@@ -123,8 +170,9 @@ def _problem(rows: Rows, one: dict[str, Any], seen: Seen, b: Array, scale: float
         hi,
         one["cfm"],
         laws={int(row): _law(rows, number, scale) for number, row in enumerate(first[LAW])},
-        frictions=[Friction(int(n), (int(n) + 1, int(n) + 2), float(one["bound"][n]), cone) for n in first[CONTACT]],
+        frictions=frictions,
         balls=[Ball((int(n), int(n) + 1, int(n) + 2), float(one["bound"][n]) * scale) for n in first[BALL]],
+        helps=helps,
     )
 
 

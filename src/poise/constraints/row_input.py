@@ -15,6 +15,7 @@ from poise.constraints.store import HARD_CAP, KINDS, LARGEST_ID, VERTICES
 from poise.dynamics.inputs import body_number, dof_number
 from poise.model.errors import did_you_mean
 from poise.model.model import Model
+from poise.solve.friction import Coefficients
 from poise.solve.laws import Law
 
 NUMBERS = ("phi", "gamma", "target", "a_ref", "alpha", "beta", "lo", "hi", "erp", "cfm")
@@ -228,3 +229,14 @@ def check_range(row: Mapping[str, Any], dtype: Any) -> None:
         numbers = value if isinstance(value, tuple) else (value,)
         if any(isfinite(x) and abs(x) > largest for x in numbers):
             raise ValueError(f"{name} is {value}; {np.dtype(dtype)} ends at {largest:g}")
+
+
+def checked_friction(mu: float | Coefficients, sliding_now: bool) -> dict[str, float]:
+    """Coefficients of a contact as the store has them."""
+    if not isinstance(mu, Coefficients):
+        if not 0.0 <= real("mu", mu) < inf:
+            raise ValueError(f"mu is {mu}; a coefficient of friction is finite, 0 or more")
+        mu = Coefficients(float(mu))
+    slide = mu.static if mu.sliding is None else mu.sliding
+    strike = slide if mu.impulsive is None else mu.impulsive
+    return {"bound": mu.static, "slide": slide, "strike": strike, "slides": float(bool(sliding_now))}

@@ -40,6 +40,9 @@ def open_block(r, kind, mask, id):
     there = mask & (n < load(r.room, kind))
     scatter_where(r.id, slot, id, there)
     scatter_where(r.bound, slot, zero(load(r.bound, 0)), there)
+    scatter_where(r.slide, slot, zero(load(r.bound, 0)), there)
+    scatter_where(r.strike, slot, zero(load(r.bound, 0)), there)
+    scatter_where(r.slides, slot, zero(slot), there)
     return slot, there
 
 
@@ -84,9 +87,18 @@ def put_bounds(r, slot, there, lo, hi):
 
 
 @kernel
+def put_friction(r, slot, there, rest, slide, strike, slides):
+    """Coefficients of a contact at rest, sliding and in impacts, at its first slot; whether it slides as it is."""
+    scatter_where(r.bound, slot, rest, there)
+    scatter_where(r.slide, slot, slide, there)
+    scatter_where(r.strike, slot, strike, there)
+    scatter_where(r.slides, slot, slides, there)
+
+
+@kernel
 def put_bound(r, slot, there, bound):
-    """μ of a contact, or radius of a ball, at its first row."""
-    scatter_where(r.bound, slot, bound, there)
+    """The one coefficient of a contact, or the radius of a ball, at the slot of its first row."""
+    put_friction(r, slot, there, bound, bound, bound, zero(slot))
 
 
 @kernel

@@ -22,7 +22,6 @@ the multipliers of the step before (`warm_start`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from math import inf
 from typing import Any
 
 import numpy as np
@@ -34,6 +33,7 @@ from poise.constraints.row_input import (
     acts_on,
     check_range,
     checked_block,
+    checked_friction,
     checked_id,
     checked_law,
     checked_room,
@@ -64,6 +64,7 @@ from poise.constraints.store import (
 from poise.dynamics.inputs import check_model
 from poise.kernel.memory import F64, Width
 from poise.model.model import Model
+from poise.solve.friction import Coefficients
 from poise.solve.laws import UPRIGHT, Law
 
 
@@ -200,7 +201,8 @@ class Rows:
         id: int,
         Ja: ArrayLike,
         Jb: ArrayLike,
-        mu: float,
+        mu: float | Coefficients,
+        sliding_now: bool = False,
         a: str | int = -1,
         b: str | int = -1,
         world: int = 0,
@@ -208,14 +210,13 @@ class Rows:
     ) -> int:
         """Add a contact: (3, 6) Jacobians, of the normal and two tangents.
 
-        Of `numbers` each is one, the normal's, or three: a belt that runs has `target=(0, speed, 0)`.
+        Of `numbers` each is one, the normal's, or three: a belt that runs has `target=(0, speed, 0)`. `sliding_now`
+        says that the contact slides as it is, and has the sliding coefficient (see `solve.friction.Coefficients`).
         """
         if "lo" in numbers or "hi" in numbers:
             raise ValueError("a contact pushes and never pulls: it has no other bounds")
-        if not 0.0 <= real("mu", mu) < inf:
-            raise ValueError(f"mu is {mu}; a coefficient of friction is finite, 0 or more")
         rows = checked_block(self.model, a, Ja, b, Jb, three_each(numbers, alone=True))
-        return self._add_block(CONTACT, world, id, rows, float(mu))
+        return self._add_block(CONTACT, world, id, rows, checked_friction(mu, sliding_now))
 
     def add_ball(
         self,
@@ -235,7 +236,7 @@ class Rows:
         if not real("radius", radius) >= 0.0:
             raise ValueError(f"radius is {radius}; it must be 0 or more")
         rows = checked_block(self.model, a, Ja, b, Jb, three_each(numbers, alone=False))
-        return self._add_block(BALL, world, id, rows, float(radius))
+        return self._add_block(BALL, world, id, rows, {"bound": float(radius)})
 
     # ---- reading -----------------------------------------------------------------------------------------------------
 
@@ -317,11 +318,12 @@ class Rows:
         of_world(self.now.arrays["id"], world, self.width)[slot] = id
         return slot
 
-    def _add_block(self, kind: int, world: int, id: int, rows: list[dict[str, Any]], bound: float) -> int:
-        slot = self._open(kind, world, id, [*rows, {"bound": bound}])
+    def _add_block(self, kind: int, world: int, id: int, rows: list[dict[str, Any]], block: dict[str, float]) -> int:
+        slot = self._open(kind, world, id, [*rows, block])
         for k, row in enumerate(rows):
             self._write(slot + k, world, row)
-        of_world(self.now.arrays["bound"], world, self.width)[slot] = bound
+        for name, value in block.items():
+            of_world(self.now.arrays[name], world, self.width)[slot] = value
         return id
 
     def _write(self, slot: int, world: int, row: dict[str, Any]) -> None:

@@ -53,7 +53,10 @@ STORE = View(
     lam=Real,  # the solved multiplier, an impulse or a force, as the level has it
     # blocks, by the slot of their first row
     id=Int,
-    bound=Real,  # μ of a contact, radius of a ball (N or N·m)
+    bound=Real,  # μ of a contact (at rest), radius of a ball (N or N·m)
+    slide=Real,  # μ of a contact that slides
+    strike=Real,  # μ of an impact
+    slides=Int,  # 1 where a contact slides as it is
     # laws, by block of the region; vertices one after another
     law_lam=Real,
     law_w=Real,
