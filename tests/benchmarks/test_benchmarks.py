@@ -21,6 +21,7 @@ TARGETED = {
     "contacts": 6,
     "constraint_matrix": 6,
     "pictures": 1,
+    "boxes": 0,
 }
 
 
