@@ -10,10 +10,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from importlib import util
-from pathlib import Path
 
 import numpy as np
 from _common import Case, Report, Row, arguments, effort, measure
+from _fclib import FOLDER, read_problem
 
 from poise.kernel.memory import F32X16, F64, F64X8, Block, Width
 from poise.solve.factors import Factors
@@ -25,7 +25,6 @@ from poise.solve.problem import Friction, Options, Problem
 QUESTION = "how long a sweep of projected Gauss-Seidel takes"
 CONTACTS, BOUNDED, COORDINATES, SWEEPS = 13, 10, 33, 20
 LOOKS = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
-TESTS = Path(__file__).resolve().parents[1] / "tests"
 
 
 def problem(factored: bool, cone: bool) -> Problem:
@@ -72,9 +71,6 @@ def show(problems: dict[str, Problem]) -> None:
 
 def others() -> dict[str, Problem]:
     """FCLIB's problems, where they are."""
-    sys.path.insert(0, str(TESTS))
-    from solve.fclib import FOLDER, read_problem
-
     if util.find_spec("h5py") is None or not FOLDER.is_dir():
         return {}
     return {path.stem: read_problem(path) for path in sorted(FOLDER.glob("*.hdf5"))}

@@ -12,12 +12,11 @@ import pytest
 
 from poise.solve.pgs import PGS
 from poise.solve.problem import Options
-from solve.fclib import FOLDER, read_matrix, read_problem, relative_residual
+from solve.fclib import FOLDER, column_of_boxes, read_matrix, read_problem, relative_residual
 
 BOXES, CAPSULES, COLUMN = "Box_Stacks-i0122-82-5.hdf5", "Capsules-i125-1213.hdf5", "a column of boxes"
 #: file → sweeps that are enough, rows
 GOALS = {COLUMN: (1000, 60)} | ({BOXES: (200, 246), CAPSULES: (5000, 858)} if FOLDER.is_dir() else {})
-GLOBAL = [name for name in GOALS if name != CAPSULES]
 MASS, PUSH, STEP = 2.0, 0.1, 0.01  # kg, m/s, s
 
 
@@ -47,7 +46,7 @@ def test_problems_are_solved_in_so_many_sweeps(find, name, relaxation):
     assert relative_residual(problem, result.lam) < 1e-8
 
 
-@pytest.mark.parametrize("name", GLOBAL)
+@pytest.mark.parametrize("name", GOALS)
 def test_factors_need_no_matrix(find, name):
     path, options = find(name), Options(iterations=GOALS[name][0])
     factored, whole = read_problem(path, factored=True), read_problem(path)
@@ -69,27 +68,14 @@ def test_a_column_weighs_on_the_floor(find):
 
 
 def write_column(path: Path, boxes: int) -> None:
-    """Boxes of 1 × 1 × 0.2 m, one on top of the other, four contacts below each, the top one pushed along x."""
     import h5py
 
-    M = np.kron(np.eye(boxes), np.diag([MASS] * 3 + [MASS * (1.0 + 0.04) / 12.0] * 2 + [MASS / 6.0]))
-    H = np.zeros((6 * boxes, 12 * boxes))
-    for box in range(boxes):
-        for corner in range(4):
-            x, y = 0.5 * (1 - 2 * (corner % 2)), 0.5 * (1 - 2 * (corner // 2))
-            for k, axis in enumerate(np.eye(3)[[2, 0, 1]]):
-                column = 12 * box + 3 * corner + k
-                H[6 * box : 6 * box + 6, column] = (*axis, *np.cross((x, y, -0.1), axis))
-                if box:
-                    H[6 * box - 6 : 6 * box, column] = (*-axis, *np.cross((x, y, 0.1), -axis))
-    f = np.kron(np.ones(boxes), MASS * np.array([0.0, 0.0, -9.81 * STEP, 0.0, 0.0, 0.0]))
-    f[-6] = MASS * PUSH
+    column = column_of_boxes(boxes, MASS, PUSH, STEP)
     with h5py.File(path, "w") as file:
         group = file.create_group("fclib_global")
-        write_matrix(group.create_group("M"), M, 0)
-        write_matrix(group.create_group("H"), H, 0)
-        group["vectors/f"], group["vectors/w"] = f, np.zeros(12 * boxes)
-        group["vectors/mu"] = np.full(4 * boxes, 5.0)
+        write_matrix(group.create_group("M"), column.M, 0)
+        write_matrix(group.create_group("H"), column.H, 0)
+        group["vectors/f"], group["vectors/w"], group["vectors/mu"] = column.f, column.w, column.mu
 
 
 def write_matrix(group, A: np.ndarray, nz: int) -> None:
@@ -142,3 +128,17 @@ def test_global_and_local_problems_are_the_same(tmp_path):
         result = PGS().solve(problem)
         assert result.lam == pytest.approx(expected, rel=1e-14)
         assert relative_residual(problem, result.lam) < 1e-15
+
+
+@pytest.mark.parametrize(("kind", "message"), [("text", "cannot be read as HDF5"), ("other", "found a_table")])
+def test_files_of_another_kind_are_named(tmp_path, kind, message):
+    import h5py
+
+    path = tmp_path / "some.hdf5"
+    if kind == "text":
+        path.write_text("x, y")
+    else:
+        with h5py.File(path, "w") as file:
+            file.create_group("a_table")
+    with pytest.raises(ValueError, match=rf"some\.hdf5 .*{message}"):
+        read_problem(path)
