@@ -152,6 +152,8 @@ class Report:
     rows: list[Row] = field(default_factory=list)
     results: list[np.ndarray] = field(default_factory=list)
     """What Poise computed; its hash tells whether two runs did the same."""
+    more: dict[str, Any] = field(default_factory=dict)
+    """What else belongs into the JSON, by name."""
 
     def wrong(self) -> list[Row]:
         """Rows whose answers are not right, NaN among them."""
@@ -166,9 +168,12 @@ class Report:
             hasher.update(np.ascontiguousarray(result).tobytes())
         return hasher.hexdigest()[:16]
 
-    def finish(self, json_file: str | None) -> int:
-        """Print the table, write the JSON; 0 unless an answer is wrong (a target that is missed is told, no more)."""
-        show(self)
+    def finish(self, json_file: str | None, tables: Callable[[Report], None] | None = None) -> int:
+        """Print the table, or tables of one's own, and write the JSON.
+
+        0 unless an answer is wrong; a target that is missed is told, no more.
+        """
+        (tables or show)(self)
         if json_file is not None:
             Path(json_file).write_text(json.dumps(_finite(self.data()), indent=2, allow_nan=False) + "\n", "utf-8")
         for row in self.wrong():
@@ -184,6 +189,7 @@ class Report:
             "settings": self.settings,
             "rows": [asdict(row) | {"met": row.met} for row in self.rows],
             "digest": self.digest(),
+            **self.more,
         }
 
 
@@ -267,7 +273,6 @@ def show(report: Report) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    facts = machine()
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=160)
@@ -280,9 +285,18 @@ def show(report: Report) -> None:
     for row in report.rows:
         table.add_row(*_cells(row))
     console.print(table)
-    console.print(f"{facts['cpu']}, code for {facts['compiled_for']} ({facts['simd_bits']} bits), load {facts['load']}")
+    for line in circumstances(report):
+        console.print(line)
+
+
+def circumstances(report: Report) -> list[str]:
+    """The machine, the settings, and the digest of the results, in two lines."""
+    facts = machine()
     settings = ", ".join(f"{name} {value}" for name, value in report.settings.items())
-    console.print(settings + (f"; digest of results {report.digest()}" if report.results else ""))
+    return [
+        f"{facts['cpu']}, code for {facts['compiled_for']} ({facts['simd_bits']} bits), load {facts['load']}",
+        settings + (f"; digest of results {report.digest()}" if report.results else ""),
+    ]
 
 
 def _cells(row: Row) -> list[str]:

@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from poise.view.plots import Drawing, below, line_chart
+from poise.view.plots import Curve, Drawing, below, chart, line_chart
 from poise.view.png import save_png
 from poise.view.silhouettes import strobe
 
@@ -13,10 +13,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Camera",
+    "Curve",
     "Drawing",
     "Look",
     "Painter",
     "below",
+    "chart",
     "line_chart",
     "picture",
     "save_gif",
