@@ -236,8 +236,15 @@ def _cpu_name() -> str:
     return platform.processor() or platform.machine()
 
 
-def arguments(question: str, argv: Sequence[str], *, model: bool = False, **flags: str) -> argparse.Namespace:
-    """Read the arguments that all benchmarks take, and some flags of one's own (name: help)."""
+def arguments(
+    question: str,
+    argv: Sequence[str],
+    *,
+    model: bool = False,
+    extend: Callable[[argparse.ArgumentParser], None] | None = None,
+    **flags: str,
+) -> argparse.Namespace:
+    """Read the arguments that all benchmarks take, some flags of one's own (name: help), and what `extend` adds."""
     parser = argparse.ArgumentParser(description=question)
     parser.add_argument("--json", metavar="FILE", help="write the numbers to this file")
     parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds: a look, not a result")
@@ -246,6 +253,8 @@ def arguments(question: str, argv: Sequence[str], *, model: bool = False, **flag
         parser.add_argument("--model", metavar="FILE", help="an MJCF file in place of MuJoCo's humanoid")
     for name, text in flags.items():
         parser.add_argument(f"--{name}", action="store_true", help=text)
+    if extend is not None:
+        extend(parser)
     return parser.parse_args(list(argv))
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from _common import Report, Row, Spread, circumstances
+from _common import Report, Row, Spread, arguments, circumstances
 from _fclib import column_of_boxes, read_problem, relative_residual
 
 from poise.solve.dantzig import Dantzig
@@ -185,15 +185,11 @@ def read(files: Sequence[Path]) -> list[Given]:
     return [Given(path.stem, read_problem(path), read_problem(path, factored=True)) for path in files]
 
 
-def options_of(argv: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=QUESTION)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What only this benchmark takes."""
     parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="problems in FCLIB's format (HDF5)")
     parser.add_argument("--out", type=Path, metavar="FILE.svg", help="save the picture there")
-    parser.add_argument("--json", metavar="FILE", help="write the numbers to this file")
-    parser.add_argument("--quick", action="store_true", help="fewer looks: to see that it runs")
     parser.add_argument("--sweeps", type=_sweeps, default=10_000, metavar="N", help="so many at most (10000)")
-    parser.add_argument("--rounds", type=int, default=1, help="taken for the sake of the others; nothing is repeated")
-    return parser.parse_args(list(argv))
 
 
 def _sweeps(text: str) -> int:
@@ -204,7 +200,7 @@ def _sweeps(text: str) -> int:
 
 
 def main(argv: Sequence[str]) -> int:
-    options = options_of(argv)
+    options = arguments(QUESTION, argv, extend=add_arguments)
     try:
         problems = read(options.files)
     except ValueError as error:
@@ -222,7 +218,7 @@ def main(argv: Sequence[str]) -> int:
             told += [Row(course.way.name, Spread.of([course.seconds]), note=form.name) for course in courses]
             curves[form.name] = {course.way.name: [course.sweeps, course.residuals] for course in courses}
             table[form.name] = {course.way.name: cells(course, cone, size) for course in courses}
-    settings = {"tolerance": EXACT.tolerance, "sweeps": looks[-1], "looks": len(looks), "rounds": options.rounds}
+    settings = {"tolerance": EXACT.tolerance, "sweeps": looks[-1], "looks": len(looks), "rounds": options.rounds or 1}
     if options.out is not None:
         below(*pictures).save(options.out)
     report = Report("convergence", QUESTION, settings, told, more={"curves": curves, "table": table})

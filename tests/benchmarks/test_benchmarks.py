@@ -22,6 +22,8 @@ TARGETED = {
     "constraint_matrix": 6,
     "pictures": 1,
     "boxes": 0,
+    "solvers": 0,
+    "convergence": 0,
 }
 
 

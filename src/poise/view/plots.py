@@ -196,7 +196,7 @@ class _Axis:
 
     def marks(self, count: int) -> list[tuple[float, str]]:
         """Values to mark, with their labels: about so many; powers of ten, their double and fivefold where few fit."""
-        if not self.log:
+        if not self.log or self.high < 10.0 * self.low:
             return [(float(value), f"{value:g}") for value in ticks(self.low, self.high, count)]
         first, last = (int(np.floor(np.log10(x) + nudge)) for x, nudge in ((self.low, 1e-9), (self.high, 1e-9)))
         if last - first <= 2:
