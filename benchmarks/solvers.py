@@ -23,6 +23,7 @@ from pathlib import Path
 import numpy as np
 from _common import Report, Row, Spread, arguments, circumstances, machine
 from _problems import FAMILIES, Known, bounded_rows, cone, draw, lcp, pyramid, spd
+from _round_problems import ROUNDS, draw_round
 
 from poise.solve.check import natural_map, size_of
 from poise.solve.manifest import SOLVERS, Solver, solver_class
@@ -38,7 +39,15 @@ LARGE: dict[str, Callable[[np.random.Generator], Known]] = {
     "cone_40": lambda rng: cone(rng, 40),
 }
 """A hundred rows, or forty contacts, which have about as many."""
-GROUPS = ("rows without bounds", "rows with bounds", "piecewise laws", "friction and balls", "no answer", "larger")
+GROUPS = (
+    "rows without bounds",
+    "rows with bounds",
+    "piecewise laws",
+    "friction and balls",
+    "laws that depend on others",
+    "no answer",
+    "larger",
+)
 BEGIN, END = "<!-- {name}: written by `python benchmarks/solvers.py --docs` -->", "<!-- end of {name} -->"
 DOCS = Path(__file__).resolve().parents[1] / "docs" / "solvers.md"
 
@@ -120,7 +129,8 @@ def problems_of(family: str, count: int) -> list[Known]:
     """The first problems of a family; of large ones a quarter as many."""
     if family in LARGE:
         return [LARGE[family](np.random.default_rng([1, seed])) for seed in range(-(-count // 4))]
-    return [draw(family, seed) for seed in range(count)]
+    source = draw_round if family in ROUNDS else draw
+    return [source(family, seed) for seed in range(count)]
 
 
 def forms_of(family: Iterable[Known]) -> Form:
@@ -138,6 +148,8 @@ def group_of(name: str, family: Sequence[Known]) -> str:
         return "larger"
     if not family[0].solvable:
         return "no answer"
+    if forms & (Form.SECONDARY | Form.STICK_SLIP):
+        return "laws that depend on others"
     if forms & (Form.PYRAMIDS | Form.CONES | Form.BALLS):
         return "friction and balls"
     if forms & Form.LAWS:
@@ -184,7 +196,7 @@ def measure_all(count: int, rounds: int) -> Found:
     collecting = gc.isenabled()
     gc.disable()
     try:
-        return {name: tally(name, problems_of(name, count), rounds) for name in (*FAMILIES, *LARGE)}
+        return {name: tally(name, problems_of(name, count), rounds) for name in (*FAMILIES, *ROUNDS, *LARGE)}
     finally:
         if collecting:
             gc.enable()
