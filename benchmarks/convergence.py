@@ -33,6 +33,7 @@ EXACT = Options(tolerance=1e-13, iterations=100_000)
 """For sweeps, to see where they end."""
 ENOUGH = replace(EXACT, tolerance=1e-9)
 """For pivots, which are exact but for rounding in any case; asked for more, solvers try other paths in vain."""
+PURPLE = "#7b3294"
 BLUE, RED, GREEN, PINK, ORANGE, SKY, BLACK = COLORS
 
 
@@ -53,15 +54,16 @@ class Way:
 
 
 SHARED = [
-    Way("Gauss-Seidel, cold", PGS(), BLUE, width=5.0),
-    Way("warm", PGS(), SKY, warm=True),
-    Way("ω = 0.7", PGS(relaxation=0.7), GREEN, dashed=True),
-    Way("ω = 1.3", PGS(relaxation=1.3), GREEN),
-    Way("ω = 1.6", PGS(relaxation=1.6), PINK),
-    Way("memory 10", PGS(memory=10), RED),
-    Way("factors, not a matrix", PGS(), BLACK, dashed=True, factored=True),
-    Way("two passes", PGS(friction="two_pass"), ORANGE),
-    Way("ten passes", PGS(friction="two_pass", passes=10), ORANGE, dashed=True),
+    Way("Gauss-Seidel, cold", PGS(newton=False), BLUE, width=5.0),
+    Way("Newton where stuck", PGS(), PURPLE),
+    Way("warm", PGS(newton=False), SKY, warm=True),
+    Way("ω = 0.7", PGS(newton=False, relaxation=0.7), GREEN, dashed=True),
+    Way("ω = 1.3", PGS(newton=False, relaxation=1.3), GREEN),
+    Way("ω = 1.6", PGS(newton=False, relaxation=1.6), PINK),
+    Way("memory 10", PGS(newton=False, memory=10), RED),
+    Way("factors, not a matrix", PGS(newton=False), BLACK, dashed=True, factored=True),
+    Way("two passes", PGS(newton=False, friction="two_pass"), ORANGE),
+    Way("ten passes", PGS(newton=False, friction="two_pass", passes=10), ORANGE, dashed=True),
 ]
 CONES = SHARED
 PYRAMIDS = [
