@@ -31,8 +31,8 @@ FLOOR = 1e-17
 """Residuals below this are drawn here: they are nought but for rounding."""
 EXACT = Options(tolerance=1e-13, iterations=100_000)
 """For sweeps, to see where they end."""
-ENOUGH = replace(EXACT, tolerance=1e-9)
-"""For pivots, which are exact but for rounding in any case; asked for more, solvers try other paths in vain."""
+ENOUGH = 1e-9
+"""Tolerance for pivots and Newton's steps, which reach many more digits or none; asked for more, they try in vain."""
 PURPLE = "#7b3294"
 BLUE, RED, GREEN, PINK, ORANGE, SKY, BLACK = COLORS
 
@@ -51,11 +51,12 @@ class Way:
     warm: bool = False
     """Start from the answer of a problem that differs by a hundredth."""
     factored: bool = False
+    tolerance: float = EXACT.tolerance
 
 
 SHARED = [
     Way("Gauss-Seidel, cold", PGS(newton=False), BLUE, width=5.0),
-    Way("Newton where stuck", PGS(), PURPLE),
+    Way("Newton where stuck", PGS(), PURPLE, tolerance=ENOUGH),
     Way("warm", PGS(newton=False), SKY, warm=True),
     Way("ω = 0.7", PGS(newton=False, relaxation=0.7), GREEN, dashed=True),
     Way("ω = 1.3", PGS(newton=False, relaxation=1.3), GREEN),
@@ -68,8 +69,8 @@ SHARED = [
 CONES = SHARED
 PYRAMIDS = [
     *SHARED,
-    Way("Dantzig (pivots)", Dantzig(), BLACK, mark="diamond"),
-    Way("Lemke (pivots)", Lemke(), RED, mark="square"),
+    Way("Dantzig (pivots)", Dantzig(), BLACK, mark="diamond", tolerance=ENOUGH),
+    Way("Lemke (pivots)", Lemke(), RED, mark="square", tolerance=ENOUGH),
 ]
 
 
@@ -117,8 +118,8 @@ def run(given: Given, way: Way, looks: Sequence[int]) -> Course:
     warm = _warm(given.whole) if way.warm else None
     sweeps, residuals = [], []
     way.solver.solve(_pyramids(column_of_boxes(1).problem()))  # compiles
-    for n in [0] if way.mark else looks:
-        options = ENOUGH if way.mark else replace(EXACT, iterations=n, warm=warm)
+    for n in [EXACT.iterations] if way.mark else looks:
+        options = replace(EXACT, tolerance=way.tolerance, iterations=n, warm=warm)
         start = time.process_time()
         result = way.solver.solve(problem, options)
         seconds = time.process_time() - start
