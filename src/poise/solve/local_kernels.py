@@ -16,7 +16,7 @@ UPRIGHT = -1.0
 """Stands for an end ray at which λ stays: slopes are given as compliances −dw/dλ ≥ 0, and this one has none."""
 ROOTS = 60
 """Steps at most in search of a root; Newton's method takes some four."""
-ROUGH = 1e-5
+ROUGH = 1e-9
 """Relative change of a slip at which the search for it ends, this time."""
 
 

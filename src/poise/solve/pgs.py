@@ -34,8 +34,8 @@ FrictionMode = Literal["as_given", "two_pass"]
 DEFAULTS = Options()
 PATIENCE = 256
 """Sweeps that should halve the residual at the least."""
-NEWTON_ROWS = 1000
-"""Rows at most of a problem that Newton's method is tried on: it needs the whole matrix."""
+NEWTON_ROWS = 250
+"""Rows at most of a problem that Newton's method is tried on: a step costs their cube, a sweep their square."""
 CERTAINTY = 1e-9
 """A drift d of the multipliers proves a conflict where |Aᵀ d| is below this share of |A| |d|, and −b · d above its root
 of |b| |d|."""

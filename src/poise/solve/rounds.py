@@ -55,7 +55,8 @@ def _stick_or_slip(solver: PlainSolver, problem: Problem, options: Options) -> R
     warm, spent, history = options.warm, 0, list[float]()
     for _ in range(len(slides) + 1):
         plain = tuple(f.plain(sliding=one) for f, one in zip(problem.frictions, slides, strict=True))
-        found = solver.solve(replace(problem, frictions=plain), replace(options, warm=warm))
+        finer = replace(options, warm=warm, tolerance=0.5 * options.tolerance)  # the whole law measures otherwise
+        found = solver.solve(replace(problem, frictions=plain), finer)
         spent, history, warm = spent + found.iterations, history + found.history, found.lam
         result = _measured(problem, found, spent, options)
         result.history = history
