@@ -66,6 +66,13 @@ def test_more_push_gives_less_force_and_no_jumps(law):
         assert answers.max() <= law.hi
 
 
+def test_rounding_leads_off_no_piece():
+    """A piece all but upright: where the line meets it, computed in doubles, is beyond its end by a hair."""
+    ends = ((-0.9923580273019961, -0.3316397417026342), (-0.9923580273019952, -0.36415224923226686))
+    lam = Law(ends, UPRIGHT, UPRIGHT).solve(0.5228169332291954, 0.1591103874540779)
+    assert ends[0][0] <= lam <= ends[1][0]
+
+
 @pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
 def test_natural_map_is_nought_on_the_graph(law):
     rng = np.random.default_rng(3)

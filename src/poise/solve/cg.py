@@ -100,16 +100,16 @@ class _Run:
         """Conjugate gradients on A λ = −b (UBC, "CG algorithm", with a preconditioner); whether the goal is reached.
 
         β in the form of Polak and Ribière bears a preconditioner that is not quite the same each time. Ends early
-        where a direction has no curvature, or where nothing has got better for a good while: then the rows may
-        contradict each other, in which case the iterates would grow without end.
+        where a direction has no curvature: then the rows may contradict each other, in which case the iterates would
+        grow without end.
         """
         x = self.best
         r = -self.problem.residual(x)
         if self.keep(x, r):
             return True
         z = self.precondition(r)
-        p, rho, sharpest, waited = z, float(r @ z), 0.0, 0
-        while self.iterations < self.options.iterations and waited < 2 * self.problem.size + LOOK:
+        p, rho, sharpest = z, float(r @ z), 0.0
+        while self.iterations < self.options.iterations:
             self.iterations += 1
             q = self.product(p)
             curvature, length = float(p @ q), float(p @ p)
@@ -121,10 +121,8 @@ class _Run:
             fresh = r - (rho / curvature) * q
             if self.iterations % LOOK == 0 or np.abs(fresh).max() <= self.goal:
                 fresh = -self.problem.residual(x)
-            least = self.least
             if self.keep(x, fresh):
                 return True
-            waited = 0 if self.least < 0.9 * least else waited + 1
             z = self.precondition(fresh)
             beta = max(0.0, float(z @ (fresh - r)) / rho)
             r, rho, p = fresh, float(fresh @ z), z + beta * p

@@ -12,10 +12,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from poise.solve.check import natural_map, report
+from poise.solve.check import natural_map, report, size_of
 from poise.solve.lemke_form import Standard, standard
 from poise.solve.manifest import check_form
-from poise.solve.newton import polished, within
+from poise.solve.newton import STEPS, is_definite, newton, polished, within
 from poise.solve.pivots import End, lemke
 from poise.solve.problem import Floats, Form, Options, Problem, Result, Status
 from poise.solve.rounds import solve_in_rounds, wants_rounds
@@ -73,6 +73,8 @@ class Lemke:
                     break
             if result.ok and has_others(scaled, units, best.z / units):
                 result.status = Status.SINGULAR
+            if result.status is Status.STOPPED:
+                result = _mended(problem, result, options)
             return polished(problem, result, options)
 
 
@@ -181,14 +183,10 @@ def _covers(n: int, tries: int) -> Iterator[tuple[Floats, float]]:
 
 
 def _active(form: Standard, basic: np.ndarray) -> Floats:
-    """The unknowns in the basis from their own rows, M z = −q, the others being nought; refined once or twice."""
-    rows = np.flatnonzero(basic)
-    z = np.zeros(len(form.q))
-    if rows.size == 0:
-        return z
-    M = form.M[np.ix_(rows, rows)]
-    for _ in range(3):
-        z[rows] -= _solved(M, form.M[rows] @ z + form.q[rows])
+    """The unknowns in the basis from their own rows, M z = −q, the others being nought."""
+    rows, z = np.flatnonzero(basic), np.zeros(len(form.q))
+    if rows.size:
+        z[rows] = _solved(form.M[np.ix_(rows, rows)], -form.q[rows])
     return z
 
 
@@ -201,6 +199,14 @@ def _solved(M: Floats, right: Floats) -> Floats:
     except np.linalg.LinAlgError:
         pass
     return np.asarray(np.linalg.lstsq(M, right, rcond=1e-14)[0], np.float64)
+
+
+def _mended(problem: Problem, found: Result, options: Options) -> Result:
+    """Nearly dependent rows, of which rounding has misled the pivots: Newton's method from the best answer."""
+    left = min(STEPS, options.iterations - found.iterations)
+    lam, steps = newton(problem, found.lam, options.tolerance * size_of(problem), left)
+    result = report(problem, lam, found.iterations + len(steps), options)
+    return replace(result, status=Status.SINGULAR) if result.ok and not is_definite(problem, lam) else result
 
 
 def has_others(form: Standard, units: Floats, z: Floats) -> bool:

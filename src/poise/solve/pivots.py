@@ -9,8 +9,6 @@ import numpy as np
 
 from poise.solve.problem import Floats
 
-REBUILD = 12
-"""Pivots between two inversions of the basis from the original columns."""
 NOUGHT = 1e-11
 """Of the largest entry of a column: what cannot be a pivot."""
 TIE = 1e-12
@@ -107,22 +105,9 @@ class _Path:
     def _pivot(self, place: int, entering: int, column: Floats) -> None:
         self.basis[place] = entering
         self.count += 1
-        if self.count % REBUILD == 0 and self._rebuild():
-            return
         row = self.inverse[place] / column[place]
         self.inverse -= np.outer(column, row)
         self.inverse[place] = row
-
-    def _rebuild(self) -> bool:
-        """Invert the basis anew; whether that went well."""
-        try:
-            inverse = np.linalg.inv(self.columns[:, self.basis])
-        except np.linalg.LinAlgError:
-            return False
-        if not np.isfinite(inverse).all():
-            return False
-        self.inverse = inverse
-        return True
 
     def _proof(self, entering: int, column: Floats) -> bool:
         """Whether the ray's direction u ≥ 0 in z has Mᵀu ≤ 0 and q·u < 0: then 0 ≤ u·(M z + q) < 0 for any answer z."""
