@@ -13,7 +13,7 @@ from poise.solve.problem import Friction, Options, Problem, Status
 
 GAPS = [0.0, 1e-16, 1e-14, 1e-12, 1e-9, 1e-7, 1e-5, 1e-3]
 FORMS = ["equalities", "contacts", "motors", "pyramids", "cones"]
-OPTIONS = Options(iterations=20_000)
+OPTIONS = Options(iterations=3000)
 
 
 def near(form: str, gap: float, clash: float, seed: int) -> Problem:
