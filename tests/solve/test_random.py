@@ -81,8 +81,8 @@ def takers(problem):
 def check(form, problem):
     """Solved, to 1e-9 of the largest |b|, or to the rounding of a row's terms where they cancel to nearly nought.
 
-    Friction may have been missed, and sweeps may run out on balls that are all but free (there is no pivoting method for
-    those): both are told then.
+    Friction may have been missed, and sweeps may run out on balls that are all but free, for which there is no pivoting
+    method: both are told then.
     """
     solvers = takers(problem)
     assert solvers
