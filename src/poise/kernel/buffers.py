@@ -95,6 +95,35 @@ class Buffer:
             else:
                 self.emit.store_masked(x.value, pointer, self.type.scalar, mask.value)
 
+    def load_lane(self, i: Any, lane: Any) -> Any:
+        """The plain numbers that element i has in one lane."""
+        t, e = self.type, self.emit
+        plain = ScalarType(t.scalar.elem)
+        places = [self._lane_place(i, k, lane) for k in range(t.leaves)]
+        if e is None:
+            return self._build(lambda k: Traced(plain))
+        flat = e.flat(self.pointer, plain)
+        return self._build(lambda k: Traced(plain, e.load(e.address(flat, places[k].value), plain, t.constant), e))
+
+    def store_lane(self, i: Any, lane: Any, value: Any) -> None:
+        """Plain numbers to one lane of element i."""
+        plain, e = ScalarType(self.type.scalar.elem), self.emit
+        scalars = Buffer(BufferType(plain, self.type.value, self.type.constant), None, e)._scalars(value)
+        places = [self._lane_place(i, k, lane) for k in range(self.type.leaves)]
+        if e is None:
+            return
+        flat = e.flat(self.pointer, plain)
+        for place, x in zip(places, scalars, strict=True):
+            e.store(x.value, e.address(flat, place.value), plain)
+
+    def _lane_place(self, i: Any, leaf: int, lane: Any) -> Any:
+        """Where a lane's number lies, counted in plain numbers."""
+        like = Traced(ScalarType("i64"), None, self.emit)
+        lane = lane if isinstance(lane, Traced) else like.like(lane)
+        if lane.type.is_float or lane.type.is_mask or lane.type.width > 1:
+            raise TypeError(f"the number of a lane is a plain integer, not {lane.type}")
+        return self._place(i, leaf) * self.type.scalar.width + lane.cast(ScalarType("i64"))
+
     def gather(self, indices: Traced, mask: Any = None) -> Any:
         """Element indices[k] of lane k (of a plain buffer: element indices[k])."""
         lanes = self._lanes(indices)
@@ -160,6 +189,14 @@ class PlainBuffer:
 
     gather, scatter = load, store
 
+    def load_lane(self, i: int, lane: int) -> Any:
+        """There is one lane."""
+        return self.load(i)
+
+    def store_lane(self, i: int, lane: int, value: Any) -> None:
+        """There is one lane."""
+        self.store(i, value)
+
 
 @formula
 def load(buffer: Any, i: Any) -> Any:
@@ -177,6 +214,18 @@ def store(buffer: Any, i: Any, value: Any) -> None:
 def store_where(buffer: Any, i: Any, value: Any, mask: Any) -> None:
     """Write element i of a buffer in the lanes of the mask."""
     buffer.store(i, value, mask)
+
+
+@formula
+def load_lane(buffer: Any, i: Any, lane: Any) -> Any:
+    """What element i of a buffer has in one lane, plain; of a plain buffer `lane` is 0."""
+    return buffer.load_lane(i, lane)
+
+
+@formula
+def store_lane(buffer: Any, i: Any, lane: Any, value: Any) -> None:
+    """Write a plain number or value to one lane of element i; of a plain buffer `lane` is 0."""
+    buffer.store_lane(i, lane, value)
 
 
 @formula

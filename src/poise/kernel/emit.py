@@ -136,11 +136,31 @@ class Emitter:
         """The lanes with one of them changed."""
         return number if t.width == 1 else self.b.insert_element(value, number, lane)
 
+    def mask_to_bits(self, mask: ir.Value, t: ScalarType) -> ir.Value:
+        """Lane k as bit k of an integer."""
+        if t.width > 1:
+            mask = self.b.bitcast(mask, ir.IntType(t.width))
+        return self.b.zext(mask, _ELEMENTS["i64"])
+
+    def bits_to_mask(self, bits: ir.Value, t: ScalarType) -> ir.Value:
+        """Bit k of a 64-bit integer as lane k."""
+        short = self.b.trunc(bits, ir.IntType(t.width))
+        return self.b.bitcast(short, llvm_type(t)) if t.width > 1 else short
+
+    def trailing_zeros(self, bits: ir.Value) -> ir.Value:
+        """How many of the lowest bits are 0."""
+        signature = ir.FunctionType(_ELEMENTS["i64"], [_ELEMENTS["i64"], _ELEMENTS["b1"]])
+        return self.b.call(self._function("llvm.cttz.i64", signature), [bits, ir.Constant(_ELEMENTS["b1"], 0)])
+
     # ---- memory: a buffer holds `leaves` scalars an element, one after another, each with all its lanes side by side
 
     def address(self, pointer: ir.Value, index: ir.Value) -> ir.Value:
         """Pointer to a scalar."""
         return self.b.gep(pointer, [index])
+
+    def flat(self, pointer: ir.Value, plain: ScalarType) -> ir.Value:
+        """The same memory as plain numbers."""
+        return self.b.bitcast(pointer, llvm_type(plain).as_pointer())
 
     def load(self, pointer: ir.Value, t: ScalarType, constant: bool) -> ir.Value:
         """A scalar from memory; `constant` promises that nobody writes there while the kernel runs."""

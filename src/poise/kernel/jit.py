@@ -232,8 +232,15 @@ def _seal_check(handle: str, view: View, width: Width) -> str:
 class Entry:
     """A kernel that Python can call: handles of its views first, then plain numbers."""
 
-    def __init__(self, function: Any, views: tuple[View, ...], extra: tuple[str, ...] = (), lanes: bool = True) -> None:
-        self.function, self.views, self.extra, self.lanes = function, views, extra, lanes
+    def __init__(
+        self,
+        function: Any,
+        views: tuple[View, ...],
+        extra: tuple[str, ...] = (),
+        lanes: bool = True,
+        widths: Callable[[Width], tuple[Width, ...]] | None = None,
+    ) -> None:
+        self.function, self.views, self.extra, self.lanes, self.widths = function, views, extra, lanes, widths
         self.name = function.py_func.__name__
         self._by_width: dict[Any, Any] = {}
 
@@ -249,6 +256,8 @@ class Entry:
                         raise TypeError(
                             f"{self.name} branches on its numbers: it runs one world at a time, not {width}"
                         )
+                    if self.widths is not None and not isinstance(width, tuple):
+                        widths = self.widths(width)
                     found = self._by_width[width] = self._compile(widths)
         return found
 
@@ -327,9 +336,16 @@ def _in_cache(function: Any) -> bool:
     return isinstance(function._cache, _Cache) and Path(function._cache._cache_file._index_path).exists()
 
 
-def entry(function: Any, *views: View, extra: tuple[str, ...] = (), lanes: bool = True) -> Entry:
+def entry(
+    function: Any,
+    *views: View,
+    extra: tuple[str, ...] = (),
+    lanes: bool = True,
+    widths: Callable[[Width], tuple[Width, ...]] | None = None,
+) -> Entry:
     """Make a kernel callable from Python: `entry(k, A, B, extra=("float64",))[width](a.handle, b.handle, 0.1)`.
 
-    `lanes=False` says that the kernel branches on state values and runs one world at a time.
+    `lanes=False` says that the kernel branches on state values and runs one world at a time. `widths` tells what width
+    each view has where the worlds have one: some views may be plain, or in lanes of something else than worlds.
     """
-    return Entry(function, views, extra, lanes)
+    return Entry(function, views, extra, lanes, widths)

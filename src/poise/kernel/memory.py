@@ -24,9 +24,11 @@ from poise.kernel.buffers import (
     gather,
     gather_where,
     load,
+    load_lane,
     scatter,
     scatter_where,
     store,
+    store_lane,
     store_where,
 )
 from poise.kernel.trace import ScalarType
@@ -54,9 +56,11 @@ __all__ = [
     "gather_where",
     "lane_array",
     "load",
+    "load_lane",
     "scatter",
     "scatter_where",
     "store",
+    "store_lane",
     "store_where",
 ]
 

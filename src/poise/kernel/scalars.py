@@ -92,6 +92,39 @@ def _lane_number(lane: Any, x: Traced) -> Traced:
 
 
 @formula
+def mask_bits(mask: Any) -> Any:
+    """A mask as a whole number: bit k is set where lane k is."""
+    if isinstance(mask, Traced):
+        if not mask.type.is_mask:
+            raise TypeError(f"a mask is made of truth values, not {mask.type}")
+        plain = ScalarType("i64")
+        return Traced(plain, mask.emit.mask_to_bits(mask.value, mask.type), mask.emit) if mask.emit else Traced(plain)
+    return sum(1 << k for k, lane in enumerate(np.atleast_1d(mask)) if lane)
+
+
+@formula
+def bits_mask(bits: Any, like: Any) -> Any:
+    """The mask, for the lanes of `like`, whose bits a whole number has."""
+    if isinstance(like, Traced):
+        mask, e = like.type.of("b1"), like.emit
+        bits = bits if isinstance(bits, Traced) else Traced(ScalarType("i64"), None, e).like(bits)
+        bits = bits.cast(ScalarType("i64"))
+        return Traced(mask, e.bits_to_mask(bits.value, mask), e) if e else Traced(mask)
+    if isinstance(like, np.ndarray):
+        return (int(bits) >> np.arange(len(like))) & 1 > 0
+    return bool(bits & 1)
+
+
+@formula
+def trailing_zeros(bits: Any) -> Any:
+    """How many of the lowest bits of a whole number are 0: of a mask, the number of its first lane; 64 of no bits."""
+    if isinstance(bits, Traced):
+        bits = bits.cast(ScalarType("i64"))
+        return Traced(bits.type, bits.emit.trailing_zeros(bits.value), bits.emit) if bits.emit else Traced(bits.type)
+    return (int(bits) & -int(bits)).bit_length() - 1 if bits else 64
+
+
+@formula
 def zero(x: Any) -> Any:
     """Nought, of the type of x."""
     if isinstance(x, Traced):
