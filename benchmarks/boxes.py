@@ -13,8 +13,11 @@ from collections.abc import Sequence
 import numpy as np
 from _common import Case, Report, Row, arguments, effort, measure
 
-from poise.collision.layout import pairs_block
+from poise.collision import layout
+from poise.collision.layout import CONTACTS, MANIFOLD, MOST_TOUCHES, PLACES, SHAPES, pairs_block
+from poise.collision.narrow import collide
 from poise.collision.pipeline import Collider
+from poise.kernel.jit import entry
 from poise.kernel.memory import F32, F64, Width
 from poise.model.scene import Scene
 from poise.model.shapes import Box
@@ -22,6 +25,7 @@ from poise.motion.rotations import quat_normalize, quat_to_matrix
 
 QUESTION = "how long the touches of two boxes take"
 PAIRS, MARGIN = 256, 0.01
+_collide = entry(collide, SHAPES, PLACES, layout.PAIRS, CONTACTS, MANIFOLD, extra=("float64",))
 GAPS = {"resting": -1e-3, "crossed": -1e-3, "near": 5e-3, "far": None}
 
 
@@ -34,8 +38,10 @@ class Boxes:
             for b in range(2):
                 shape = Box(tuple(2.0 * half[k, b]), margin=0.5 * MARGIN, group=1, mask=0)
                 scene.add(shape, name=f"{k}/{b}")
-        self.collider = Collider(scene.compile(), width)
-        self.collider.p = pairs_block(np.arange(2 * PAIRS, dtype=np.int32).reshape(PAIRS, 2), width)
+        self.collider = Collider(scene.compile(), width, room=MOST_TOUCHES * PAIRS)
+        pairs = pairs_block(np.arange(2 * PAIRS, dtype=np.int32).reshape(PAIRS, 2), width)
+        blocks = (self.collider.g, self.collider.x, pairs, self.collider.c, self.collider.t)
+        self._call, self._handles = _collide[width], tuple(block.handle for block in blocks)
 
     def place(self, position: np.ndarray, quat_wxyz: np.ndarray) -> None:
         """(pairs, 2, 3) and (pairs, 2, 4)."""
@@ -46,14 +52,19 @@ class Boxes:
     def run(self, n: int) -> None:
         """All pairs, n times."""
         for _ in range(n):
-            self.collider.touch()
+            self.touch()
+
+    def touch(self, slack: float = 0.0) -> None:
+        """All pairs, once; no boxes along the axes are looked at, only spheres, as MuJoCo does with contact pairs."""
+        self._call(*self._handles, slack)
 
     def nearest(self) -> tuple[np.ndarray, np.ndarray]:
         """Least gap of each pair (∞ without any), and its normal."""
         gap, normal = np.full(PAIRS, np.inf), np.zeros((PAIRS, 3))
         for contact in self.collider.contacts():
-            if contact.gap < gap[contact.pair]:
-                gap[contact.pair], normal[contact.pair] = contact.gap, contact.normal
+            pair = contact.a // 2
+            if contact.gap < gap[pair]:
+                gap[pair], normal[pair] = contact.gap, contact.normal
         return gap, normal
 
 
@@ -115,7 +126,7 @@ def place(name: str, half: np.ndarray, boxes: Boxes) -> tuple[np.ndarray, np.nda
     position[:, 1] = along * (0.3 * reach)[:, None]
     for _ in range(60):
         boxes.place(position, quat)
-        boxes.collider.touch(10.0)
+        boxes.touch(10.0)
         gap, normal = boxes.nearest()
         position[:, 1] += normal * (wanted - gap)[:, None]
     return position, quat

@@ -13,9 +13,9 @@ FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
 
 
 def _reachable() -> None:
-    """Helpers are found as a script finds them: beside it."""
+    """Helpers are found as a script finds them: beside it. Packages of tests come first: a script may share a name."""
     if str(FOLDER) not in sys.path:
-        sys.path.insert(0, str(FOLDER))
+        sys.path.append(str(FOLDER))
 
 
 def helper(name: str) -> ModuleType:

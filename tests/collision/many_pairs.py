@@ -98,5 +98,6 @@ def touches(a: Shapes, b: Shapes, limit: float, width: Width = F64) -> Touches:
     blocks = (shapes, places, pairs, contacts, manifold_block(width))
     _collide[width](*(block.handle for block in blocks), limit)
     found = int(contacts.count[0])
-    get = {name: contacts.arrays[name][:found] for name in ("pair", "gap", "normal", "point", "feature")}
+    arrays = contacts.arrays | {"pair": contacts.a}  # shape k of a is in pair k
+    get = {name: arrays[name][:found] for name in ("pair", "gap", "normal", "point", "feature")}
     return Touches(**{name: np.array(x, np.float64 if x.dtype.kind == "f" else np.int64) for name, x in get.items()})

@@ -41,7 +41,7 @@ def test_lanes_are_single_worlds(width: Width, single: Width) -> None:
         alone.x.position[...], alone.x.rotation[...] = places[world], turns[world].reshape(n, 9)
         alone.touch(0.02)
         mine, theirs = alone.contacts(), together.contacts(world)
-        assert [(c.pair, c.feature) for c in mine] == [(c.pair, c.feature) for c in theirs]
+        assert [(c.a, c.b, c.feature, c.id) for c in mine] == [(c.a, c.b, c.feature, c.id) for c in theirs]
         for one, other in zip(mine, theirs, strict=True):
             assert one.gap == other.gap
             assert np.array_equal(one.normal, other.normal)

@@ -10,6 +10,7 @@ that stays the same number from frame to frame while the same corners, edges and
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from poise.dynamics.layout import matrices
 from poise.kernel.memory import Block, Count, Index, Int, Real, View, Width
 from poise.kernel.values import Value
 from poise.kernel.vec import Mat3, Vec3
-from poise.model.solids import Solids
+from poise.model.solids import Solid, Solids
 
 MOST_TOUCHES = 8
 """Touches of one pair at most."""
@@ -55,6 +56,7 @@ SHAPES = View(
     position=Vec3,  # on the link
     rotation=Mat3,
     size=Vec3,
+    bound=Vec3,  # half of a box about the centre, in the shape's frame; m
     reach=Real,  # radius about the centre; infinite of planes
     margin=Real,
     vertex_start=Index,
@@ -69,6 +71,9 @@ SHAPES = View(
 PLACES = View("Places", position=Vec3, rotation=Mat3)
 """Of every shape, in the world."""
 
+BOXES = View("Boxes", low_x=Real, low_y=Real, low_z=Real, high_x=Real, high_y=Real, high_z=Real)
+"""Around every shape, in the order of ranks (see `pairs.ranks`); m."""
+
 PAIRS = View(
     "Pairs",
     n_pairs=Count,
@@ -76,12 +81,27 @@ PAIRS = View(
     b=Index,
 )
 
+NEAR = View(
+    "Near",
+    room=Count,
+    found=Index,  # (1) pairs whose boxes meet, perhaps more than there is room for
+    a=Index,  # shapes; ranks, while they are looked for
+    b=Index,
+    lanes=Index,  # bit k is set where they meet in lane k
+    # room to sort in
+    other_a=Index,
+    other_b=Index,
+    other_lanes=Index,
+)
+"""Pairs that are looked at closely, sorted by the ranks of A and of B."""
+
 CONTACTS = View(
     "Contacts",
     room=Count,
     lanes=Count,
+    table_size=Count,  # a power of two
     count=Int,  # (1) contacts of each world, perhaps more than there is room for
-    pair=Int,
+    id=Int,  # 31 bits, from A, B and the feature (see `ids`)
     feature=Int,
     a=Int,  # shapes
     b=Int,
@@ -89,6 +109,9 @@ CONTACTS = View(
     normal=Vec3,  # from A to B
     point=Vec3,  # half way between the surfaces; m
     bend=Real,  # γ of the gap at acceleration level, where it was asked for; m/s²
+    # room to work in
+    spare=Touch,
+    table=Index,
 )
 
 MANIFOLD = View(
@@ -120,6 +143,7 @@ def shapes_block(solids: Solids, width: Width, link_root: np.ndarray) -> Block:
         position=solids.position,
         rotation=matrices(solids.quat_wxyz) if len(solids) else np.zeros((0, 9)),
         size=solids.size,
+        bound=_bounds(solids),
         reach=solids.reach,
         margin=solids.margin,
         vertex_start=solids.vertex_start,
@@ -132,6 +156,23 @@ def shapes_block(solids: Solids, width: Width, link_root: np.ndarray) -> Block:
     )
 
 
+def _bounds(solids: Solids) -> np.ndarray:
+    """(n, 3) half of a box about each centre, in the shape's frame; m."""
+    radius, half, _ = solids.size.T
+    top = np.array([np.abs(solids.heights[i:j]).max(initial=0.0) for i, j in pairwise(solids.height_start)])
+    bound = solids.size.copy()
+    for kind, box in (
+        (Solid.PLANE, (solids.reach,) * 3),
+        (Solid.SPHERE, (radius,) * 3),
+        (Solid.CAPSULE, (radius, radius, radius + half)),
+        (Solid.CYLINDER, (radius, radius, half)),
+        (Solid.FIELD, (radius, half, top)),
+    ):
+        here = solids.kind == kind
+        bound[here] = np.stack(box, axis=1)[here]
+    return bound
+
+
 def pairs_block(pairs: np.ndarray, width: Width) -> Block:
     """(n, 2) numbers of shapes, the kind of the first not above that of the second."""
     n = len(pairs)
@@ -140,8 +181,21 @@ def pairs_block(pairs: np.ndarray, width: Width) -> Block:
 
 def contacts_block(width: Width, room: int) -> Block:
     """Room for contacts."""
-    sizes = dict.fromkeys(CONTACTS.fields, room) | {"room": room, "lanes": width.lanes, "count": 1}
-    return CONTACTS.block(width, **sizes)
+    table = 1 << (2 * room).bit_length()
+    counts = {"room": room, "lanes": width.lanes, "table_size": table}
+    sizes = dict.fromkeys(CONTACTS.fields, room) | {"count": 1, "spare": 1, "table": table}
+    return CONTACTS.block(width, **sizes | counts)
+
+
+def near_block(width: Width, room: int, sorts: bool) -> Block:
+    """Room for pairs, and to sort them."""
+    other = dict.fromkeys(("other_a", "other_b", "other_lanes"), room if sorts else 0)
+    return NEAR.block(width, room=room, found=1, a=room, b=room, lanes=room, **other)
+
+
+def boxes_block(width: Width, n: int) -> Block:
+    """Boxes of n shapes."""
+    return BOXES.block(width, **dict.fromkeys(BOXES.fields, n))
 
 
 def manifold_block(width: Width) -> Block:

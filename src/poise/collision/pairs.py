@@ -1,4 +1,4 @@
-"""Which pairs of shapes are looked at."""
+"""Which pairs of shapes may touch."""
 
 from __future__ import annotations
 
@@ -8,14 +8,51 @@ from numpy.typing import NDArray
 from poise.model.model import Model
 
 Indices = NDArray[np.int32]
+ROOM = 1 << 22
+"""Pairs that are looked at in one go."""
+
+
+def ranks(model: Model) -> Indices:
+    """(n,) shapes sorted by kind: in a pair the one that comes first here is A.
+
+    >>> import poise
+    >>> scene = poise.Scene()
+    >>> _ = scene.add(poise.box(1, 1, 1)), scene.add_ground(), scene.add(poise.sphere(0.1))
+    >>> ranks(scene.compile()).tolist()
+    [1, 2, 0]
+    """
+    return np.argsort(model.solids.kind, kind="stable").astype(np.int32)
+
+
+def may_touch(model: Model, a: Indices, b: Indices) -> NDArray[np.bool_]:
+    """Whether shapes a may touch shapes b (see `candidate_pairs`); arrays of one shape, or that can be spread so."""
+    solids = model.solids
+    link_a, link_b = solids.link[a], solids.link[b]
+    parent = np.append(model.link_parent, -1)
+    carried = (link_a >= 0) & (link_b >= 0) & ((parent[link_a] == link_b) | (parent[link_b] == link_a))
+    seen = (solids.group[a] & solids.mask[b]) | (solids.group[b] & solids.mask[a])
+    found: NDArray[np.bool_] = (link_a != link_b) & ~carried & (seen != 0)
+    if len(model.excluded):
+        found &= ~np.isin(_keys(model, solids.body[a], solids.body[b]), _keys(model, *model.excluded.T))
+    return found
+
+
+def excluded_pairs(model: Model) -> Indices:
+    """(n, 2) pairs of bodies that the scene excludes, the lesser first, sorted, each once."""
+    return np.unique(np.sort(model.excluded, axis=1), axis=0).reshape(-1, 2)
+
+
+def _keys(model: Model, a: Indices, b: Indices) -> NDArray[np.int64]:
+    """A number for each pair of bodies, whichever comes first."""
+    return np.minimum(a, b).astype(np.int64) * model.n_bodies + np.maximum(a, b)
 
 
 def candidate_pairs(model: Model) -> Indices:
-    """(n, 2) shapes that may touch, the kind of the first not above the second's, sorted by kinds.
+    """(n, 2) shapes that may touch, the kind of the first not above the second's, sorted by their ranks.
 
-    Left out are shapes on one link, on links of which one carries the other, shapes that never move, pairs whose groups
-    and masks do not meet, and pairs of bodies that the scene excludes. Bodies welded to the world do not count as
-    carrying: a pendulum collides with the floor that its joint is on.
+    Left out are shapes on one link, on links of which one carries the other, shapes that never move (as planes), pairs
+    whose groups and masks do not meet, and pairs of bodies that the scene excludes. Bodies welded to the world do not
+    count as carrying: a pendulum collides with the floor that its joint is on.
 
     >>> import poise
     >>> scene = poise.Scene()
@@ -23,18 +60,13 @@ def candidate_pairs(model: Model) -> Indices:
     >>> candidate_pairs(scene.compile()).tolist()
     [[0, 1], [0, 2], [1, 2]]
     """
-    solids = model.solids
-    first, second = np.triu_indices(len(solids), 1)
-    link_a, link_b = solids.link[first], solids.link[second]
-    parent = np.append(model.link_parent, -1)
-    carried = (link_a >= 0) & (link_b >= 0) & ((parent[link_a] == link_b) | (parent[link_b] == link_a))
-    seen = (solids.group[first] & solids.mask[second]) | (solids.group[second] & solids.mask[first])
-    keep = (link_a != link_b) & ~carried & (seen != 0)
-    for one, other in model.excluded:
-        a, b = solids.body[first], solids.body[second]
-        keep &= ~((a == one) & (b == other)) & ~((a == other) & (b == one))
-    pairs = np.stack((first[keep], second[keep]), axis=1).astype(np.int32)
-    turned = solids.kind[pairs[:, 0]] > solids.kind[pairs[:, 1]]
-    pairs[turned] = pairs[turned][:, ::-1]
-    order = np.lexsort((pairs[:, 1], pairs[:, 0], solids.kind[pairs[:, 0]], solids.kind[pairs[:, 1]]))
-    return np.ascontiguousarray(pairs[order])
+    order = ranks(model)
+    n = len(order)
+    step = max(1, ROOM // max(n, 1))
+    found = [np.zeros((0, 2), np.int32)]
+    for start in range(0, n, step):
+        rows = np.arange(start, min(start + step, n))
+        allowed = may_touch(model, order[rows, None], order[None, :]) & (rows[:, None] < np.arange(n))
+        first, second = np.nonzero(allowed)
+        found.append(np.stack((order[rows[first]], order[second]), axis=1))
+    return np.concatenate(found)

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from math import inf
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from poise.collision.layout import (
-    CONTACTS,
-    MANIFOLD,
-    PAIRS,
-    PLACES,
-    SHAPES,
-    contacts_block,
-    manifold_block,
-    pairs_block,
-    shapes_block,
-)
-from poise.collision.narrow import collide, place_shapes
-from poise.collision.pairs import candidate_pairs
+from poise.collision.bounds import place_shapes
+from poise.collision.layout import PLACES, SHAPES, contacts_block, manifold_block, shapes_block
+from poise.collision.pairs import Indices, candidate_pairs
+from poise.collision.searches import FEW, Few, Many, Search
 from poise.dynamics import kinematics
 from poise.dynamics.layout import MODEL, STATE, WORK, matrices
 from poise.dynamics.workspace import Workspace, Worlds, workspace
@@ -31,8 +24,7 @@ from poise.model.model import Model
 Array = NDArray[Any]
 
 _place_links = entry(kinematics.place_links, MODEL, STATE, WORK)
-_place_shapes = entry(place_shapes, MODEL, WORK, SHAPES, PLACES)
-_collide = entry(collide, SHAPES, PLACES, PAIRS, CONTACTS, MANIFOLD, extra=("float64",))
+_place_shapes = entry(place_shapes, WORK, SHAPES, PLACES)
 HARD_CAP = 1 << 20
 """Contacts of a world: more are a mistake."""
 
@@ -51,9 +43,10 @@ class Contact:
     """(3,) from A to B."""
     point: Array
     """(3,) half way between the surfaces; m."""
-    pair: int
+    id: int
+    """31 bits; no two of a world's contacts share it, and it stays the same from frame to frame."""
     feature: int
-    """Stays the same from frame to frame."""
+    """Which corners, edges and faces touch; stays the same from frame to frame."""
 
     @property
     def depth(self) -> float:
@@ -62,17 +55,37 @@ class Contact:
 
 
 class Collider:
-    """Finds the contacts of a model, in one world or in lanes."""
+    """Finds the contacts of a model, in one world or in lanes.
 
-    def __init__(self, model: Model, width: Width = F64, room: int = 64) -> None:
+    They are sorted by A and B, in the order of kinds, whichever way is taken to find near pairs: each shape with each
+    (`few`) or through a tree of boxes (`many`).
+    """
+
+    def __init__(
+        self, model: Model, width: Width = F64, room: int = 64, search: Literal["few", "many"] | None = None
+    ) -> None:
+        if room < 1:
+            raise ValueError(f"room for {room} contacts; it must be 1 at least (it grows)")
+        if search not in (None, "few", "many"):
+            raise ValueError(f"search is {search!r}; it may be 'few' or 'many', or None to choose by their number")
         self.model, self.width = model, width
-        self.pairs = candidate_pairs(model)
+        n = len(model.solids)
         self.g = shapes_block(model.solids, width, model.link_root)
-        self.x = PLACES.block(width, position=len(model.solids), rotation=len(model.solids))
-        self.p = pairs_block(self.pairs, width)
-        self.c = contacts_block(width, room)
+        self.x = PLACES.block(width, position=n, rotation=n)
         self.t = manifold_block(width)
         self._place_still_shapes()
+        many = n > FEW if search is None else search == "many"
+        self._search: Search = (Many if many else Few)(model, width, self.g, self.x)
+        self._make_room(room)
+
+    def _make_room(self, room: int) -> None:
+        self.c, self._room = contacts_block(self.width, room), room
+        self._handles = self.c.handle, self.t.handle
+
+    @cached_property
+    def pairs(self) -> Indices:
+        """(n, 2) shapes that may touch; of many shapes there are very many."""
+        return candidate_pairs(self.model)
 
     def _place_still_shapes(self) -> None:
         solids = self.model.solids
@@ -94,28 +107,34 @@ class Collider:
             raise ValueError(f"{worlds.count or 1} poses for {self.width.lanes} worlds: give one each")
         worlds.run(call)
         space = workspace(self.model, self.width)
-        _place_shapes[self.width](space.m.handle, space.w.handle, self.g.handle, self.x.handle)
+        _place_shapes[self.width](space.w.handle, self.g.handle, self.x.handle)
 
     def find(self, space: Workspace, slack: float = 0.0) -> None:
         """Contacts of the workspace's state, whose links have been placed; the list grows as it must."""
-        _place_shapes[self.width](space.m.handle, space.w.handle, self.g.handle, self.x.handle)
-        self.touch(slack)
+        _check_slack(slack)
+        if (most := self._search.run(space.w.handle, *self._handles, slack, True)) > self._room:
+            self._grow(most, slack)
 
     def touch(self, slack: float = 0.0) -> None:
         """Contacts of the shapes where they are."""
-        widths = (self.width,) * 4 + (Width(self.width.elem),)
-        while True:
-            blocks = (self.g, self.x, self.p, self.c, self.t)
-            _collide[widths](*(block.handle for block in blocks), slack)
-            most = int(self.c.count.max())
-            if most <= self.c.counts()["room"]:
-                return
-            if most > HARD_CAP:
-                raise MemoryError(f"{most} contacts in one world; {HARD_CAP} is the most")
-            self.c = contacts_block(self.width, most + most // 2)
+        _check_slack(slack)
+        if (most := self._touch(slack)) > self._room:
+            self._grow(most, slack)
+
+    def _touch(self, slack: float) -> int:
+        return self._search.run(workspace(self.model, self.width).w.handle, *self._handles, slack, False)
+
+    def _grow(self, most: int, slack: float) -> None:
+        """Make room for so many contacts, and find them again."""
+        if most > HARD_CAP:
+            raise MemoryError(f"{most} contacts in one world; {HARD_CAP} is the most")
+        self._make_room(min(most + most // 2, HARD_CAP))
+        self._touch(slack)
 
     def contacts(self, world: int = 0) -> list[Contact]:
         """What was found in a world, in the order of the pairs."""
+        if not 0 <= world < self.width.lanes:
+            raise IndexError(f"world {world} of {self.width.lanes}")
         one = {name: a if self.width.lanes == 1 else a[..., world] for name, a in self.c.arrays.items()}
         return [
             Contact(
@@ -124,11 +143,16 @@ class Collider:
                 float(one["gap"][k]),
                 np.array(one["normal"][k], np.float64),
                 np.array(one["point"][k], np.float64),
-                int(one["pair"][k]),
+                int(one["id"][k]),
                 int(one["feature"][k]),
             )
             for k in range(int(one["count"][0]))
         ]
+
+
+def _check_slack(slack: float) -> None:
+    if not 0.0 <= slack < inf:
+        raise ValueError(f"slack is {slack}; it must be a distance, 0 or more")
 
 
 def contacts(model: Model, q: ArrayLike, slack: float = 0.0) -> list[Contact]:

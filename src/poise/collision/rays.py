@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from poise.collision.bounds import place_shapes
 from poise.collision.layout import PLACES, SHAPES, shapes_block
-from poise.collision.narrow import place_shapes
 from poise.collision.rays_kernels import cast_rays
 from poise.collision.rays_layout import RAYS, STACK, SURFACES, surfaces_block
 from poise.dynamics import kinematics
@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
 _place_links = entry(kinematics.place_links, MODEL, STATE, WORK)
-_place_shapes = entry(place_shapes, MODEL, WORK, SHAPES, PLACES)
+_place_shapes = entry(place_shapes, WORK, SHAPES, PLACES)
 _cast = entry(cast_rays, SHAPES, SURFACES, PLACES, RAYS, extra=("float64",))
 _WIDTHS = (F64, F64, F64, F64X8)
 FARTHEST = 1e15
@@ -75,7 +75,7 @@ class _Sight:
 
         def call(space: Workspace) -> list[np.ndarray]:
             _place_links[F64](space.m.handle, space.s.handle, space.w.handle)
-            _place_shapes[F64](space.m.handle, space.w.handle, self.g.handle, self.x.handle)
+            _place_shapes[F64](space.w.handle, self.g.handle, self.x.handle)
             return []
 
         worlds.run(call)
