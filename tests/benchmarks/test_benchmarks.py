@@ -24,6 +24,7 @@ TARGETED = {
     "boxes": 0,
     "solvers": 0,
     "convergence": 0,
+    "collision": 7,
 }
 
 
