@@ -231,11 +231,12 @@ def test_warm_start_of_emitted_blocks(width: Width, seed: int) -> None:
 
 
 def test_a_step_before_that_was_too_full_is_searched_as_far_as_it_goes() -> None:
-    """Blocks that were counted but not written have no multipliers to find, and no memory is read for them."""
+    """Blocks that were counted but not written have no multipliers to find; what lies behind them is of other kinds."""
     rows = Rows(MODEL, room={"single": 2})
     rows.add(id=0, dof=0)
     rows.add(id=1, dof=1)
-    rows.now.lam[:2] = 5.0, 6.0
+    rows.add_contact(id=7, Ja=np.zeros((3, 6)), b=0, Jb=np.ones((3, 6)), mu=1.0)
+    rows.now.lam[...] = np.arange(5.0, 5.0 + len(rows.now.lam))
     rows.now.count[SINGLE] = 50
     rows.begin()
     rows.add(id=7, dof=0)

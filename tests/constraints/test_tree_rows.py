@@ -33,6 +33,7 @@ from poise.dynamics.inputs import Singular
 from poise.kernel.memory import F64, F64X4, F64X8, Width
 from poise.model.scene import Body, Inertia, Joint, Scene
 from strategies import KINDS, one_joint_scene, scenes
+from strategies import random_body as random_tree_body
 
 COUNTS = st.integers(0, 13)
 
@@ -131,6 +132,16 @@ def test_rows_on_random_trees(check: Any, scene: Scene, seed: int, count: int) -
 def test_every_joint(kind: str) -> None:
     for check in CHECKS:
         check(make_tree(one_joint_scene(kind, seed=4, forces=True), 7), 8)
+
+
+def test_bushes() -> None:
+    """Siblings of one degree of freedom each: a link's parent is seldom the link before it."""
+    rng = np.random.default_rng(9)
+    bodies = [random_tree_body(rng, "body0", None, ("hinge",), "dynamic")]
+    for k in range(1, 12):
+        bodies.append(random_tree_body(rng, f"body{k}", f"body{(k - 1) // 3}", ("hinge",), "dynamic"))
+    for check in CHECKS:
+        check(make_tree(Scene(bodies=bodies), 3), 20)
 
 
 def test_a_tree_that_cannot_move() -> None:

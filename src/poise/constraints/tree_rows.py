@@ -176,7 +176,6 @@ def answer(rows: Rows, q: ArrayLike, lam: ArrayLike, *, dt: float = 0.0, lanes: 
     wanted = (m,) if rows.width.lanes == 1 else (rows.width.lanes, m)
     if given.shape != wanted or not np.isfinite(given).all():
         raise ValueError(f"lam must be finite numbers of shape {wanted}, one a row; its shape is {given.shape}")
-    system.t.lam[...] = 0.0
     if rows.width.lanes > 1:
         system.t.lam[...] = given.T
     else:
