@@ -57,6 +57,21 @@ def test_answers_soak(family):
     agree(family, range(2000), draw_any_size)
 
 
+@pytest.mark.parametrize("family", ["spd", "soft", "badly_scaled_rows", "operator"])
+def test_definite_systems_need_no_singular_vectors(family, monkeypatch):
+    monkeypatch.setattr(Direct, "_split", lambda *given: pytest.fail("Cholesky's factors are enough"))
+    agree(family, range(50))
+
+
+@pytest.mark.parametrize("family", ["nonsymmetric", "semidefinite", "duplicate_rows", "conflicting"])
+def test_other_systems_are_not_left_to_cholesky(family, monkeypatch):
+    found = []
+    definite = Direct._definite
+    monkeypatch.setattr(Direct, "_definite", lambda *given: found.append(definite(*given)) or found[-1])
+    agree(family, range(50))
+    assert found == [None] * 50
+
+
 def test_nothing_to_solve():
     result = Direct().solve(Problem(np.zeros((0, 0)), np.zeros(0)))
     assert (result.status, result.lam.shape, result.natural) == (Status.SOLVED, (0,), 0.0)

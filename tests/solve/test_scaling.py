@@ -30,6 +30,14 @@ def test_a_saddle_has_no_row_that_is_large_or_small(seed):
     assert largest.min() >= 0.499
 
 
+def test_large_entries_on_one_side_only():
+    """Not symmetric: both what a row does and what is done to it count."""
+    A = np.array([[1.0, 1e6, 0.0], [0.0, 1.0, 1e-9], [1e-6, 0.0, 1.0]])
+    d = equilibrate(A)
+    assert np.abs(A * np.outer(d, d)).max() <= 2.001
+
+
 def test_rows_of_noughts_keep_their_unit():
+    assert equilibrate(np.array([[0.0, 4.0, 0.0], [4.0, 0.0, 0.0], [0.0, 0.0, 0.0]])).tolist() == [0.5, 0.5, 1.0]
     assert equilibrate(np.diag([4.0, 0.0])).tolist() == [0.5, 1.0]
     assert equilibrate(np.zeros((0, 0))).shape == (0,)

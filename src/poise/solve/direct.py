@@ -70,8 +70,6 @@ class Direct:
         for _ in range(1 + self.refinements):
             half = np.linalg.solve(factor, d * (A @ lam + b))
             step = d * np.linalg.solve(factor.T, half)
-            if not np.isfinite(step).all():
-                return None
             lam = lam - step
             if np.abs(step).max() <= 1e-15 * np.abs(lam).max():
                 break
@@ -99,5 +97,4 @@ class Direct:
 
 def _orthonormal(vectors: Floats) -> Floats:
     """The same space, its vectors orthonormal; they are made alike in length first."""
-    lengths = np.linalg.norm(vectors, axis=0)
-    return np.asarray(np.linalg.qr(vectors / np.where(lengths > 0.0, lengths, 1.0))[0])
+    return np.asarray(np.linalg.qr(vectors / np.linalg.norm(vectors, axis=0))[0])
