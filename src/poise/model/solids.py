@@ -120,7 +120,8 @@ class Solids:
     face_start: Indices
     """(n + 1,) into `faces`."""
     faces: Indices
-    """(…, 3) triangles of hulls and meshes, counter-clockwise from outside, numbers of the shape's own vertices."""
+    """(…, 3) triangles of hulls and meshes, counter-clockwise from outside, numbers of the shape's own vertices. Hulls
+    that touch nothing and were given none have none."""
     grid: Indices
     """(n, 2) rows (along y) and columns (along x) of a height field; 0 of others."""
     height_start: Indices
@@ -208,7 +209,10 @@ def _form(shape: Shape) -> dict[str, Any]:
     if isinstance(shape, HeightField):
         return _field_form(shape)
     assert isinstance(shape, (ConvexMesh, TriangleMesh))
-    vertices, faces = mesh_arrays(shape)
+    if shape.faces is None and shape.group == 0 and shape.mask == 0:  # a hull takes long, and nothing touches this one
+        vertices, faces = np.asarray(shape.vertices, np.float64), np.zeros((0, 3), np.int64)
+    else:
+        vertices, faces = mesh_arrays(shape)
     low, high = vertices.min(axis=0), vertices.max(axis=0)
     centre = 0.5 * (low + high)
     apart = vertices - centre
