@@ -142,6 +142,21 @@ def test_two_rows_that_contradict_each_other_meet_halfway(unit):
     assert result.w == pytest.approx([1.0, -1.0])
 
 
+@pytest.mark.parametrize("iterations", [1, 60, 700])
+def test_the_search_for_a_proof_counts_as_well(iterations):
+    """200 rows of rank 177 that contradict each other: no proof within so few iterations."""
+    result = CG().solve(draw("conflicting", 57, 200).problem, Options(iterations=iterations))
+    assert (result.status, result.iterations) == (Status.STOPPED, iterations)
+
+
+def test_least_squares_finds_what_descent_cannot():
+    """Not definite: the first direction has a curvature of nought."""
+    A = np.diag([1.0, -1.0, 2.0])
+    result = CG().solve(Problem(Operator(lambda x: A @ x, np.ones(3)), [1.0, 1.0, 0.0]))
+    assert result.status is Status.SOLVED
+    assert result.lam == pytest.approx([-1.0, 1.0, 0.0])
+
+
 def test_an_indefinite_operator_ends_honestly():
     A = np.diag([1.0, -1.0])
     result = CG().solve(Problem(Operator(lambda x: A @ x, np.ones(2)), [1.0, 1.0]))
