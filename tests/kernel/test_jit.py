@@ -9,10 +9,12 @@ import threading
 from pathlib import Path
 
 import pytest
+from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
+from numba.core.errors import TypingError
 
 from kernel.runner import WIDTHS
 from poise.kernel.jit import _no_interrupt_lost, cache_key, cache_root, cpu, entry, kernel
-from poise.kernel.memory import Count, Real, View, Width, load, store
+from poise.kernel.memory import F32, F64, Count, Real, View, Width, load, store
 from poise.kernel.quat import exp_rotation, log_rotation, normalize
 from poise.kernel.scalars import select, sincos, sqrt
 from poise.kernel.vec import Vec3, norm
@@ -44,6 +46,57 @@ def test_the_compiler_takes_no_liberties_but_those_agreed(width: Width) -> None:
     assert not re.search(r"\b(fast|nnan|ninf|reassoc|afn|arcp)\b(?=[ a-z]* (?:<|double|float))", code)
     assembly = "".join(BUSY[width].inspect_asm().values())
     assert not re.search(r"\bv?r(sqrt|cp)\d*[ps][sd]\b", assembly)
+
+
+@kernel
+def add(io, i, number):
+    store(io.x, i, load(io.x, i) + number)
+
+
+@kernel
+def add_some(io):
+    add(io, 0, 1)
+    add(io, 1, 2)
+    k = 2
+    for _ in range(3):
+        add(io, k, 10)
+        k += 1
+
+
+@kernel
+def add_more(io):
+    add_some(io)
+    add(io, 0, 100)
+
+
+def test_kernels_are_compiled_once_for_all_numbers_of_a_type() -> None:
+    block = IO.block(F64, n=5, x=5, v=0)
+    entry(add_some, IO)[F64](block.handle)
+    assert block.x.tolist() == [1.0, 2.0, 10.0, 10.0, 10.0]
+    assert len(add.signatures) == 1
+
+
+def test_only_entries_become_machine_code() -> None:
+    """Kernels are taken in as LLVM code by each entry that calls them, and Numba is left as it was."""
+    usual = JITCodeLibrary.finalize, JITCPUCodegen.set_env
+    block = IO.block(F32, n=5, x=5, v=0)
+    entry(add_more, IO)[F32](block.handle)
+    entry(add_some, IO)[F32](block.handle)
+    assert block.x.tolist() == [102.0, 4.0, 20.0, 20.0, 20.0]
+    assert (JITCodeLibrary.finalize, JITCPUCodegen.set_env) == usual
+    (compiled,) = [one for one in add.overloads.values() if "f32" in str(one.signature)]
+    assert not compiled.library.codegen._engine.is_symbol_defined(compiled.fndesc.llvm_func_name)
+
+
+def test_a_compiler_that_fails_leaves_numba_as_it_was() -> None:
+    @kernel
+    def wrong(io):
+        store(io.x, 0, io.nothing)
+
+    usual = JITCodeLibrary.finalize, JITCPUCodegen.set_env
+    with pytest.raises(TypingError):
+        entry(wrong, IO)[F64]
+    assert (JITCodeLibrary.finalize, JITCPUCodegen.set_env) == usual
 
 
 def test_where_the_cache_lies(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

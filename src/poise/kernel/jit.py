@@ -29,10 +29,11 @@ import numba
 import numpy as np
 from numba import njit, types
 from numba.core import caching
+from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
 from numba.core.compiler_lock import global_compiler_lock
 from numba.extending import intrinsic
 
-from poise.kernel import bridge, quat, scalars, spatial, vec  # noqa: F401  (bridge teaches Numba the others)
+from poise.kernel import bridge, calls, quat, scalars, spatial, vec  # noqa: F401  (these teach Numba the others)
 from poise.kernel.cachefile import SealedFile, fingerprint, forget_oldest, prune
 from poise.kernel.emit import align_stack
 from poise.kernel.memory import View, Width
@@ -48,7 +49,19 @@ def kernel(function: Callable[..., Any]) -> Any:
     """Declare a function that loops over memory. Its plain Python form stays at `.py_func`."""
     if numba.config.DISABLE_JIT:
         raise RuntimeError("kernels need Numba's compiler, and NUMBA_DISABLE_JIT switches it off: unset it")
-    return njit(function, no_cpython_wrapper=True, **_OPTIONS)
+    return _of_plain_types(njit(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, **_OPTIONS))
+
+
+def _of_plain_types(dispatcher: Any) -> Any:
+    """Let a kernel be compiled once for all numbers of a type: Numba would take each literal for a type of its own."""
+    usual = dispatcher.get_call_template
+
+    def get_call_template(args: Any, kws: Any) -> Any:
+        plain = {name: types.unliteral(t) for name, t in kws.items()}
+        return usual(tuple(types.unliteral(t) for t in args), plain)
+
+    dispatcher.get_call_template = get_call_template
+    return dispatcher
 
 
 # ---- cache -----------------------------------------------------------------------------------------------------------
@@ -229,6 +242,17 @@ def _seal_check(handle: str, view: View, width: Width) -> str:
     return f"    if {sealed}:\n        raise TypeError('handle {handle[1:]} is not of view {view.name} at {width}')\n"
 
 
+@intrinsic
+def stand_alone(context: Any) -> Any:
+    """Called in a kernel, keeps it from being copied to where it is called: for large ones with several callers."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        builder.function.attributes.add("noinline")
+        return context.get_dummy_value()
+
+    return types.none(), code
+
+
 class Entry:
     """A kernel that Python can call: handles of its views first, then plain numbers."""
 
@@ -260,6 +284,11 @@ class Entry:
                         widths = self.widths(width)
                     found = self._by_width[width] = self._compile(widths)
         return found
+
+    def address(self, width: Width) -> int:
+        """Where the machine code for a width is, for `calls.call_entry`."""
+        (compiled,) = self[width].overloads.values()
+        return int(compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name))
 
     def _compile(self, widths: tuple[Width, ...]) -> Any:
         kinds = "_".join(map(str, widths if len(set(widths)) > 1 else widths[:1]))
@@ -318,11 +347,42 @@ def _no_interrupt_lost() -> Iterator[None]:
         raise KeyboardInterrupt
 
 
+@contextlib.contextmanager
+def _machine_code_only_of(name: str) -> Iterator[None]:
+    """Optimize and translate an entry as a whole, and not each of its kernels on its own before.
+
+    Nobody calls a kernel but other kernels and entries, which take it in as LLVM code. Numba would optimize it, and all
+    that it takes in, and make machine code of it: once more at each level of calls, for nothing.
+    """
+    usual = JITCodeLibrary.finalize
+
+    def finalize(library: Any) -> None:
+        if library.name == name:
+            usual(library)
+            return
+        for other in dict.fromkeys(library._linking_libraries):
+            library._reload_init.update(other._reload_init)
+            library._final_module.link_in(other._get_module_for_linking(), preserve=True)
+        library._finalized = True
+
+    usual_env = JITCPUCodegen.set_env
+
+    def set_env(codegen: Any, env_name: str, env: Any) -> None:
+        if codegen._engine.is_symbol_defined(env_name):
+            usual_env(codegen, env_name, env)
+
+    JITCodeLibrary.finalize, JITCPUCodegen.set_env = finalize, set_env
+    try:
+        yield
+    finally:
+        JITCodeLibrary.finalize, JITCPUCodegen.set_env = usual, usual_env
+
+
 def _compile(function: Any, name: str, signature: tuple[Any, ...]) -> Any:
     start = time.perf_counter()
     if not _in_cache(function):
         _progress.tell(name)
-    with _no_interrupt_lost():
+    with _no_interrupt_lost(), _machine_code_only_of(function.py_func.__qualname__):
         function.compile(signature)
     if not function._cache_hits:
         _compiled.append((name, time.perf_counter() - start))

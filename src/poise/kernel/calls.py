@@ -1,0 +1,76 @@
+"""Calls from compiled code to an entry, by its address: what is large is compiled once, and only where it is needed.
+
+Numba takes every kernel that a kernel calls into the same piece of machine code. So what many entries call is compiled
+with each of them, at each width. An entry that is called by its address is compiled on its own, whoever calls it; it
+checks the views that it is handed, as it does when Python calls it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.core.errors import TypingError
+from numba.core.typing.templates import AbstractTemplate, infer_global, signature
+from numba.extending import lower_builtin
+
+from poise.kernel.bridge import ViewType
+
+_HANDLE = types.int64[::1]
+
+
+def call_entry(address: int, *args: Any) -> None:
+    """Call the entry at an address (`Entry.address`) with its views, then its numbers; it returns nothing.
+
+    Kernels alone can: the address is one of machine code.
+    """
+    raise TypeError(f"only a compiled kernel can call what is at address {address}")
+
+
+def _native(t: types.Type) -> types.Type:
+    """What an entry takes where a kernel has an argument of a type."""
+    return _HANDLE if isinstance(t, ViewType) else t
+
+
+@infer_global(call_entry)
+class _CallEntry(AbstractTemplate):
+    key = call_entry
+
+    def generic(self, args: tuple[types.Type, ...], kws: dict[str, Any]) -> Any:
+        if kws or not args or not isinstance(args[0], types.Integer):
+            raise TypingError("call_entry takes an address, then the entry's views and numbers")
+        rest = [types.unliteral(t) for t in args[1:]]
+        for t in rest:
+            if not isinstance(t, ViewType | types.Integer | types.Float):
+                raise TypingError(f"an entry takes views and plain numbers, not {t}")
+        whole = [types.int64 if isinstance(t, types.Integer) else t for t in rest]
+        return signature(types.none, types.int64, *whole)
+
+
+@lower_builtin(call_entry, types.VarArg(types.Any))
+def _lower_call(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    kinds = [_native(t) for t in sig.args[1:]]
+    values = [
+        _handle(context, builder, t, value) if isinstance(t, ViewType) else value
+        for t, value in zip(sig.args[1:], args[1:], strict=True)
+    ]
+    function = context.call_conv.get_function_type(types.none, kinds)
+    callee = builder.inttoptr(args[0], function.as_pointer())
+    status, _ = context.call_conv.call_function(builder, callee, types.none, kinds, values)
+    with cgutils.if_unlikely(builder, status.is_error):
+        context.call_conv.return_status_propagate(builder, status)
+    return context.get_dummy_value()
+
+
+def _handle(context: Any, builder: Any, t: ViewType, pointer: Any) -> Any:
+    """A view as the array that its handle is."""
+    words = ir.Constant(ir.IntType(64), t.view.words)
+    step = ir.Constant(ir.IntType(64), 8)
+    array = context.make_array(_HANDLE)(context, builder)
+    array.data, array.nitems, array.itemsize = pointer, words, step
+    array.shape = cgutils.pack_array(builder, [words])
+    array.strides = cgutils.pack_array(builder, [step])
+    array.meminfo = cgutils.get_null_value(array.meminfo.type)
+    array.parent = cgutils.get_null_value(array.parent.type)
+    return array._getvalue()
