@@ -8,7 +8,7 @@ otherwise, so that coplanar, repeated and nearly equal points cannot tear the su
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,7 +29,13 @@ def convex_hull(points: ArrayLike) -> Faces:
 
     Coplanar faces are split into triangles. Raises `SceneError` when the points have no volume.
     """
-    vertices = checked_vertices(points)
+    return _hull_faces(checked_vertices(points).tobytes()).copy()
+
+
+@lru_cache(maxsize=64)
+def _hull_faces(coordinates: bytes) -> Faces:
+    """Kept, since mass and collision ask for the same hull, as do models that are compiled again."""
+    vertices = np.frombuffer(coordinates).reshape(-1, 3)
     # powers of two lose no bit, and volumes of huge or tiny points stay within the range of numbers
     _, exponent = np.frexp(np.abs(vertices).max())
     return _Hull(np.ldexp(vertices, -int(exponent))).run()

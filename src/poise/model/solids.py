@@ -12,7 +12,8 @@
 | field | half of the extents in x and y, least height |
 | mesh | half of the extents about the centre of its vertices' box |
 
-Vertices of hulls and meshes are relative to the centre of their box, which `position` has in it.
+Vertices of hulls and meshes are relative to the centre of their box, which `position` has in it. Points of a convex
+mesh that are no corners of its hull are left out.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise.model.massprops import mesh_arrays
+from poise.model.polytopes import polytope
 from poise.model.shapes import (
     Box,
     Capsule,
@@ -34,6 +36,7 @@ from poise.model.shapes import (
     Cylinder,
     Ellipsoid,
     HeightField,
+    Material,
     Plane,
     Shape,
     Sphere,
@@ -122,6 +125,20 @@ class Solids:
     faces: Indices
     """(…, 3) triangles of hulls and meshes, counter-clockwise from outside, numbers of the shape's own vertices. Hulls
     that touch nothing and were given none have none."""
+    neighbor_start: Indices
+    """(number of vertices + 1,) into `neighbors`."""
+    neighbors: Indices
+    """Other ends of the edges at each vertex of a hull, numbers in `vertices`."""
+    side_start: Indices
+    """(number of sides + 1,) into `side_corners`."""
+    side_corners: Indices
+    """Corners of each flat side of a hull, counter-clockwise from outside, numbers in `vertices`."""
+    side_normal: Floats
+    """(…, 3) of each flat side, outward, unit."""
+    around_start: Indices
+    """(number of vertices + 1,) into `around`."""
+    around: Indices
+    """Flat sides about each vertex of a hull, numbers in `side_normal`."""
     grid: Indices
     """(n, 2) rows (along y) and columns (along x) of a height field; 0 of others."""
     height_start: Indices
@@ -167,15 +184,13 @@ def gather_solids(bodies: Sequence[Body], link: Indices, position: Floats, quat_
         margin=_column(rows, "margin"),
         group=np.array([row["shape"].group for row in rows], np.int64).reshape(-1),
         mask=np.array([row["shape"].mask for row in rows], np.int64).reshape(-1),
-        **{
-            name: np.array([getattr(material, name) for material in materials], np.float64).reshape(-1)
-            for name in ("friction", "restitution", "torsional_friction", "rolling_friction", "compliance")
-        },
+        **_surface(materials),
         color=np.array([row["shape"].color for row in rows], np.float64).reshape(-1, 4),
         vertex_start=_starts(pools["vertices"]),
         vertices=_pool(pools["vertices"], 3),
         face_start=_starts(pools["faces"]),
         faces=_pool(pools["faces"], 3).astype(np.int32),
+        **_topology(rows),
         grid=np.array([row["grid"] for row in rows], np.int32).reshape(-1, 2),
         height_start=_starts(pools["heights"]),
         heights=_pool(pools["heights"], 1).reshape(-1),
@@ -187,7 +202,7 @@ def _row(body: Body, number: int, shape: Shape) -> dict[str, Any]:
     kind = next(KINDS[known] for known in type(shape).__mro__ if known in KINDS)
     name = shape.name or f"{body.name}[{number}]"
     row = {"shape": shape, "name": name, "kind": int(kind), "centre": np.zeros(3), "grid": (0, 0)}
-    row |= {"vertices": np.zeros((0, 3)), "faces": np.zeros((0, 3)), "heights": np.zeros(0)}
+    row |= {"vertices": np.zeros((0, 3)), "faces": np.zeros((0, 3)), "heights": np.zeros(0), "hull": None}
     return row | _form(shape)
 
 
@@ -209,7 +224,11 @@ def _form(shape: Shape) -> dict[str, Any]:
     if isinstance(shape, HeightField):
         return _field_form(shape)
     assert isinstance(shape, (ConvexMesh, TriangleMesh))
-    if shape.faces is None and shape.group == 0 and shape.mask == 0:  # a hull takes long, and nothing touches this one
+    unseen = shape.group == 0 and shape.mask == 0  # a hull takes long, and nothing touches this one
+    hull = polytope(shape.vertices) if isinstance(shape, ConvexMesh) and not unseen else None
+    if hull is not None:
+        vertices, faces = hull.vertices, hull.faces
+    elif shape.faces is None:
         vertices, faces = np.asarray(shape.vertices, np.float64), np.zeros((0, 3), np.int64)
     else:
         vertices, faces = mesh_arrays(shape)
@@ -217,7 +236,8 @@ def _form(shape: Shape) -> dict[str, Any]:
     centre = 0.5 * (low + high)
     apart = vertices - centre
     reach = float(np.linalg.norm(apart, axis=1).max())
-    return {"centre": centre, "size": 0.5 * (high - low), "reach": reach, "vertices": apart, "faces": faces}
+    size = 0.5 * (high - low)
+    return {"centre": centre, "size": size, "reach": reach, "vertices": apart, "faces": faces, "hull": hull}
 
 
 def _field_form(shape: HeightField) -> dict[str, Any]:
@@ -229,6 +249,42 @@ def _field_form(shape: HeightField) -> dict[str, Any]:
         "reach": reach,
         "grid": heights.shape,
         "heights": heights.reshape(-1),
+    }
+
+
+def _surface(materials: list[Material]) -> dict[str, Any]:
+    """What touches are like, of each shape."""
+    names = ("friction", "restitution", "torsional_friction", "rolling_friction", "compliance")
+    return {name: np.array([getattr(one, name) for one in materials], np.float64).reshape(-1) for name in names}
+
+
+def _topology(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Edges and sides of all hulls. The vertices of other shapes have none."""
+    n_vertices = n_sides = 0
+    lists: dict[str, list[NDArray[Any]]] = {name: [] for name in ("neighbors", "corners", "around", "normals")}
+    counts: dict[str, list[NDArray[Any]]] = {name: [] for name in ("neighbors", "corners", "around")}
+    for row in rows:
+        hull, none = row["hull"], np.zeros(len(row["vertices"]), np.int64)
+        counts["neighbors"].append(none if hull is None else np.diff(hull.neighbor_start))
+        counts["around"].append(none if hull is None else np.diff(hull.around_start))
+        if hull is not None:
+            counts["corners"].append(np.diff(hull.side_start))
+            lists["neighbors"].append(hull.neighbors + n_vertices)
+            lists["corners"].append(hull.side_corners + n_vertices)
+            lists["around"].append(hull.around + n_sides)
+            lists["normals"].append(hull.side_normal)
+            n_sides += len(hull.side_normal)
+        n_vertices += len(row["vertices"])
+    starts = {name: np.concatenate(([0], *counts[name])).cumsum().astype(np.int32) for name in counts}
+    flat = {name: np.concatenate((*lists[name], [])).astype(np.int32) for name in counts}
+    return {
+        "neighbor_start": starts["neighbors"],
+        "neighbors": flat["neighbors"],
+        "side_start": starts["corners"],
+        "side_corners": flat["corners"],
+        "side_normal": _pool(lists["normals"], 3),
+        "around_start": starts["around"],
+        "around": flat["around"],
     }
 
 
