@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from poise.collision.heavy import manifold_block
 from poise.collision.layout import (
     CONTACTS,
     MANIFOLD,
@@ -16,7 +17,6 @@ from poise.collision.layout import (
     PLACES,
     SHAPES,
     contacts_block,
-    manifold_block,
     pairs_block,
 )
 from poise.collision.narrow import collide

@@ -225,15 +225,3 @@ def test_margins_and_slack_add_up() -> None:
     assert contact.gap == pytest.approx(0.03, abs=1e-15)
     assert contact.depth == -contact.gap
     assert contact.point.tolist() == pytest.approx([0.115, 0.0, 0.0])
-
-
-def test_shapes_whose_touches_cannot_be_found_are_refused():
-    scene = poise.Scene()
-    scene.add_ground()
-    scene.add(poise.cylinder(0.1, 0.2), name="can", position=(0, 0, 1))
-    model = scene.compile()
-    with pytest.raises(NotImplementedError, match=r'"can\[0\]" \(cylinder\) cannot be found yet'):
-        contacts(model, model.q_rest)
-    scene.bodies[-1].shapes[0].group = scene.bodies[-1].shapes[0].mask = 0
-    model = scene.compile()
-    assert contacts(model, model.q_rest) == []

@@ -63,6 +63,13 @@ SHAPES = View(
     vertex=Vec3,
     face_start=Index,
     face=Index,  # three numbers each
+    neighbor_start=Index,  # of each vertex
+    neighbor=Index,  # vertices of hulls
+    side_start=Index,  # of each flat side of a hull
+    side_corner=Index,  # vertices
+    side_normal=Vec3,
+    around_start=Index,  # of each vertex
+    around=Index,  # flat sides
     grid=Index,  # two numbers each: rows, columns
     height_start=Index,
     height=Real,
@@ -116,6 +123,12 @@ CONTACTS = View(
 
 MANIFOLD = View(
     "Manifold",
+    # addresses of machine code that finds touches of boxes, of other convex shapes, and of surfaces; see `heavy`
+    boxes=Count,
+    convex=Count,
+    surfaces=Count,
+    placed=Placed,  # (2) the shapes of the pair
+    limit=Real,  # (1) gap up to which touches count; m
     n=Index,  # (1) touches found
     feature=Index,
     gap=Real,
@@ -127,7 +140,7 @@ MANIFOLD = View(
     whole=Index,
 )
 """What heavy pair functions write, in plain numbers."""
-_WORK_ROOM = {"points": 1024, "numbers": 1024, "whole": 4096}
+WORK_ROOM = {"points": 4096, "numbers": 4096, "whole": 16384}
 
 
 def shapes_block(solids: Solids, width: Width, link_root: np.ndarray) -> Block:
@@ -150,6 +163,13 @@ def shapes_block(solids: Solids, width: Width, link_root: np.ndarray) -> Block:
         vertex=solids.vertices,
         face_start=solids.face_start,
         face=solids.faces.reshape(-1),
+        neighbor_start=solids.neighbor_start,
+        neighbor=solids.neighbors,
+        side_start=solids.side_start,
+        side_corner=solids.side_corners,
+        side_normal=solids.side_normal,
+        around_start=solids.around_start,
+        around=solids.around,
         grid=solids.grid.reshape(-1),
         height_start=solids.height_start,
         height=solids.heights,
@@ -196,9 +216,3 @@ def near_block(width: Width, room: int, sorts: bool) -> Block:
 def boxes_block(width: Width, n: int) -> Block:
     """Boxes of n shapes."""
     return BOXES.block(width, **dict.fromkeys(BOXES.fields, n))
-
-
-def manifold_block(width: Width) -> Block:
-    """Room for the touches of a pair, in plain numbers of the width's precision."""
-    sizes = dict.fromkeys(MANIFOLD.fields, MOST_TOUCHES) | {"n": 1} | _WORK_ROOM
-    return MANIFOLD.block(Width(width.elem), **sizes)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from poise.collision.bounds import bound_shapes, place_shapes
-from poise.collision.boxes import touch_box
 from poise.collision.contacts import emit, emit_manifold
-from poise.collision.convex import touch_convex
+from poise.collision.heavy import heavy_touch
 from poise.collision.ids import settle_ids
 from poise.collision.layout import Placed
 from poise.collision.round_pairs import capsule_capsule, plane_capsule, plane_sphere, sphere_capsule, sphere_sphere
 from poise.collision.sift import sift_shapes, sift_worlds
-from poise.collision.surfaces import touch_surface
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store
 from poise.kernel.scalars import any_lane, bits_mask, get_lane, zero
@@ -18,7 +16,6 @@ from poise.kernel.vec import column2, dot
 from poise.model.solids import Solid
 
 PLANE, SPHERE, CAPSULE = int(Solid.PLANE), int(Solid.SPHERE), int(Solid.CAPSULE)
-BOX, HULL = int(Solid.BOX), int(Solid.HULL)
 PLACE, SIFT = 1, 2
 """Steps on the way to contacts, as bits: shapes to where their links are; near pairs of few shapes."""
 
@@ -66,19 +63,6 @@ def look_closely(g, x, c, t, a, b, near, limit):
             if get_lane(near, lane):
                 heavy_touch(g, t, a, b, get_lane(A, lane), get_lane(B, lane), limit)
                 emit_manifold(c, a, b, t, lane, limit)
-
-
-@kernel
-def heavy_touch(g, t, a, b, A, B, limit):
-    """Touches of a pair of shapes of which B is more than round, in plain numbers, to the manifold."""
-    store(t.n, 0, 0)
-    kind_a, kind_b = load(g.kind, a), load(g.kind, b)
-    if kind_b == BOX:
-        touch_box(t, kind_a, A, B, limit)
-    elif kind_b <= HULL:
-        touch_convex(g, t, a, b, A, B, limit)
-    else:
-        touch_surface(g, t, a, b, A, B, limit)
 
 
 @kernel

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from poise.collision.heavy import heavy_touch
 from poise.collision.layout import Touch
-from poise.collision.narrow import CAPSULE, PLANE, SPHERE, heavy_touch
+from poise.collision.narrow import CAPSULE, PLANE, SPHERE
 from poise.collision.round_pairs import capsule_capsule, plane_capsule, plane_sphere, sphere_capsule, sphere_sphere
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from poise.collision.bounds import place_shapes
-from poise.collision.layout import PLACES, SHAPES, contacts_block, manifold_block, shapes_block
+from poise.collision.heavy import manifold_block
+from poise.collision.layout import PLACES, SHAPES, contacts_block, shapes_block
 from poise.collision.pairs import Indices, candidate_pairs
 from poise.collision.searches import FEW, Few, Many, Search
 from poise.dynamics import kinematics
@@ -20,7 +21,6 @@ from poise.dynamics.workspace import Workspace, Worlds, workspace
 from poise.kernel.jit import entry
 from poise.kernel.memory import F64, Width
 from poise.model.model import Model
-from poise.model.solids import Solid
 
 Array = NDArray[Any]
 
@@ -55,24 +55,6 @@ class Contact:
         return -self.gap
 
 
-KNOWN = (Solid.PLANE, Solid.SPHERE, Solid.CAPSULE, Solid.BOX)
-"""Kinds of shapes whose touches can be found so far."""
-
-
-def check_kinds(model: Model) -> None:
-    """Refuse shapes whose touches nobody can find yet: they would pass through others without a word."""
-    solids = model.solids
-    touchable = (solids.group | solids.mask) != 0
-    lost = np.flatnonzero(touchable & ~np.isin(solids.kind, KNOWN))
-    if len(lost) and len(solids) > 1 and np.any(solids.link >= 0):
-        names = ", ".join(f'"{solids.names[k]}" ({Solid(solids.kind[k]).name.lower()})' for k in lost[:5])
-        known = ", ".join(kind.name.lower() for kind in KNOWN)
-        raise NotImplementedError(
-            f"contacts of {names} cannot be found yet; shapes that can are: {known}. "
-            "Give it another shape for collision, or group=0 and mask=0 where it is only to be looked at"
-        )
-
-
 class Collider:
     """Finds the contacts of a model, in one world or in lanes.
 
@@ -88,11 +70,10 @@ class Collider:
         if search not in (None, "few", "many"):
             raise ValueError(f"search is {search!r}; it may be 'few' or 'many', or None to choose by their number")
         self.model, self.width = model, width
-        self._kinds_checked = False
         n = len(model.solids)
         self.g = shapes_block(model.solids, width, model.link_root)
         self.x = PLACES.block(width, position=n, rotation=n)
-        self.t = manifold_block(width)
+        self.t = manifold_block(width, model.solids.kind.tolist())
         self._place_still_shapes()
         many = n > FEW if search is None else search == "many"
         self._search: Search = (Many if many else Few)(model, width, self.g, self.x)
@@ -131,21 +112,15 @@ class Collider:
 
     def find(self, space: Workspace, slack: float = 0.0) -> None:
         """Contacts of the workspace's state, whose links have been placed; the list grows as it must."""
-        self._check(slack)
+        _check_slack(slack)
         if (most := self._search.run(space.w.handle, *self._handles, slack, True)) > self._room:
             self._grow(most, slack)
 
     def touch(self, slack: float = 0.0) -> None:
         """Contacts of the shapes where they are."""
-        self._check(slack)
+        _check_slack(slack)
         if (most := self._touch(slack)) > self._room:
             self._grow(most, slack)
-
-    def _check(self, slack: float) -> None:
-        _check_slack(slack)
-        if not self._kinds_checked:
-            check_kinds(self.model)
-            self._kinds_checked = True
 
     def _touch(self, slack: float) -> int:
         return self._search.run(workspace(self.model, self.width).w.handle, *self._handles, slack, False)

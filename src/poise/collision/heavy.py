@@ -1,0 +1,72 @@
+"""Pair functions that are too large to be compiled wherever they are called: entries of their own, called by address.
+
+Only those of shapes that a model has are compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from poise.collision.boxes import touch_box
+from poise.collision.convex import touch_convex
+from poise.collision.layout import MANIFOLD, MOST_TOUCHES, SHAPES, WORK_ROOM
+from poise.collision.surfaces import touch_surface
+from poise.kernel.calls import call_entry
+from poise.kernel.jit import entry, kernel
+from poise.kernel.memory import Block, Width, load, store
+from poise.model.solids import Solid
+
+BOX, HULL = int(Solid.BOX), int(Solid.HULL)
+
+
+@kernel
+def find_boxes(g, t, a, b):
+    """Touches of a pair of which B is a box."""
+    touch_box(t, load(g.kind, a), load(t.placed, 0), load(t.placed, 1), load(t.limit, 0))
+
+
+@kernel
+def find_convex(g, t, a, b):
+    """Touches of a pair of which B is a cylinder, an ellipsoid or a hull."""
+    touch_convex(g, t, a, b, load(t.placed, 0), load(t.placed, 1), load(t.limit, 0))
+
+
+@kernel
+def find_surfaces(g, t, a, b):
+    """Touches of a pair of which B is a height field or a mesh."""
+    touch_surface(g, t, a, b, load(t.placed, 0), load(t.placed, 1), load(t.limit, 0))
+
+
+_PAIR = ("int64", "int64")
+_FINDERS = {
+    "boxes": (entry(find_boxes, SHAPES, MANIFOLD, extra=_PAIR, lanes=False), {Solid.BOX}),
+    "convex": (
+        entry(find_convex, SHAPES, MANIFOLD, extra=_PAIR, lanes=False),
+        {Solid.CYLINDER, Solid.ELLIPSOID, Solid.HULL},
+    ),
+    "surfaces": (entry(find_surfaces, SHAPES, MANIFOLD, extra=_PAIR, lanes=False), {Solid.FIELD, Solid.MESH}),
+}
+
+
+def manifold_block(width: Width, kinds: Iterable[int] = tuple(Solid)) -> Block:
+    """Room for the touches of a pair of shapes of these kinds, in plain numbers of the width's precision."""
+    plain, here = Width(width.elem), set(kinds)
+    addresses = {name: finder.address(plain) if here & of else 0 for name, (finder, of) in _FINDERS.items()}
+    sizes = dict.fromkeys(MANIFOLD.fields, MOST_TOUCHES) | {"n": 1, "limit": 1, "placed": 2} | WORK_ROOM
+    return MANIFOLD.block(plain, **sizes | addresses)
+
+
+@kernel
+def heavy_touch(g, t, a, b, A, B, limit):
+    """Touches of a pair of shapes of which B is more than round, in plain numbers, to the manifold."""
+    store(t.n, 0, 0)
+    store(t.placed, 0, A)
+    store(t.placed, 1, B)
+    store(t.limit, 0, limit)
+    kind = load(g.kind, b)
+    if kind == BOX:
+        call_entry(t.boxes, g, t, a, b)
+    elif kind <= HULL:
+        call_entry(t.convex, g, t, a, b)
+    else:
+        call_entry(t.surfaces, g, t, a, b)
