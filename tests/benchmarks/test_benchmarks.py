@@ -21,7 +21,7 @@ TARGETED = {
     "contacts": 6,
     "constraint_matrix": 6,
     "pictures": 1,
-    "boxes": 0,
+    "pairs": 0,
     "solvers": 0,
     "convergence": 0,
     "collision": 7,
