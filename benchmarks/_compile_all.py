@@ -47,10 +47,16 @@ def find_entries(modules: list[ModuleType]) -> list[Any]:
 
 def uses(entry: Any, quick: bool) -> Iterator[tuple[str, Any]]:
     """Widths of an entry, with a name for each. Test forces in lanes act on one world in float64."""
+    from poise.collision.heavy import FINDERS
     from poise.dynamics.responses import RESPONSE
-    from poise.kernel.memory import F32X16, F64, F64X8
+    from poise.kernel.memory import F32, F32X16, F64, F64X8
 
-    for width in (F64,) if quick or not entry.lanes else (F64, F64X8, F32X16):
+    widths: tuple[Any, ...] = (F64, F64X8, F32X16) if entry.lanes else (F64,)
+    if entry in [finder for finder, _ in FINDERS.values()]:
+        widths = (F64, F32)  # lanes call these, each for itself
+    elif entry.name == "find_worlds":
+        widths = (F64X8, F32X16)  # one world has another entry
+    for width in widths[:1] if quick else widths:
         if RESPONSE not in entry.views:
             yield f"{entry.name} {width}", width
         elif width.elem == "f64":

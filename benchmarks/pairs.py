@@ -1,8 +1,8 @@
 """How long the touches of two shapes take, beside MuJoCo: boxes, cylinders, ellipsoids and hulls, and capsules on them.
 
-Each case has 256 pairs of shapes of 0.2 to 2 m, all with a margin of 1 cm. MuJoCo gets them as contact pairs, so that it
-looks at these and no others. Crossed shapes overlap by 1 mm in any pose; near ones are 5 mm apart; far ones more than
-the margin, though the spheres about them meet; resting boxes overlap by 1 mm face on face.
+Each case has 256 pairs of shapes of 0.2 to 2 m, all with a margin of 1 cm. MuJoCo gets them as contact pairs, so
+that it looks at these and no others. Crossed shapes overlap by 1 mm in any pose; near ones are 5 mm apart; far ones
+more than the margin, though the spheres about them meet; resting boxes overlap by 1 mm face on face.
 """
 
 from __future__ import annotations

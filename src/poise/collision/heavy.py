@@ -38,20 +38,21 @@ def find_surfaces(g, t, a, b):
 
 
 _PAIR = ("int64", "int64")
-_FINDERS = {
-    "boxes": (entry(find_boxes, SHAPES, MANIFOLD, extra=_PAIR, lanes=False), {Solid.BOX}),
-    "convex": (
-        entry(find_convex, SHAPES, MANIFOLD, extra=_PAIR, lanes=False),
-        {Solid.CYLINDER, Solid.ELLIPSOID, Solid.HULL},
-    ),
-    "surfaces": (entry(find_surfaces, SHAPES, MANIFOLD, extra=_PAIR, lanes=False), {Solid.FIELD, Solid.MESH}),
+_find_boxes = entry(find_boxes, SHAPES, MANIFOLD, extra=_PAIR, lanes=False)
+_find_convex = entry(find_convex, SHAPES, MANIFOLD, extra=_PAIR, lanes=False)
+_find_surfaces = entry(find_surfaces, SHAPES, MANIFOLD, extra=_PAIR, lanes=False)
+FINDERS = {
+    "boxes": (_find_boxes, {Solid.BOX}),
+    "convex": (_find_convex, {Solid.CYLINDER, Solid.ELLIPSOID, Solid.HULL}),
+    "surfaces": (_find_surfaces, {Solid.FIELD, Solid.MESH}),
 }
+"""Who finds the touches of a pair by the kind of B."""
 
 
 def manifold_block(width: Width, kinds: Iterable[int] = tuple(Solid)) -> Block:
     """Room for the touches of a pair of shapes of these kinds, in plain numbers of the width's precision."""
     plain, here = Width(width.elem), set(kinds)
-    addresses = {name: finder.address(plain) if here & of else 0 for name, (finder, of) in _FINDERS.items()}
+    addresses = {name: finder.address(plain) if here & of else 0 for name, (finder, of) in FINDERS.items()}
     sizes = dict.fromkeys(MANIFOLD.fields, MOST_TOUCHES) | {"n": 1, "limit": 1, "placed": 2} | WORK_ROOM
     return MANIFOLD.block(plain, **sizes | addresses)
 
