@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from poise.collision.boxes import touch_box
 from poise.collision.convex import touch_convex
 from poise.collision.layout import MANIFOLD, MOST_TOUCHES, SHAPES, WORK_ROOM
+from poise.collision.order import comes_later, flip
 from poise.collision.surfaces import touch_surface
 from poise.kernel.calls import call_entry
 from poise.kernel.jit import entry, kernel
@@ -61,13 +62,18 @@ def manifold_block(width: Width, kinds: Iterable[int] = tuple(Solid)) -> Block:
 def heavy_touch(g, t, a, b, A, B, limit):
     """Touches of a pair of shapes of which B is more than round, in plain numbers, to the manifold."""
     store(t.n, 0, 0)
+    kind = load(g.kind, b)
+    swapped = load(g.kind, a) == kind and comes_later(A, B)
+    if swapped:
+        a, b, A, B = b, a, B, A
     store(t.placed, 0, A)
     store(t.placed, 1, B)
     store(t.limit, 0, limit)
-    kind = load(g.kind, b)
     if kind == BOX:
         call_entry(t.boxes, g, t, a, b)
     elif kind <= HULL:
         call_entry(t.convex, g, t, a, b)
     else:
         call_entry(t.surfaces, g, t, a, b)
+    if swapped:
+        flip(t)

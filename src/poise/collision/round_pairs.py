@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from poise.collision.layout import Touch
+from poise.collision.order import comes_later
 from poise.kernel.scalars import fabs, maximum, minimum, select, sqrt, zero
 from poise.kernel.trace import formula
 from poise.kernel.vec import Vec3, column2, cross, dot
@@ -72,8 +73,15 @@ def plane_capsule(a: Any, b: Any) -> Any:
 
 @formula
 def sphere_sphere(a: Any, b: Any) -> Any:
-    """Touch of two spheres."""
-    return between(a.p, b.p, a.half.x, b.half.x, upward(a.p.x))
+    """Touch of two spheres. The greater of two with one centre is pushed up."""
+    up = upward(a.p.x)
+    return between(a.p, b.p, a.half.x, b.half.x, select(comes_later(a, b), -up, up))
+
+
+@formula
+def flipped(touch: Any, swapped: Any) -> Any:
+    """A touch with its normal turned round where two shapes have changed places."""
+    return Touch(touch.gap, select(swapped, -touch.normal, touch.normal), touch.point)
 
 
 @formula
@@ -90,6 +98,8 @@ def capsule_capsule(a: Any, b: Any) -> Any:
 
     The first touch is the nearest one. The second is only meant where the last value, a mask, says so.
     """
+    swapped = comes_later(a, b)
+    a, b = select(swapped, b, a), select(swapped, a, b)
     u, v = column2(a.R), column2(b.R)
     ha, hb = a.half.y, b.half.y
     d = b.p - a.p
@@ -114,4 +124,4 @@ def capsule_capsule(a: Any, b: Any) -> Any:
     t_second = clamp(uv * (high - ud), -hb, hb)
     one = between(a.p + u * first, b.p + v * t_first, a.half.x, b.half.x, fallback)
     two = between(a.p + u * high, b.p + v * t_second, a.half.x, b.half.x, fallback)
-    return one, two, beside
+    return flipped(one, swapped), flipped(two, swapped), beside

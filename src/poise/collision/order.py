@@ -1,0 +1,48 @@
+"""Which of two shapes of one kind is looked at first: the same one, whichever of them is called A.
+
+A pair function may prefer a face of A to one of B, or round differently when A and B change places. Where kinds differ
+the order of kinds decides; here the greater shape comes later, and of equal ones the one that is farther along a
+direction that hardly anything is across. So swapping A and B flips normals and changes nothing else, to the last bit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from poise.kernel.jit import kernel
+from poise.kernel.memory import load, store
+from poise.kernel.scalars import select, zero
+from poise.kernel.trace import formula
+from poise.kernel.vec import column0, column2
+
+ASLANT = (0.27109, 0.45361, 0.84897)
+"""No axis of a scene, and no diagonal of its boxes, is across this."""
+
+
+@formula
+def along(v: Any) -> Any:
+    """How far a vector leads along the slanting direction."""
+    return v.x * ASLANT[0] + v.y * ASLANT[1] + v.z * ASLANT[2]
+
+
+@formula
+def comes_later(a: Any, b: Any) -> Any:
+    """Whether A is to be looked at after B; never so of both, and of neither where they are the same."""
+    none = zero(a.p.x)
+    differences = (
+        *(none + x for x in (a.half - b.half).leaves()),
+        along(a.p - b.p),
+        along(column2(a.R) - column2(b.R)),
+        along(column0(a.R) - column0(b.R)),
+    )
+    first = none
+    for x in reversed(differences):
+        first = select((x < 0.0) | (x > 0.0), x, first)
+    return first > 0.0
+
+
+@kernel
+def flip(t):
+    """Turn the normals of all touches of a pair round."""
+    for k in range(load(t.n, 0)):
+        store(t.normal, k, -load(t.normal, k))
