@@ -10,10 +10,17 @@ times the turning of the normal in the body. With p_B − p_A = gap n, the norma
 
     (P_A + P_B + gap) ṅ = Δv + P_A (ω_A × n) + P_B (ω_B × n)                                                    (1)
 
-    γ = n · (ω_B × (ω_B × r_B) − ω_A × (ω_A × r_A)) + ṅ · Δv
-        − n · (ω_B × P_B (ṅ − ω_B × n) + ω_A × P_A (ṅ − ω_A × n))                                              (2)
+with Δv the relative velocity of the two nearest points as parts of their bodies. The nearest points themselves move by
 
-with Δv the relative velocity of the two nearest points as parts of their bodies, r their arms.
+    ṗ_A = v_A + ω_A × r_A + P_A (ṅ − ω_A × n)          ṗ_B = v_B + ω_B × r_B − P_B (ṅ − ω_B × n)               (2)
+
+r their arms from the centres of mass, v the velocities of these. Rows are at the point half way, p = (p_A + p_B) / 2,
+with the relative velocity u of the bodies there, along directions that turn with the normal by Ω = n × ṅ. What such a
+row, along d, gains while no body accelerates is γ = d · G with
+
+    G = ω_B × (ṗ − v_B) − ω_A × (ṗ − v_A) + u × Ω                                                              (3)
+
+along the normal and along tangents.
 """
 
 from __future__ import annotations
@@ -207,9 +214,11 @@ def normal_rate(n: Any, gap: Any, slide: Any, a: Any, b: Any) -> Any:
 
 @formula
 def gap_bend(n: Any, gap: Any, a: Any, b: Any) -> Any:
-    """γ of a contact (eq. 2); m/s²."""
-    slide = b.v + cross(b.w, b.r) - a.v - cross(a.w, a.r)
+    """G of a contact (eq. 3); m/s²."""
+    fast_a, fast_b = a.v + cross(a.w, a.r), b.v + cross(b.w, b.r)
+    slide = fast_b - fast_a
     turn = normal_rate(n, gap, slide, a, b)
-    centripetal = cross(b.w, cross(b.w, b.r)) - cross(a.w, cross(a.w, a.r))
-    wander_a, wander_b = a.P @ (turn - cross(a.w, n)), b.P @ (turn - cross(b.w, n))
-    return dot(n, centripetal - cross(b.w, wander_b) - cross(a.w, wander_a)) + dot(turn, slide)
+    rate_a, rate_b = fast_a + a.P @ (turn - cross(a.w, n)), fast_b - b.P @ (turn - cross(b.w, n))
+    rate = (rate_a + rate_b) * 0.5
+    half_way = slide - cross(a.w + b.w, n * (0.5 * gap))
+    return cross(b.w, rate - b.v) - cross(a.w, rate - a.v) + cross(half_way, cross(n, turn))

@@ -115,7 +115,7 @@ CONTACTS = View(
     gap=Real,  # m; negative where they overlap
     normal=Vec3,  # from A to B
     point=Vec3,  # half way between the surfaces; m
-    bend=Real,  # γ of the gap at acceleration level, where it was asked for; m/s²
+    bend=Vec3,  # G of `curvature`, for acceleration level, where it was asked for; m/s²
     # room to work in
     spare=Touch,
     table=Index,

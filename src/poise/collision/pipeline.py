@@ -10,9 +10,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from poise.collision.bend import bend_contacts
 from poise.collision.bounds import place_shapes
 from poise.collision.heavy import manifold_block
-from poise.collision.layout import PLACES, SHAPES, contacts_block, shapes_block
+from poise.collision.layout import CONTACTS, PLACES, SHAPES, contacts_block, shapes_block
 from poise.collision.pairs import Indices, candidate_pairs
 from poise.collision.searches import FEW, Few, Many, Search
 from poise.dynamics import kinematics
@@ -26,6 +27,7 @@ Array = NDArray[Any]
 
 _place_links = entry(kinematics.place_links, MODEL, STATE, WORK)
 _place_shapes = entry(place_shapes, WORK, SHAPES, PLACES)
+_bend = entry(bend_contacts, MODEL, WORK, SHAPES, PLACES, CONTACTS)
 HARD_CAP = 1 << 20
 """Contacts of a world: more are a mistake."""
 
@@ -48,6 +50,9 @@ class Contact:
     """31 bits; no two of a world's contacts share it, and it stays the same from frame to frame."""
     feature: int
     """Which corners, edges and faces touch; stays the same from frame to frame."""
+    bend: Array | None = None
+    """(3,) what the relative velocity there gains while no body accelerates, where it was asked for: γ of a row along
+    the normal or a tangent d is d · bend (see `curvature`); m/s²."""
 
     @property
     def depth(self) -> float:
@@ -80,7 +85,7 @@ class Collider:
         self._make_room(room)
 
     def _make_room(self, room: int) -> None:
-        self.c, self._room = contacts_block(self.width, room), room
+        self.c, self._room, self._bent = contacts_block(self.width, room), room, False
         self._handles = self.c.handle, self.t.handle
 
     @cached_property
@@ -96,14 +101,14 @@ class Collider:
         self.x.position[...] = solids.position if self.width.lanes == 1 else solids.position[..., None]
         self.x.rotation[...] = turns if self.width.lanes == 1 else turns[..., None]
 
-    def place(self, q: ArrayLike) -> None:
-        """Put the shapes where a pose has them."""
+    def place(self, q: ArrayLike, v: ArrayLike | None = None) -> None:
+        """Put the shapes where a pose has them; `v` is for `bend`."""
 
         def call(space: Workspace) -> list[Array]:
             _place_links[space.width](space.m.handle, space.s.handle, space.w.handle)
             return []
 
-        worlds = Worlds(self.model, self.width.dtype, {"q": q})
+        worlds = Worlds(self.model, self.width.dtype, {"q": q, "v": v})
         if (worlds.count or 1) != self.width.lanes:
             raise ValueError(f"{worlds.count or 1} poses for {self.width.lanes} worlds: give one each")
         worlds.run(call)
@@ -113,14 +118,22 @@ class Collider:
     def find(self, space: Workspace, slack: float = 0.0) -> None:
         """Contacts of the workspace's state, whose links have been placed; the list grows as it must."""
         _check_slack(slack)
+        self._bent = False
         if (most := self._search.run(space.w.handle, *self._handles, slack, True)) > self._room:
             self._grow(most, slack)
 
     def touch(self, slack: float = 0.0) -> None:
         """Contacts of the shapes where they are."""
         _check_slack(slack)
+        self._bent = False
         if (most := self._touch(slack)) > self._room:
             self._grow(most, slack)
+
+    def bend(self, space: Workspace) -> None:
+        """γ of the contacts that were found, from the state of a workspace, whose links have been placed."""
+        blocks = (space.m, space.w, self.g, self.x, self.c)
+        _bend[self.width](*(block.handle for block in blocks))
+        self._bent = True
 
     def _touch(self, slack: float) -> int:
         return self._search.run(workspace(self.model, self.width).w.handle, *self._handles, slack, False)
@@ -146,6 +159,7 @@ class Collider:
                 np.array(one["point"][k], np.float64),
                 int(one["id"][k]),
                 int(one["feature"][k]),
+                np.array(one["bend"][k], np.float64) if self._bent else None,
             )
             for k in range(int(one["count"][0]))
         ]
@@ -156,8 +170,10 @@ def _check_slack(slack: float) -> None:
         raise ValueError(f"slack is {slack}; it must be a distance, 0 or more")
 
 
-def contacts(model: Model, q: ArrayLike, slack: float = 0.0) -> list[Contact]:
+def contacts(model: Model, q: ArrayLike, slack: float = 0.0, *, v: ArrayLike | None = None) -> list[Contact]:
     """Contacts of a model at a pose; gaps up to `slack` (m) and the shapes' margins count.
+
+    With velocities `v` each contact has its `bend`, for rows at acceleration level.
 
     >>> import poise
     >>> scene = poise.Scene()
@@ -167,6 +183,8 @@ def contacts(model: Model, q: ArrayLike, slack: float = 0.0) -> list[Contact]:
     [0.01]
     """
     collider = Collider(model)
-    collider.place(q)
+    collider.place(q, v)
     collider.touch(slack)
+    if v is not None:
+        collider.bend(workspace(model))
     return collider.contacts()
