@@ -183,7 +183,7 @@ def _run(
 
 def _checked_rays(origins: Any, directions: Any) -> tuple[Floats, Floats]:
     """Origins and unit directions of one shape."""
-    start, along = _checked_vectors("origins", origins), _checked_vectors("directions", directions)
+    start, along = checked_vectors("origins", origins), checked_vectors("directions", directions)
     if np.abs(start).max(initial=0.0) > FARTHEST:
         raise ValueError(f"origins has numbers up to {np.abs(start).max():g}; {FARTHEST:g} m is the farthest")
     largest = np.abs(along).max(axis=-1, keepdims=True, initial=0.0)
@@ -201,7 +201,8 @@ def _checked_rays(origins: Any, directions: Any) -> tuple[Floats, Floats]:
     return np.broadcast_to(start, shape), np.broadcast_to(along, shape)
 
 
-def _checked_vectors(name: str, value: Any) -> Floats:
+def checked_vectors(name: str, value: Any) -> Floats:
+    """Vectors (…, 3) of finite numbers."""
     try:
         array = np.asarray(value, np.float64)
     except (TypeError, ValueError):
