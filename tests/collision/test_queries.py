@@ -42,7 +42,7 @@ def zoo(rng: np.random.Generator, spread: float) -> Model:
         "hull": poise.convex(rng.normal(size=(15, 3)) * 0.2),
     }
     for name, shape in shapes.items():
-        place = rng.uniform(-spread, spread, 3) + (0, 0, spread)
+        place = rng.uniform((-spread, -spread, 0.0), (spread, spread, 2.0 * spread))
         scene.add(shape, name=name, position=place, quat_wxyz=unit_quat(rng))
     return scene.compile()
 
@@ -114,7 +114,7 @@ def test_points(spread: float) -> None:
     inside = 0
     for _ in range(20):
         model = zoo(rng, spread)
-        point = rng.uniform(-spread, spread, 3) + (0, 0, spread)
+        point = rng.uniform((-spread, -spread, 0.0), (spread, spread, 2.0 * spread))
         found = closest_points(model, model.q_rest, point)
         assert sorted(one.shape for one in found) == list(range(7))
         assert [one.distance for one in found] == sorted(one.distance for one in found)

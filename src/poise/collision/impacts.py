@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from poise.collision.heavy import manifold_block
 from poise.collision.impact import FLIGHTS, first_touches
-from poise.collision.layout import MANIFOLD, PLACES, SHAPES
-from poise.collision.pipeline import Collider
+from poise.collision.layout import MANIFOLD, PLACES, SHAPES, shapes_block
+from poise.collision.rays import places
+from poise.collision.swept import sweeps, swept_pairs
 from poise.dynamics.inputs import checked_step
-from poise.dynamics.measures import bodies
+from poise.dynamics.measures import Bodies, bodies
 from poise.kernel.jit import entry
-from poise.kernel.memory import F64
+from poise.kernel.memory import F64, Block
 from poise.model.model import Model
 
 Array = NDArray[Any]
@@ -38,6 +40,9 @@ class Impact:
     """(3,) from A to B, then."""
     point: Array
     """(3,) where; m."""
+    gap: float
+    """Then; not above `near`, but for shapes that spin beside each other so fast that the search was given up there.
+    They have not touched before; m."""
 
 
 def impacts(model: Model, q: ArrayLike, v: ArrayLike, dt: float, near: float = NEAR) -> list[Impact]:
@@ -56,34 +61,45 @@ def impacts(model: Model, q: ArrayLike, v: ArrayLike, dt: float, near: float = N
     step = checked_step(dt)
     if not (np.isfinite(near) and near > 0.0):
         raise ValueError(f"near is {near}; it must be a positive distance")
-    collider, solids = Collider(model), model.solids
-    placed = bodies(model, q, v)
-    collider.place(q)
-    arm = np.einsum("nij,nj->ni", placed.rotation, model.body_com)
-    speed = placed.twist[:, 3:] + np.cross(placed.twist[:, :3], arm)
-    twists = np.concatenate((placed.twist[:, :3], speed), axis=1)
-    n = len(collider.pairs)
+    solids, placed = model.solids, bodies(model, q, v)
+    g, x, centre, twist, arm = _moving_shapes(model, q, placed)
+    moves = sweeps(x.position, solids.reach, arm, twist, step)
+    pairs = swept_pairs(model, x.rotation.reshape(-1, 3, 3)[:, :, 2], moves, near)
+    n = len(pairs)
     flights = FLIGHTS.block(
         F64,
         n_pairs=n,
-        a=collider.pairs[:, 0],
-        b=collider.pairs[:, 1],
-        centre=(placed.position + arm)[solids.body],
-        twist=twists[solids.body],
-        time=n,
-        normal=n,
-        point=n,
+        a=pairs[:, 0],
+        b=pairs[:, 1],
+        centre=centre,
+        twist=twist,
+        arm=np.linalg.norm(arm, axis=1),
+        **dict.fromkeys(("time", "gap", "normal", "point"), n),
     )
-    _first_touches[F64](collider.g.handle, collider.x.handle, flights.handle, collider.t.handle, step, near)
-    found = [k for k in range(n) if flights.time[k] <= step]
-    found.sort(key=lambda k: float(flights.time[k]))
-    return [
-        Impact(
-            int(flights.a[k]),
-            int(flights.b[k]),
-            float(flights.time[k]),
-            flights.normal[k].copy(),
-            flights.point[k].copy(),
-        )
-        for k in found
-    ]
+    t = manifold_block(F64, {*solids.kind.tolist()})
+    _first_touches[F64](g.handle, x.handle, flights.handle, t.handle, step, near)
+    found = np.flatnonzero(flights.time <= step)
+    return [_impact(flights, int(k)) for k in found[np.argsort(flights.time[found], kind="stable")]]
+
+
+def _moving_shapes(model: Model, q: ArrayLike, placed: Bodies) -> tuple[Block, Block, Array, Array, Array]:
+    """Shapes and their places; of each its centre of rotation, its twist there, and the arm to its own centre."""
+    solids = model.solids
+    place, turn = places(model, q)
+    com = np.einsum("nij,nj->ni", placed.rotation, model.body_com)
+    speed = placed.twist[:, 3:] + np.cross(placed.twist[:, :3], com)
+    centre = (placed.position + com)[solids.body]
+    twist = np.concatenate((placed.twist[:, :3], speed), axis=1)[solids.body]
+    x = PLACES.block(F64, position=place, rotation=turn.reshape(-1, 9))
+    return shapes_block(solids, F64, model.link_root), x, centre, twist, place - centre
+
+
+def _impact(flights: Block, k: int) -> Impact:
+    return Impact(
+        int(flights.a[k]),
+        int(flights.b[k]),
+        float(flights.time[k]),
+        flights.normal[k].copy(),
+        flights.point[k].copy(),
+        float(flights.gap[k]),
+    )
