@@ -22,7 +22,7 @@ from poise.collision.layout import Placed
 from poise.collision.support import BOX, HULL, nearest_points, rounding, unit
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store
-from poise.kernel.scalars import maximum, minimum, sqrt, zero
+from poise.kernel.scalars import fabs, maximum, minimum, sqrt, zero
 from poise.kernel.trace import constant, formula, precision
 from poise.kernel.vec import Vec3, column0, column1, column2, dot
 
@@ -33,6 +33,10 @@ ROUND_CORNERS = 96
 """Corners of the polytope that should have found the region on curved shapes."""
 STARTS = 8
 """Directions that are made exact where no region is proved: deep inside of what is nearly a ball."""
+SETTLED = 1e-6
+"""Fraction of the depth by which a direction that is settled still gets better."""
+NEARLY_ACROSS = 1e-3
+"""Cosine between a direction and an axis below which it may be across."""
 SAME_WAY = 0.9
 """Cosine between directions above which only one is followed."""
 
@@ -41,6 +45,12 @@ SAME_WAY = 0.9
 def steady(like: Any) -> Any:
     """Square of the angle by which a direction that is settled still turns."""
     return constant(1e-10 if precision(like) > 24 else 1e-7, like)
+
+
+@formula
+def open_part(like: Any) -> Any:
+    """Fraction of a distance by which its bounds may differ. They differ more where rounding has stopped the search."""
+    return constant(1e-7 if precision(like) > 24 else 1e-4, like)
 
 
 @kernel
@@ -65,8 +75,8 @@ def refine(g, t, a, b, A, B, normal, apart, close, size, pushes):
             break
         turn = near.normal - normal
         turn2 = dot(turn, turn)
-        if turn2 <= steady(size):
-            break
+        if turn2 <= steady(size) and near.gap - gap <= maximum(4.0 * rounding(size) * size, -near.gap * SETTLED):
+            break  # on long shapes little turns count
         if turn2 > 0.05 * before:
             apart = maximum(0.1 * apart, close)  # too far for shapes as curved as these
         before = turn2
@@ -136,15 +146,39 @@ def deepest_gap(g, t, a, b, A, B, near, apart, close, size):
 
 
 @kernel
+def across_axes(g, t, a, b, A, B, near):
+    """A direction that is nearly across an axis of a shape, made exactly so where the gap along it is greater.
+
+    Shapes are straight along their axes. Beside long ones the search ends when the direction is still off by so little
+    that only their length makes it count.
+    """
+    for k in range(6):
+        R = A.R if k < 3 else B.R
+        axis = column0(R) if k % 3 == 0 else (column1(R) if k % 3 == 1 else column2(R))
+        lean = dot(near.normal, axis)
+        if fabs(lean) < NEARLY_ACROSS:
+            normal = unit(near.normal - axis * lean, near.normal)
+            pa, pb = nearest_points(g, t, a, b, A, B, normal)
+            gap = dot(normal, pb - pa)
+            if gap > near.gap:
+                near = Near(normal, gap, near.a, near.b)
+    return near
+
+
+@kernel
 def least_gap(g, t, a, b, A, B, limit, size):
     """The least gap of two cores: whether it may be within a limit, and where it is."""
     none = zero(size)
     start = unit(B.p - A.p, Vec3(none, none, none + 1.0))
     found, near = search_gap(g, t, a, b, A, B, start, limit, size)
     close = 4.0 * sqrt(rounding(size)) * size
-    if found == FAR or (found == APART and near.gap > close):
+    between = near.b - near.a
+    proved = sqrt(dot(between, between)) <= near.gap * (1.0 + open_part(size))
+    if found == FAR or (found == APART and near.gap > close and proved):
         return found != FAR, near
     apart = maximum(0.1 * minimum(load(g.reach, a), load(g.reach, b)), close)
     if found == APART:
-        return True, refine(g, t, a, b, A, B, near.normal, apart, close, size, MANY_PUSHES)
-    return True, deepest_gap(g, t, a, b, A, B, near, apart, close, size)
+        near = refine(g, t, a, b, A, B, near.normal, apart, close, size, MANY_PUSHES)
+    else:
+        near = deepest_gap(g, t, a, b, A, B, near, apart, close, size)
+    return True, across_axes(g, t, a, b, A, B, near)

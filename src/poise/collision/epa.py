@@ -11,6 +11,7 @@ side is positive where the origin is in front of it.
 
 from __future__ import annotations
 
+from poise.collision.gjk import triangle_normal
 from poise.collision.support import nearest_points, rounding, unit
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store
@@ -84,7 +85,8 @@ def set_side(t, side, i, j, k, noise):
     store(t.whole, SIDE + 6 * side + 2, k)
     p, q, r = load(t.points, CORNER + i), load(t.points, CORNER + j), load(t.points, CORNER + k)
     u, v, w = q - p, r - p, r - q
-    across = cross(v, u)
+    across, _ = triangle_normal(u, v, w)
+    across = -across
     area = sqrt(dot(across, across))
     longest = sqrt(maximum(maximum(dot(u, u), dot(v, v)), dot(w, w)))
     store(t.numbers, LEVEL + side, zero(noise) + NONE)

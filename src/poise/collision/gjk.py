@@ -17,7 +17,7 @@ from typing import Any
 from poise.collision.support import nearest_points, rounding
 from poise.kernel.jit import kernel, stand_alone
 from poise.kernel.memory import load, store
-from poise.kernel.scalars import maximum, sqrt, zero
+from poise.kernel.scalars import maximum, select, sqrt, zero
 from poise.kernel.trace import constant, formula, precision
 from poise.kernel.values import Value
 from poise.kernel.vec import Vec3, cross, dot, zero3
@@ -47,6 +47,19 @@ def good_enough(like: Any) -> Any:
     return constant(1e-11 if precision(like) > 24 else 1e-6, like)
 
 
+@formula
+def triangle_normal(u: Any, v: Any, w: Any) -> Any:
+    """u × v of a triangle with edges u, v from a corner and w = v − u, and the squares of two edges multiplied.
+
+    From its two shortest edges: of a long one and another little is known of what is between them.
+    """
+    uu, vv, ww = dot(u, u), dot(v, v), dot(w, w)
+    u_longest, v_longest = (uu > vv) & (uu > ww), (vv >= uu) & (vv > ww)
+    first, second = select(u_longest, v, u), select(u_longest | v_longest, w, v)
+    sizes = select(u_longest, vv * ww, select(v_longest, uu * ww, uu * vv))
+    return cross(first, second), sizes
+
+
 @kernel
 def on_edge(t, last, best):
     """The point nearest to the origin inside edges at the last corner, if nearer than `best`."""
@@ -74,10 +87,11 @@ def on_triangle(t, last, best):
     thin = rounding(best) * rounding(best) * 64.0
     for i in range(last):
         for j in range(i + 1, last):
-            u, v = load(t.points, CORNERS + i) - p, load(t.points, CORNERS + j) - p
-            across = cross(u, v)
+            q, r = load(t.points, CORNERS + i), load(t.points, CORNERS + j)
+            u, v = q - p, r - p
+            across, sizes = triangle_normal(u, v, r - q)
             area2 = dot(across, across)
-            if area2 > thin * dot(u, u) * dot(v, v):
+            if area2 > thin * sizes:
                 si, sj = dot(cross(v, p), across), dot(cross(p, u), across)
                 if si > 0.0 and sj > 0.0 and si + sj < area2:
                     height = dot(p, across)

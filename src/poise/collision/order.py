@@ -1,8 +1,9 @@
 """Which of two shapes of one kind is looked at first: the same one, whichever of them is called A.
 
 A pair function may prefer a face of A to one of B, or round differently when A and B change places. Where kinds differ
-the order of kinds decides; here the greater shape comes later, and of equal ones the one that is farther along a
-direction that hardly anything is across. So swapping A and B flips normals and changes nothing else, to the last bit.
+the order of kinds decides; here the greater shape comes first, and of equal ones the lower one, along a direction that
+hardly anything is across: a floor before what stands on it, whose faces then are the steady ones. So swapping A and B
+flips normals and changes nothing else, to the last bit.
 """
 
 from __future__ import annotations
@@ -28,9 +29,10 @@ def along(v: Any) -> Any:
 @formula
 def comes_later(a: Any, b: Any) -> Any:
     """Whether A is to be looked at after B; never so of both, and of neither where they are the same."""
-    none = zero(a.p.x)
+    none, more = zero(a.p.x), b.half - a.half
     differences = (
-        *(none + x for x in (a.half - b.half).leaves()),
+        none + (more.x + more.y + more.z),
+        *(none + x for x in more.leaves()),
         along(a.p - b.p),
         along(column2(a.R) - column2(b.R)),
         along(column0(a.R) - column0(b.R)),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from poise.collision.box_forms import signed
+from poise.collision.round_pairs import clamp
 from poise.collision.support import (
     BOX,
     CAPSULE,
@@ -165,7 +166,9 @@ def clip(t, source, target, n_corners, p, q, edge):
         off = dx * (here.y - p.y) - dy * (here.x - p.x)
         closing = i == 0 and n_corners == 2  # a line has no way back
         if (off < -slack) != (off_before < -slack) and not closing:
-            store(t.points, target + kept, before + (here - before) * (off_before / (off_before - off)))
+            # within the slack both may be outside, and the line be met before or behind the edge
+            share = clamp(off_before / (off_before - off), zero(off), zero(off) + 1.0)
+            store(t.points, target + kept, before + (here - before) * share)
             store(t.whole, target + kept, (1 + edge_before) * 2 * NAMES + edge)
             store(t.whole, target + kept + EDGES, edge if off < -slack else edge_before)
             kept += 1

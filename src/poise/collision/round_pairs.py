@@ -11,7 +11,7 @@ from typing import Any
 from poise.collision.layout import Touch
 from poise.collision.order import comes_later
 from poise.kernel.scalars import fabs, maximum, minimum, select, sqrt, zero
-from poise.kernel.trace import formula
+from poise.kernel.trace import formula, precision
 from poise.kernel.vec import Vec3, column2, cross, dot
 
 TINY = 1e-24
@@ -25,14 +25,18 @@ def clamp(x: Any, low: Any, high: Any) -> Any:
 
 
 @formula
-def between(pa: Any, pb: Any, ra: Any, rb: Any, fallback: Any) -> Any:
-    """Touch of two balls."""
+def between(pa: Any, pb: Any, ra: Any, rb: Any, fallback: Any, least2: Any = TINY) -> Any:
+    """Touch of two balls; where the square of what is between their centres is not above the least, along a fallback.
+
+    That is turned round where the centres are the other way along it.
+    """
     d = pb - pa
     d2 = dot(d, d)
-    apart = d2 > TINY
+    apart = d2 > least2
+    along = dot(fallback, d)
     length = sqrt(select(apart, d2, zero(d2) + 1.0))
-    normal = select(apart, d * (1.0 / length), fallback)
-    gap = select(apart, length, zero(d2)) - (ra + rb)
+    normal = select(apart, d * (1.0 / length), select(along < 0.0, -fallback, fallback))
+    gap = select(apart, length, fabs(along)) - (ra + rb)
     return Touch(gap, normal, pa + normal * (ra + 0.5 * gap))
 
 
@@ -73,7 +77,7 @@ def plane_capsule(a: Any, b: Any) -> Any:
 
 @formula
 def sphere_sphere(a: Any, b: Any) -> Any:
-    """Touch of two spheres. The greater of two with one centre is pushed up."""
+    """Touch of two spheres. The lesser of two with one centre is pushed up."""
     up = upward(a.p.x)
     return between(a.p, b.p, a.half.x, b.half.x, select(comes_later(a, b), -up, up))
 
@@ -115,6 +119,8 @@ def capsule_capsule(a: Any, b: Any) -> Any:
     clear = n2 > TINY
     sideways = side * (1.0 / sqrt(select(clear, n2, zero(n2) + 1.0)))
     fallback = select(clear, sideways, Vec3(a.R.xx, a.R.yx, a.R.zx))
+    # where cores nearly meet, what is between them is noise, and across both of them is exact
+    least2 = TINY + 2.0 ** (1 - precision(uv)) * (ha + hb) * (ha + hb)
     # parallel cores overlap along the axis of A between these two
     reach = hb * fabs(uv)
     low, high = maximum(ud - reach, -ha), minimum(ud + reach, ha)
@@ -122,6 +128,6 @@ def capsule_capsule(a: Any, b: Any) -> Any:
     first = select(beside, low, s)
     t_first = select(beside, clamp(uv * (low - ud), -hb, hb), t)
     t_second = clamp(uv * (high - ud), -hb, hb)
-    one = between(a.p + u * first, b.p + v * t_first, a.half.x, b.half.x, fallback)
-    two = between(a.p + u * high, b.p + v * t_second, a.half.x, b.half.x, fallback)
+    one = between(a.p + u * first, b.p + v * t_first, a.half.x, b.half.x, fallback, least2)
+    two = between(a.p + u * high, b.p + v * t_second, a.half.x, b.half.x, fallback, least2)
     return flipped(one, swapped), flipped(two, swapped), beside
