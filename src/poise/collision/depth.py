@@ -19,7 +19,7 @@ from typing import Any
 from poise.collision.epa import GAP, MOST_CORNERS, NONE, TRIED, note_direction, search_depth
 from poise.collision.gjk import APART, FAR, Near, search_gap
 from poise.collision.layout import Placed
-from poise.collision.support import BOX, HULL, nearest_points, rounding, unit
+from poise.collision.support import BOX, CAPSULE, HULL, SPHERE, nearest_points, rounding, unit
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store
 from poise.kernel.scalars import fabs, maximum, minimum, sqrt, zero
@@ -124,7 +124,7 @@ def set_aside(t, tried, normal):
 def deepest_gap(g, t, a, b, A, B, near, apart, close, size):
     """The least gap of cores that overlap: the best direction tried made exact, or several where none is proved."""
     none, kind_a = zero(size), load(g.kind, a)
-    flat = load(g.kind, b) == HULL and kind_a in (BOX, HULL)
+    flat = load(g.kind, b) == HULL and kind_a in (SPHERE, CAPSULE, BOX, HULL)  # cores without curves
     tried, proved = search_depth(
         g, t, a, b, A, B, size, none if flat else none + 3e-5, MOST_CORNERS if flat else ROUND_CORNERS
     )

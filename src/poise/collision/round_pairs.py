@@ -116,11 +116,12 @@ def capsule_capsule(a: Any, b: Any) -> Any:
     s = clamp(uv * t + ud, -ha, ha)
     side = cross(u, v)
     n2 = dot(side, side)
-    clear = n2 > TINY
+    rounding = 2.0 ** (1 - precision(uv))
+    clear = n2 > rounding
     sideways = side * (1.0 / sqrt(select(clear, n2, zero(n2) + 1.0)))
     fallback = select(clear, sideways, Vec3(a.R.xx, a.R.yx, a.R.zx))
     # where cores nearly meet, what is between them is noise, and across both of them is exact
-    least2 = TINY + 2.0 ** (1 - precision(uv)) * (ha + hb) * (ha + hb)
+    least2 = TINY + rounding * (ha + hb) * (ha + hb)
     # parallel cores overlap along the axis of A between these two
     reach = hb * fabs(uv)
     low, high = maximum(ud - reach, -ha), minimum(ud + reach, ha)
