@@ -14,6 +14,8 @@ from poise.kernel.scalars import fabs, maximum, minimum, select, sqrt, zero
 from poise.kernel.trace import formula, precision
 from poise.kernel.vec import Vec3, column2, cross, dot
 
+PARALLEL = 1e-12
+"""Square of the sine between two capsules that touch along a line."""
 TINY = 1e-24
 """Square of a length, m², below which a vector has no direction."""
 
@@ -108,27 +110,26 @@ def capsule_capsule(a: Any, b: Any) -> Any:
     ha, hb = a.half.y, b.half.y
     d = b.p - a.p
     uv, ud, vd = dot(u, v), dot(u, d), dot(v, d)
-    across = maximum(1.0 - uv * uv, zero(uv))
-    parallel = across < 1e-12
-    inverse = 1.0 / select(parallel, zero(uv) + 1.0, across)
-    s = clamp((ud - uv * vd) * inverse, -ha, ha)
-    t = clamp(uv * s - vd, -hb, hb)
-    s = clamp(uv * t + ud, -ha, ha)
     side = cross(u, v)
     n2 = dot(side, side)
     rounding = 2.0 ** (1 - precision(uv))
-    clear = n2 > rounding
-    sideways = side * (1.0 / sqrt(select(clear, n2, zero(n2) + 1.0)))
+    clear = n2 > rounding  # of less than that the nearest points are noise, but all points are as near
+    inverse = 1.0 / select(clear, n2, zero(n2) + 1.0)
+    s = clamp((ud - uv * vd) * inverse, -ha, ha)
+    t = clamp(uv * s - vd, -hb, hb)
+    s = clamp(uv * t + ud, -ha, ha)
+    sideways = side * sqrt(inverse)
     fallback = select(clear, sideways, Vec3(a.R.xx, a.R.yx, a.R.zx))
     # where cores nearly meet, what is between them is noise, and across both of them is exact
     least2 = TINY + rounding * (ha + hb) * (ha + hb)
     # parallel cores overlap along the axis of A between these two
     reach = hb * fabs(uv)
     low, high = maximum(ud - reach, -ha), minimum(ud + reach, ha)
-    beside = parallel & (high > low)
-    first = select(beside, low, s)
-    t_first = select(beside, clamp(uv * (low - ud), -hb, hb), t)
-    t_second = clamp(uv * (high - ud), -hb, hb)
+    beside = (n2 < maximum(zero(n2) + PARALLEL, zero(n2) + 4.0 * rounding)) & (high > low)
+    level = beside & ~clear
+    first, t_first = select(level, low, s), select(level, clamp(uv * (low - ud), -hb, hb), t)
+    second = select(level | (s + s < low + high), high, low)
+    t_second = clamp(uv * (second - ud), -hb, hb)
     one = between(a.p + u * first, b.p + v * t_first, a.half.x, b.half.x, fallback, least2)
-    two = between(a.p + u * high, b.p + v * t_second, a.half.x, b.half.x, fallback, least2)
+    two = between(a.p + u * second, b.p + v * t_second, a.half.x, b.half.x, fallback, least2)
     return flipped(one, swapped), flipped(two, swapped), beside
