@@ -64,7 +64,7 @@ def test_meshes_are_their_triangles() -> None:
     rng = np.random.default_rng(4)
     vertices, faces = rng.normal(size=(60, 3)), rng.integers(0, 60, (150, 3))
     faces = faces[(faces[:, 0] != faces[:, 1]) & (faces[:, 1] != faces[:, 2]) & (faces[:, 0] != faces[:, 2])]
-    model = still(poise.triangle_mesh(vertices, faces), vector(rng), unit_quat(rng))
+    model = still(poise.triangle_mesh(vertices, faces, group=0, mask=0), vector(rng), unit_quat(rng))
     o, d = rays_about(rng, 800, 1.5, 3.0)
     hits = cast(model, model.q_rest, o, d)
     po, pd = in_frame(model, o, d)

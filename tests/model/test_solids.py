@@ -54,6 +54,24 @@ def test_height_fields():
     assert found.size[0].tolist() == [2.0, 1.0, -0.5]
 
 
+POINTS4 = np.concatenate((np.eye(3), np.zeros((1, 3))))
+POINTS5 = np.concatenate((POINTS4, np.ones((1, 3))))
+CLOSED = np.array([(0, 1, 2), (1, 0, 3), (2, 1, 3), (0, 2, 3)])
+SOUP = POINTS4[CLOSED].reshape(-1, 3)
+
+
+def test_meshes_know_what_is_beyond_their_edges():
+    found = solids(rock=poise.triangle_mesh(POINTS4, CLOSED))
+    assert found.beyond.tolist() == [[3, 3, 3], [2, 2, 2], [0, 0, 0], [1, 1, 1]]
+    assert np.diff(found.neighbor_start).tolist() == [3, 3, 3, 3]
+    sheet = solids(sheet=poise.triangle_mesh(POINTS4, CLOSED[:2], open=True))
+    assert sheet.beyond.tolist() == [[3, -1, -1], [2, -1, -1]]
+
+
+def test_meshes_that_nothing_touches_may_be_anything():
+    assert len(solids(seen=poise.triangle_mesh(SOUP, np.arange(12).reshape(4, 3), group=0, mask=0)).faces) == 4
+
+
 @pytest.mark.parametrize(
     ("shape", "message"),
     [
@@ -64,6 +82,17 @@ def test_height_fields():
         (poise.triangle_mesh([(0, 0, 0), (1, 0, 0), (0, 1, 0)], [(0, 1, 3)]), "vertices 0 to 2"),
         (poise.triangle_mesh([(0, 0, 0), (1, 0, 0), (2, 0, 0)], [(0, 1, 2)]), "area"),
         (poise.triangle_mesh([(0, 0, np.inf)], [(0, 0, 0)]), "finite"),
+        (poise.triangle_mesh(np.eye(3), [(0, 1, 2)]), "3 open edges, one from vertex 0 to 1; say open=True"),
+        (poise.triangle_mesh(np.eye(3), [(0, 1, 2)], open="yes"), "True or False"),
+        (poise.triangle_mesh(POINTS4, [(0, 1, 2), (0, 1, 3)], open=True), "same way.* edge from vertex 0 to 1"),
+        (
+            poise.triangle_mesh(POINTS5, [(0, 1, 2), (1, 0, 3), (0, 1, 4)], open=True),
+            "3 meet at the edge",
+        ),
+        (
+            poise.triangle_mesh(SOUP, np.arange(12).reshape(4, 3)),
+            "12 open edges.*8 vertices are at the place",
+        ),
         (poise.sphere(0.1, mask=1 << 40), "32 bits"),
     ],
 )
@@ -73,7 +102,7 @@ def test_bad_shapes(shape, message):
 
 
 @pytest.mark.parametrize(
-    "shape", [poise.height_field(np.zeros((2, 2)), 1.0, 1.0), poise.triangle_mesh(np.eye(3), [(0, 1, 2)])]
+    "shape", [poise.height_field(np.zeros((2, 2)), 1.0, 1.0), poise.triangle_mesh(np.eye(3), [(0, 1, 2)], open=True)]
 )
 def test_landscapes_stay_where_they_are(shape):
     scene = poise.Scene()

@@ -125,7 +125,7 @@ def test_surfaces_have_no_speckles() -> None:
     scene.add(poise.height_field(np.zeros((30, 30)), 4.0, 4.0, color=RED), name="land", fixed=True)
     flat = [(x, y, 0.0) for x in range(-2, 3) for y in range(-2, 3)]
     faces = [(i, i + 5, i + 6) for i in range(19) if i % 5 < 4] + [(i, i + 6, i + 1) for i in range(19) if i % 5 < 4]
-    scene.add(poise.triangle_mesh(flat, faces, color=RED), name="sheet", position=(6, 0, 0.0), fixed=True)
+    scene.add(poise.triangle_mesh(flat, faces, open=True, color=RED), name="sheet", position=(6, 0, 0.0), fixed=True)
     model = scene.compile()
     for x in (0.0, 6.0):
         eye = Camera((x + 1.0, -1.5, 1.0), (x, 0.0, 0.0))

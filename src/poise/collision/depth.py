@@ -19,7 +19,18 @@ from typing import Any
 from poise.collision.epa import GAP, MOST_CORNERS, NONE, TRIED, note_direction, search_depth
 from poise.collision.gjk import APART, FAR, Near, search_gap
 from poise.collision.layout import Placed
-from poise.collision.support import BOX, CAPSULE, HULL, SPHERE, nearest_points, rounding, unit
+from poise.collision.support import (
+    BOX,
+    CAPSULE,
+    HULL,
+    SPHERE,
+    TRIANGLE,
+    core_kind,
+    core_reach,
+    nearest_points,
+    rounding,
+    unit,
+)
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store
 from poise.kernel.scalars import fabs, maximum, minimum, sqrt, zero
@@ -124,7 +135,7 @@ def set_aside(t, tried, normal):
 def deepest_gap(g, t, a, b, A, B, near, apart, close, size):
     """The least gap of cores that overlap: the best direction tried made exact, or several where none is proved."""
     none, kind_a = zero(size), load(g.kind, a)
-    flat = load(g.kind, b) == HULL and kind_a in (SPHERE, CAPSULE, BOX, HULL)  # cores without curves
+    flat = core_kind(g, b) in (HULL, TRIANGLE) and kind_a in (SPHERE, CAPSULE, BOX, HULL)  # cores without curves
     tried, proved = search_depth(
         g, t, a, b, A, B, size, none if flat else none + 3e-5, MOST_CORNERS if flat else ROUND_CORNERS
     )
@@ -176,7 +187,7 @@ def least_gap(g, t, a, b, A, B, limit, size):
     proved = sqrt(dot(between, between)) <= near.gap * (1.0 + open_part(size))
     if found == FAR or (found == APART and near.gap > close and proved):
         return found != FAR, near
-    apart = maximum(0.1 * minimum(load(g.reach, a), load(g.reach, b)), close)
+    apart = maximum(0.1 * minimum(core_reach(g, t, a), core_reach(g, t, b)), close)
     if found == APART:
         near = refine(g, t, a, b, A, B, near.normal, apart, close, size, MANY_PUSHES)
     else:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from poise.collision.bvh import triangle_tree
 from poise.dynamics.layout import matrices
 from poise.kernel.memory import Block, Count, Index, Int, Real, View, Width
 from poise.kernel.values import Value
@@ -70,6 +71,14 @@ SHAPES = View(
     side_normal=Vec3,
     around_start=Index,  # of each vertex
     around=Index,  # flat sides
+    beyond=Index,  # of each edge of each triangle of a mesh: third corner of the next one; −1 at a border
+    node_start=Index,  # of the tree over the triangles of a mesh
+    node_low=Vec3,
+    node_high=Vec3,
+    node_child=Index,  # number within the mesh; −1 of a leaf
+    node_first=Index,  # into node_face
+    node_count=Index,
+    node_face=Index,  # triangles in the order of the tree, numbers within the mesh
     grid=Index,  # two numbers each: rows, columns
     height_start=Index,
     height=Real,
@@ -170,10 +179,49 @@ def shapes_block(solids: Solids, width: Width, link_root: np.ndarray) -> Block:
         side_normal=solids.side_normal,
         around_start=solids.around_start,
         around=solids.around,
+        beyond=solids.beyond.reshape(-1),
+        **_trees(solids),
         grid=solids.grid.reshape(-1),
         height_start=solids.height_start,
         height=solids.heights,
     )
+
+
+_NO_TREE: dict[str, np.ndarray] = {
+    "node_low": np.zeros((0, 3)),
+    "node_high": np.zeros((0, 3)),
+    "node_child": np.zeros(0, np.int32),
+    "node_first": np.zeros(0, np.int32),
+    "node_count": np.zeros(0, np.int32),
+    "node_face": np.zeros(0, np.int32),
+}
+
+
+def _trees(solids: Solids) -> dict[str, np.ndarray]:
+    """Trees over the triangles of meshes."""
+    trees = [_tree(solids, i) for i in range(len(solids))]
+    faces = np.cumsum([0, *(len(tree["node_face"]) for tree in trees)])
+    for tree, first in zip(trees, faces, strict=False):
+        tree["node_first"] = tree["node_first"] + np.int32(first)
+    starts = np.cumsum([0, *(len(tree["node_child"]) for tree in trees)])
+    pools = {name: np.concatenate([*(tree[name] for tree in trees), none]) for name, none in _NO_TREE.items()}
+    return pools | {"node_start": starts.astype(np.int32)}
+
+
+def _tree(solids: Solids, i: int) -> dict[str, np.ndarray]:
+    if solids.kind[i] != Solid.MESH:
+        return dict(_NO_TREE)
+    vertices = solids.vertices[solids.vertex_start[i] : solids.vertex_start[i + 1]]
+    tree = triangle_tree(vertices, solids.faces[solids.face_start[i] : solids.face_start[i + 1]])
+    room = 1e-6 * float(solids.reach[i])  # boxes keep what float32 rounds away
+    return {
+        "node_low": tree.low - room,
+        "node_high": tree.high + room,
+        "node_child": tree.child,
+        "node_first": tree.first,
+        "node_count": tree.count,
+        "node_face": tree.order,
+    }
 
 
 def _bounds(solids: Solids) -> np.ndarray:
@@ -186,7 +234,7 @@ def _bounds(solids: Solids) -> np.ndarray:
         (Solid.SPHERE, (radius,) * 3),
         (Solid.CAPSULE, (radius, radius, radius + half)),
         (Solid.CYLINDER, (radius, radius, half)),
-        (Solid.FIELD, (radius, half, top)),
+        (Solid.FIELD, (radius, half, top + np.maximum(radius, half))),  # with the ground under it
     ):
         here = solids.kind == kind
         bound[here] = np.stack(box, axis=1)[here]

@@ -12,7 +12,7 @@ from typing import Any
 from poise.collision.box_faces import CLEARLY, turn
 from poise.collision.manifold_list import put
 from poise.collision.polygons import FIRST, FRAME, NAMES, clip_by_frame, side_towards
-from poise.collision.support import CAPSULE, CYLINDER, SEAT_A, SEAT_B, nearest_points, rounding, unit
+from poise.collision.support import CAPSULE, CYLINDER, SEAT_A, SEAT_B, core_kind, nearest_points, rounding, unit
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store
 from poise.kernel.scalars import fabs, maximum, minimum, sqrt, zero
@@ -198,7 +198,7 @@ def touch_near(g, t, a, b, A, B, near, ra, rb, origin, limit, size):
             touch_side(t, n_b, n_a, o, outward, near.a, gap, ra, True, origin, limit, size)
             return
     kind_a = load(g.kind, a)
-    if load(g.kind, b) == CYLINDER and kind_a in (CAPSULE, CYLINDER):
+    if core_kind(g, b) == CYLINDER and kind_a in (CAPSULE, CYLINDER):
         touch_lines(t, A, B, near, origin, limit - ra - rb)
     best = near.gap - ra - rb + alike(size) * size
     for k in range(load(t.n, 0)):

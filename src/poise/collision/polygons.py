@@ -14,7 +14,10 @@ from poise.collision.support import (
     BOX,
     CAPSULE,
     CYLINDER,
+    FACET,
     HULL,
+    TRIANGLE,
+    core_kind,
     core_point,
     rounding,
     top_corner,
@@ -127,10 +130,23 @@ def hull_side(g, t, seat, i, S, n, place):
 
 
 @kernel
+def facet_side(t, S, n, place):
+    """The triangle of a surface that is looked at; seen from behind it runs the other way round."""
+    normal = load(t.points, FACET + 3)
+    way = 1.0 if dot(normal, n) >= 0.0 else -1.0
+    for k in range(3):
+        corner = k if way > 0.0 else 2 - k
+        put_corner(t, place + k, S.p + load(t.points, FACET + corner), corner)
+    return 3, normal * way
+
+
+@kernel
 def side_towards(g, t, seat, i, S, n, place):
     """What a shape touches with in direction n, at a place: number of corners, outward normal."""
-    kind = load(g.kind, i)
+    kind = core_kind(g, i)
     local = transpose_times(S.R, n)
+    if kind == TRIANGLE:
+        return facet_side(t, S, n, place)
     if kind == BOX:
         return box_side(t, S, local, place)
     if kind == CYLINDER:

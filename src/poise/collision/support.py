@@ -20,6 +20,13 @@ from poise.model.solids import Solid
 PLANE, SPHERE, CAPSULE = int(Solid.PLANE), int(Solid.SPHERE), int(Solid.CAPSULE)
 BOX, CYLINDER, ELLIPSOID, HULL = int(Solid.BOX), int(Solid.CYLINDER), int(Solid.ELLIPSOID), int(Solid.HULL)
 
+TRIANGLE = 100
+"""Kind of the triangle of a surface that is looked at: shape number −1, its corners in `points`."""
+FACET = 3000
+"""Place of its corners, from its middle; more about it is behind them."""
+FACET_REACH = 2000
+"""Place in `numbers` of the farthest that a corner is from the middle; m."""
+
 SEAT_A, SEAT_B = 0, 1
 """Places in `whole` for the corner of a hull at which the last search ended."""
 SMALL_HULL = 64
@@ -63,6 +70,29 @@ def of_ellipsoid(half: Any, n: Any) -> Any:
 
 
 @kernel
+def core_kind(g, i):
+    """Kind of a shape, or that it is the triangle that is looked at."""
+    return TRIANGLE if i < 0 else load(g.kind, i)
+
+
+@kernel
+def core_reach(g, t, i):
+    """Radius about the middle of a shape that holds it; m."""
+    return load(t.numbers, FACET_REACH) if i < 0 else load(g.reach, i)
+
+
+@kernel
+def top_of_facet(t, n):
+    """Corner of the triangle that is farthest along n, from its middle."""
+    best = load(t.points, FACET)
+    for k in range(1, 3):
+        corner = load(t.points, FACET + k)
+        if dot(corner, n) > dot(best, n):
+            best = corner
+    return best
+
+
+@kernel
 def core_radius(g, i, S):
     """What a shape has about its core; m."""
     kind = load(g.kind, i)
@@ -103,9 +133,11 @@ def top_corner(g, t, seat, i, n):
 @kernel
 def core_point(g, t, seat, i, S, n):
     """Point of a shape's core that is farthest along n."""
-    kind = load(g.kind, i)
+    kind = core_kind(g, i)
     if kind == SPHERE:
         return S.p
+    if kind == TRIANGLE:
+        return S.p + top_of_facet(t, n)
     local, half = transpose_times(S.R, n), S.half
     none = zero(half.x)
     point = Vec3(none, none, none)

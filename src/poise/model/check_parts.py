@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from poise.model.checks import Checker, as_sequence, shown
+from poise.model.edges import open_edges, torn_edges
 from poise.model.errors import SceneError, did_you_mean
 from poise.model.hull import checked_faces, checked_vertices
 from poise.model.joints import JOINTS, OTHER_NAMES, JointKind
@@ -236,6 +237,9 @@ def _check_field(check: Checker, shape: HeightField) -> None:
 
 
 def _check_surface(check: Checker, shape: TriangleMesh) -> None:
+    wanted: object = shape.open
+    if not isinstance(wanted, bool):
+        check.fail("open", f"must be True or False, found {shown(wanted)}")
     try:
         vertices, faces = np.asarray(shape.vertices, np.float64), np.asarray(shape.faces)
     except (TypeError, ValueError, OverflowError):
@@ -257,6 +261,31 @@ def _check_surface(check: Checker, shape: TriangleMesh) -> None:
         flat = np.flatnonzero(np.linalg.norm(np.cross(b - a, c - a), axis=1) == 0.0)
         if len(flat):
             check.fail("faces", f"must have an area, found none at index {int(flat[0])} ({len(flat)} in all)")
+        elif shape.group != 0 or shape.mask != 0:
+            _check_edges(check, shape, vertices, faces.astype(np.int64))
+
+
+def _check_edges(check: Checker, shape: TriangleMesh, vertices: np.ndarray, faces: np.ndarray) -> None:
+    """Each edge of what things touch has two triangles, of one sense; or one, if the surface is open."""
+    torn, rest = torn_edges(faces), open_edges(faces)
+    if len(torn):
+        a, b = torn[0].tolist()
+        meeting = int((np.isin(faces, (a, b)).sum(axis=1) == 2).sum())
+        found = f"{meeting} meet" if meeting > 2 else "both run the same way, so that one is turned over,"
+        check.fail(
+            "faces",
+            f"two triangles at most share an edge, and run along it in opposite ways; found that {found} "
+            f"at the edge from vertex {a} to {b} ({len(torn)} such edges in all)",
+        )
+    elif len(rest) and not shape.open:
+        a, b = rest[0].tolist()
+        twice = len(vertices) - len(np.unique(vertices, axis=0))
+        hint = f"; {twice} vertices are at the place of another one: join them" if twice else ""
+        check.fail(
+            "faces",
+            f"must close a solid, found {len(rest)} open edges, one from vertex {a} to {b}{hint}; "
+            "say open=True if a surface with a border is meant",
+        )
 
 
 def check_inertia(check: Checker, inertia: Inertia) -> None:

@@ -148,12 +148,17 @@ class HeightField(Shape):
 
 @dataclass
 class TriangleMesh(Shape):
-    """A surface of triangles, which may be open or not convex: no mass, only on bodies that do not move."""
+    """A surface of triangles that need not be convex: no mass, only on bodies that do not move.
+
+    It pushes outward. Unless it is meant to be open, it must close: a hole would let things in that never come out.
+    """
 
     vertices: Any
     """(n, 3) array of points in the shape's frame; m."""
     faces: Any
     """(m, 3) array of vertex indices, counter-clockwise seen from outside."""
+    open: bool = False
+    """Whether the surface has a border, as a terrain has."""
 
 
 _Kind = TypeVar("_Kind", bound=Shape)
@@ -248,9 +253,9 @@ def height_field(heights: Any, x: float, y: float, **options: Any) -> HeightFiel
 
 
 def triangle_mesh(vertices: Any, faces: Any, **options: Any) -> TriangleMesh:
-    """A surface of triangles that stays where it is.
+    """A surface of triangles that stays where it is; `open=True` for one that has a border, as a terrain has.
 
-    >>> len(triangle_mesh([(0, 0, 0), (1, 0, 0), (0, 1, 0)], [(0, 1, 2)]).faces)
+    >>> len(triangle_mesh([(0, 0, 0), (1, 0, 0), (0, 1, 0)], [(0, 1, 2)], open=True).faces)
     1
     """
     return make_shape(TriangleMesh, options, vertices=vertices, faces=faces)

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from poise.model.edges import neighbors, third_corners
 from poise.model.massprops import mesh_arrays
 from poise.model.polytopes import polytope
 from poise.model.shapes import (
@@ -97,7 +98,8 @@ class Solids:
     size: Floats
     """(n, 3) see the table above; m."""
     reach: Floats
-    """(n,) radius of a sphere about the centre that holds the shape; inf of a plane; m."""
+    """(n,) radius of a sphere about the centre that holds the shape; inf of a plane; m. A field has ground under it,
+    as deep as the greater half of its extents."""
     margin: Floats
     """(n,) distance at which contacts begin to be reported; m."""
     group: NDArray[np.int64]
@@ -128,7 +130,10 @@ class Solids:
     neighbor_start: Indices
     """(number of vertices + 1,) into `neighbors`."""
     neighbors: Indices
-    """Other ends of the edges at each vertex of a hull, numbers in `vertices`."""
+    """Other ends of the edges at each vertex of a hull or mesh, numbers in `vertices`."""
+    beyond: Indices
+    """(…, 3) for each edge of each of `faces` of a mesh (corner 0 to 1, 1 to 2, 2 to 0) the third corner of the
+    triangle beyond it, a number of the shape's own vertices; −1 at a border, and of hulls."""
     side_start: Indices
     """(number of sides + 1,) into `side_corners`."""
     side_corners: Indices
@@ -243,7 +248,7 @@ def _form(shape: Shape) -> dict[str, Any]:
 def _field_form(shape: HeightField) -> dict[str, Any]:
     heights = np.asarray(shape.heights, np.float64)
     x, y = (0.5 * float(side) for side in shape.extent)
-    reach = float(np.linalg.norm((x, y, np.abs(heights).max())))
+    reach = float(np.linalg.norm((x, y, np.abs(heights).max() + max(x, y))))  # with the ground under it
     return {
         "size": (x, y, float(heights.min())),
         "reach": reach,
@@ -259,17 +264,18 @@ def _surface(materials: list[Material]) -> dict[str, Any]:
 
 
 def _topology(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Edges and sides of all hulls. The vertices of other shapes have none."""
+    """Edges of all hulls and meshes, and sides of hulls. The vertices of other shapes have none."""
     n_vertices = n_sides = 0
     lists: dict[str, list[NDArray[Any]]] = {name: [] for name in ("neighbors", "corners", "around", "normals")}
     counts: dict[str, list[NDArray[Any]]] = {name: [] for name in ("neighbors", "corners", "around")}
     for row in rows:
         hull, none = row["hull"], np.zeros(len(row["vertices"]), np.int64)
-        counts["neighbors"].append(none if hull is None else np.diff(hull.neighbor_start))
+        starts_here, ends = _links(row)
+        counts["neighbors"].append(np.diff(starts_here))
+        lists["neighbors"].append(ends + n_vertices)
         counts["around"].append(none if hull is None else np.diff(hull.around_start))
         if hull is not None:
             counts["corners"].append(np.diff(hull.side_start))
-            lists["neighbors"].append(hull.neighbors + n_vertices)
             lists["corners"].append(hull.side_corners + n_vertices)
             lists["around"].append(hull.around + n_sides)
             lists["normals"].append(hull.side_normal)
@@ -280,12 +286,28 @@ def _topology(rows: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "neighbor_start": starts["neighbors"],
         "neighbors": flat["neighbors"],
+        "beyond": _pool([_beyond(row) for row in rows], 3).astype(np.int32),
         "side_start": starts["corners"],
         "side_corners": flat["corners"],
         "side_normal": _pool(lists["normals"], 3),
         "around_start": starts["around"],
         "around": flat["around"],
     }
+
+
+def _links(row: dict[str, Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Neighbours of each vertex of a shape: starts, and the list."""
+    n = len(row["vertices"])
+    if row["hull"] is not None:
+        return row["hull"].neighbor_start, row["hull"].neighbors
+    if row["kind"] == Solid.MESH:
+        return neighbors(row["faces"], n)
+    return np.zeros(n + 1, np.int64), np.zeros(0, np.int64)
+
+
+def _beyond(row: dict[str, Any]) -> NDArray[np.int32]:
+    faces = row["faces"]
+    return third_corners(faces) if row["kind"] == Solid.MESH else np.full((len(faces), 3), -1, np.int32)
 
 
 def _placed(row: dict[str, Any], position: Floats, quat_wxyz: Floats) -> tuple[Floats, Floats]:
