@@ -139,6 +139,8 @@ def search_edges(g, t, a, b, A, B, F, height, size):
                     continue
                 here = refine(g, t, a, TRIANGLE_NUMBER, A, F, -way, apart, close, size, pushes)
                 take_back(t)
+                if here.gap > 0.0:
+                    continue  # apart: the nearest triangle has it
                 there = is_on(here.b - F.p, start, end, size)
                 if here.gap > near.gap and not there:
                     # along parallel lines it may be anywhere; elsewhere the triangle itself turns the direction away

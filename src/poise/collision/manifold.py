@@ -49,7 +49,9 @@ def frame_gap(g, t, a, b, A, B, near, normal, size):
     pa, pb = nearest_points(g, t, a, b, A, B, normal)
     gap = dot(normal, pb - pa)
     noise = maximum(16.0 * rounding(size) * size, 1e-10 * fabs(near.gap))
-    return dot(near.normal, normal) > 0.999 and gap >= near.gap - noise, gap
+    # of a triangle, more may mean across an edge where the surface goes on
+    same = gap >= near.gap - noise and (b >= 0 or gap <= near.gap + noise)
+    return dot(near.normal, normal) > 0.999 and same, gap
 
 
 # ---- which corners are kept ------------------------------------------------------------------------------------------

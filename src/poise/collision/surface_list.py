@@ -5,7 +5,8 @@ some are wrong: near the edge of a step, the side of the step would push a shape
 is wholly behind the plane of a touch j is free where that pushes the shape by G_j. If that is the shorter way, that is
 G_j > G_k, the touches of k are left out; where both go nearly the same way, only those deeper than G_j. What is left of
 a convex surface is along the direction of its least gap, as it is between two convex shapes; in a valley neither slope
-is behind the other, and both keep theirs.
+is behind the other, and both keep theirs. A ball whose centre is nearer to the front of one triangle than to the back
+of another is not inside: the latter has no say.
 
 Of what is left, touches at one place are one, and of those with like normals up to four are kept that spread well, the
 deepest among them.
@@ -33,6 +34,8 @@ OUTWARD, POINT, CORNERS = 3100, 3100 + ROOM, 3100 + 2 * ROOM
 """Places in `points`: direction, point, the three corners of the triangle."""
 GAP, WHOLE_GAP, LEVEL = 2100, 2100 + ROOM, 2100 + 2 * ROOM
 """Places in `numbers`: gap of the touch, gap of the whole shape along the direction, level of the triangle along it."""
+RADIUS = 2100 + 3 * ROOM
+"""Place in `numbers` of the radius of a ball; 0 of other shapes."""
 COUNT, NAME, STATE = 13100, 13101, 13101 + ROOM
 """Places in `whole`: how many touches there are, their features, what was decided."""
 OPEN, KEPT, GONE = 0, 1, 2
@@ -50,9 +53,10 @@ def roughly(like: Any) -> Any:
 
 
 @kernel
-def start_list(t):
-    """No touches."""
+def start_list(t, radius):
+    """No touches, of a ball or of another shape."""
     store(t.whole, COUNT, 0)
+    store(t.numbers, RADIUS, radius)
 
 
 @kernel
@@ -134,12 +138,20 @@ def is_behind(t, k, j, slack):
 
 
 @kernel
+def is_outside(t, j, k):
+    """If touch j shows that a ball's centre is outside, and not behind the triangle of touch k, which is farther."""
+    radius = load(t.numbers, RADIUS)
+    nearest, behind = load(t.numbers, WHOLE_GAP + j) + radius, -load(t.numbers, WHOLE_GAP + k) - radius
+    return radius > 0.0 and nearest >= 0.0 and behind > nearest
+
+
+@kernel
 def answers(t, j, k, slack):
     """Whether a touch j that stays leaves nothing for touch k: a shorter way out, or the same place."""
     like = dot(load(t.points, OUTWARD + j), load(t.points, OUTWARD + k)) > ALIKE
     short = load(t.numbers, WHOLE_GAP + j) - slack
     shorter = short > load(t.numbers, WHOLE_GAP + k) and (not like or short > load(t.numbers, GAP + k))
-    if shorter and is_behind(t, k, j, slack):
+    if (shorter and is_behind(t, k, j, slack)) or is_outside(t, j, k):
         return True
     apart = load(t.points, POINT + j) - load(t.points, POINT + k)
     return like and dot(apart, apart) <= slack * slack

@@ -7,13 +7,13 @@ from poise.collision.facets import Facet
 from poise.collision.layout import Placed
 from poise.collision.manifold import DEEPEST
 from poise.collision.manifold_list import put
-from poise.collision.support import FACET, PLANE, SEAT_A, core_point, core_radius, rounding
+from poise.collision.support import FACET, PLANE, SEAT_A, SPHERE, core_point, core_radius, rounding
 from poise.collision.surface_list import collect, no_touches, put_list, start_list
 from poise.collision.surface_walk import Region, cell_of, walk_field, walk_mesh
 from poise.collision.triangles import FACE, FIELD, NORMAL, name_field_facet, place_facet, vertex_at
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store
-from poise.kernel.scalars import fabs
+from poise.kernel.scalars import fabs, zero
 from poise.kernel.vec import Vec3, column2, dot, norm, transpose, transpose_times, zero3
 
 
@@ -29,7 +29,7 @@ def region(g, a, A, B, size):
 def touch_surface(g, t, a, b, A, B, limit):
     """Touches of a height field or a triangle mesh with any convex shape."""
     store(t.whole, SEAT_A, 0)
-    start_list(t)
+    start_list(t, A.half.x if load(g.kind, a) == SPHERE else zero(A.half.x))
     if load(g.kind, a) == PLANE:
         touch_plane(g, t, b, A, B, limit)
         return

@@ -200,7 +200,8 @@ def touching_corners(t, m, p):
         out, start = load(t.points, OUT + edge), load(t.points, FACET + edge)
         corner = load(t.points, FACET + k)
         share, whole = dot(out, start - p), dot(out, start - corner)
-        if level - dot(m, corner) <= slack or share > 1e-2 * turning(level) * whole:
+        lower = level - dot(m, corner)
+        if lower <= slack or (lower <= 4e4 * slack and share > 1e-2 * turning(level) * whole):
             bits |= 1 << k
     return bits
 
