@@ -67,12 +67,15 @@ def flat(heights: Array, surface: str) -> Any:
 every_surface = pytest.mark.parametrize("surface", ["field", "mesh"])
 
 
-def check_solid(kind: str, solid: str, seed: int, n: int, rounds: int) -> int:
-    """Gaps and normals of shapes that are apart or overlap by up to a fifth of their size; how many were compared."""
+def check_solid(kind: str, solid: str, seed: int, n: int, rounds: int) -> tuple[int, int]:
+    """Gaps and normals of shapes that are apart or overlap by up to a fifth of their size: (compared, not the best).
+
+    In overlaps deeper than a tenth, another way out may be taken than the shortest, if it is hardly longer.
+    """
     rng = np.random.default_rng(seed)
     parts = shapes(rng, kind, n, 0.2)
     mesh, convex = (Stage(parts, other) for other in SOLIDS[solid])
-    compared = 0
+    compared = longer = 0
     for turn in range(rounds):
         place, rotation = poses(rng, n, turn % 3 > 0, 0.3, 1.2)
         found, wanted = mesh.touch(place, rotation, 0.3), convex.touch(place, rotation, 0.3)
@@ -81,19 +84,25 @@ def check_solid(kind: str, solid: str, seed: int, n: int, rounds: int) -> int:
         (gap, index), (truth, known) = found.deepest(n), wanted.deepest(n)
         counts = np.isfinite(truth) & (truth > -0.2 * smallest(mesh))
         assert (index[counts] >= 0).all()
-        assert (np.abs(gap[counts] - truth[counts]) < bound(kind, truth[counts])).all()
+        off = counts.copy()
+        off[counts] = ~(np.abs(gap[counts] - truth[counts]) < bound(kind, truth[counts]))
+        assert (truth[off] < -0.1 * smallest(mesh)[off]).all()
+        assert ((gap[off] < truth[off]) & (gap[off] > 1.05 * truth[off])).all()
+        longer += int(off.sum())
         # apart by d the direction is unique; one along which the gap is less by δ is off by √(2 δ / d)
         apart = counts & (truth > 0.02)
         angle = np.linalg.norm(found.normal[index] - wanted.normal[known], axis=1)
         assert (angle[apart] < 1e-3).all()
         compared += int(counts.sum())
-    return compared
+    return compared, longer
 
 
 @every_kind
 @pytest.mark.parametrize("solid", list(SOLIDS))
 def test_meshes_of_convex_solids_are_as_the_solids(kind: str, solid: str) -> None:
-    assert check_solid(kind, solid, 0, 50, 12) > 200
+    compared, longer = check_solid(kind, solid, 0, 50, 12)
+    assert compared > 200
+    assert longer == 0
 
 
 @pytest.mark.slow
@@ -101,7 +110,9 @@ def test_meshes_of_convex_solids_are_as_the_solids(kind: str, solid: str) -> Non
 @pytest.mark.parametrize("solid", list(SOLIDS))
 def test_many_beside_convex_solids(kind: str, solid: str) -> None:
     rounds = 40 if kind in CURVED else 400
-    assert sum(check_solid(kind, solid, 100 + seed, 50, rounds) for seed in range(5)) > 20 * rounds
+    compared, longer = np.sum([check_solid(kind, solid, 100 + seed, 50, rounds) for seed in range(5)], axis=0)
+    assert compared > 20 * rounds
+    assert longer <= 2e-4 * compared
 
 
 @every_kind
@@ -216,7 +227,7 @@ def check_spheres(surface: str, seed: int, n: int) -> None:
         gap, index = found.deepest(n)
         counts = above & inside & (truth < limit)
         assert counts.sum() > 0.2 * n
-        assert np.abs(gap - truth)[counts].max() < 1e-9
+        assert np.abs(gap[counts] - truth[counts]).max() < 1e-9
         # the normal of a triangle is taken where the gap along it is less than the greatest by 1e-9 of it or less
         half = 0.5 * found.gap[:, None] * found.normal
         off = point_triangle((found.point + half)[index[counts]], corners).min(axis=1)
