@@ -80,7 +80,7 @@ def check_touches(a: Bodies, b: Bodies, found: Touches) -> None:
     assert np.abs(np.linalg.norm(found.normal, axis=1) - 1.0).max() < 16.0 * EPSILON
     assert len(np.unique(np.stack((found.pair, found.feature)), axis=1).T) == len(found.pair)
     k, half = found.pair, 0.5 * found.gap[:, None] * found.normal
-    bound = (1e-9 if is_flat(a, b) else 1e-5) * span(a, b)
+    bound = (1e-8 if is_flat(a, b) else 3e-5) * span(a, b)
     assert (outside(a[k], found.point - half) < bound[k]).all()
     assert (outside(b[k], found.point + half) < bound[k]).all()
     gap, normal, point = deepest(a, b, found)
