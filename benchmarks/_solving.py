@@ -25,12 +25,12 @@ START = View("Start", lam=Real, best_residual=Real)
 def repeat_run(p, s, h, sweeps, every, n):
     """Gauss-Seidel from where it started, n times."""
     for _ in range(n):
-        for r in range(p.n_rows):
+        for r in range(load(p.n_rows, 0)):
             store(s.lam, r, load(h.lam, r))
         best = load(h.best_residual, 0)
         store(s.best_residual, 0, best)
         store(s.sweeps, 0, zero(best))
-        for k in range(p.n_blocks):
+        for k in range(load(p.n_blocks, 0)):
             store(s.slip, k, zero(best))
         run(p, s, sweeps, every, 1)
 

@@ -53,7 +53,7 @@ def default_accelerations(m, s, x, w, r, t):
     balance(m, x, w)
     accelerate(m, x, w)
     place_centres(m, w)
-    for j in range(t.n_rows):
+    for j in range(load(t.n_rows, 0)):
         at = load(t.slot, j)
         place_row(m, w, r, t, j, at)
         row_acceleration(m, w, r, t, j, at)
@@ -63,7 +63,7 @@ def default_accelerations(m, s, x, w, r, t):
 @kernel
 def net_effects(m, w, r, t, i, size):
     """Column i of K from the accelerations under its test force (KOK eq. 11)."""
-    n = t.n_rows
+    n = load(t.n_rows, 0)
     for j in range(n):
         row_acceleration(m, w, r, t, j, load(t.slot, j))
         store(t.A, j * n + i, (load(t.pull, j) - load(t.speed, j)) / size)
@@ -73,7 +73,7 @@ def net_effects(m, w, r, t, i, size):
 def by_test_forces(m, s, x, w, r, t, size):
     """K from m + 1 calls of the articulated body method (KOK §4.2)."""
     default_accelerations(m, s, x, w, r, t)
-    for i in range(t.n_rows):
+    for i in range(load(t.n_rows, 0)):
         at = load(t.slot, i)
         push_row(m, x, w, x.tau, r, at, size)
         prepare(m, s, x, w, 0.0)
@@ -87,7 +87,7 @@ def by_test_forces(m, s, x, w, r, t, size):
 def by_cached_test_forces(m, s, x, w, r, t, size):
     """The same with what depends on the state alone kept ("implemented carefully", end of KOK §4.3)."""
     default_accelerations(m, s, x, w, r, t)
-    for i in range(t.n_rows):
+    for i in range(load(t.n_rows, 0)):
         at = load(t.slot, i)
         push_row(m, x, w, w.total, r, at, size)
         balance(m, x, w)
@@ -124,7 +124,7 @@ def by_deltas(m, w, r, t, x):
     """K from one acceleration delta a row (KOK §4.3). The inertias of `abm.prepare` are there already."""
     place_centres(m, w)
     take_roots(m, w, t)
-    n = t.n_rows
+    n = load(t.n_rows, 0)
     for j in range(n):
         place_row(m, w, r, t, j, load(t.slot, j))
     for i in range(n):

@@ -26,8 +26,8 @@ from poise.kernel.vec import cross
 
 SYSTEM = View(
     "System",
-    n_rows=Count,
-    n_groups=Count,  # of lanes of rows; as many as rows where each stands alone
+    n_rows=Index,  # (1)
+    n_groups=Index,  # (1) of lanes of rows; as many as rows where each stands alone
     slot=Index,  # (n_rows)
     lane_slot=Int,  # (n_groups) the same, a lane a row
     root=Real,  # (nv) √D
@@ -186,7 +186,7 @@ def lean(m, w, r, t, k, at):
 @kernel
 def gram(m, t):
     """A = YᵀY where rows stand one by one."""
-    n, nv = t.n_rows, m.nv
+    n, nv = load(t.n_rows, 0), m.nv
     for i in range(n):
         j = 0
         while j <= i:
@@ -216,7 +216,7 @@ def mirror(t, n, i, j, x):
 @kernel
 def gram_lanes(m, t, plain):
     """A = YᵀY where lanes are rows; `plain` is the same memory, number by number."""
-    nv, lanes, n, groups = m.nv, t.n_lanes, t.n_rows, t.n_groups
+    nv, lanes, n, groups = m.nv, t.n_lanes, load(t.n_rows, 0), load(t.n_groups, 0)
     for g in range(groups):
         i = g * lanes
         while i < n:

@@ -49,7 +49,8 @@ class System:
         groups = -(-m // width.lanes) if self.in_lanes else m
         sizes = dict.fromkeys(SYSTEM.fields, groups) | {"root": nv, "tau": nv, "p": links, "touched": links}
         sizes |= {"y": groups * nv, "A": groups * groups * width.lanes if self.in_lanes else m * m}
-        counts = {"n_rows": m, "n_groups": groups, "n_lanes": width.lanes, "slot": listing.slots}
+        counts = {"n_rows": np.array([m]), "n_groups": np.array([groups])}
+        counts |= {"n_lanes": width.lanes, "slot": listing.slots}
         self.t = SYSTEM.block(width, **(sizes | counts))
         self.flow = FLOW.block(rows.width, x=nv, motion=links, share=nv, a=nv, acceleration=links)
         self.plain = PLAIN.block(F64, y=0, A=0)
@@ -88,7 +89,7 @@ class System:
 
     def matrix(self) -> Array:
         """(m, m) A; (worlds, m, m) where lanes are worlds."""
-        m, n, lanes = self.t.counts()["n_rows"], self._padded, self.rows.width.lanes
+        m, n, lanes = int(self.t.n_rows[0]), self._padded, self.rows.width.lanes
         if lanes > 1:
             return np.moveaxis(self.t.A.reshape(m, m, lanes), -1, 0).copy()
         return np.array(self.t.A.reshape(n, n)[:m, :m])
@@ -96,11 +97,11 @@ class System:
     def values(self, name: str) -> Array:
         """(m,) numbers of rows; (worlds, m) where lanes are worlds."""
         array = self.t.arrays[name]
-        return array.T.copy() if self.rows.width.lanes > 1 else array.reshape(-1)[: self.t.counts()["n_rows"]].copy()
+        return array.T.copy() if self.rows.width.lanes > 1 else array.reshape(-1)[: int(self.t.n_rows[0])].copy()
 
     @property
     def _padded(self) -> int:
-        return self.t.counts()["n_groups"] * (self.t.width.lanes if self.in_lanes else 1)
+        return int(self.t.n_groups[0]) * (self.t.width.lanes if self.in_lanes else 1)
 
 
 @dataclass(frozen=True)
@@ -171,7 +172,7 @@ def answer(rows: Rows, q: ArrayLike, lam: ArrayLike, *, dt: float = 0.0, lanes: 
     system, step = System(rows, lanes), checked_step(dt)
     space = moving(rows, {"q": q}, step)
     system.see(space, step, VELOCITY)
-    m = system.t.counts()["n_rows"]
+    m = int(system.t.n_rows[0])
     given = np.asarray(lam, np.float64)
     wanted = (m,) if rows.width.lanes == 1 else (rows.width.lanes, m)
     if given.shape != wanted or not np.isfinite(given).all():

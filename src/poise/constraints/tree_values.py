@@ -135,7 +135,7 @@ def look(m, s, w, t, x, dt):
 def see_rows(m, s, w, r, t, x, dt, level):
     """All rows, one by one: of one world, or row k of every world."""
     look(m, s, w, t, x, dt)
-    for k in range(t.n_rows):
+    for k in range(load(t.n_rows, 0)):
         see_row(m, w, r, t, x, k, load(t.slot, k), level)
 
 
@@ -143,7 +143,7 @@ def see_rows(m, s, w, r, t, x, dt, level):
 def see_lanes(m, s, w, r, t, x, dt, level):
     """All rows of one world, lanes of them."""
     look(m, s, w, t, x, dt)
-    for k in range(t.n_groups):
+    for k in range(load(t.n_groups, 0)):
         see_row(m, w, r, t, x, k, load(t.lane_slot, k), level)
 
 
@@ -155,7 +155,7 @@ def answer(m, w, t, x):
     """M⁻¹ Jᵀ λ, where rows stand one by one."""
     for d in range(m.nv):
         sum = zero(load(x.a, 0))
-        for k in range(t.n_rows):
+        for k in range(load(t.n_rows, 0)):
             sum = sum + load(t.y, k * m.nv + d) * load(t.lam, k)
         store(x.share, d, sum * load(t.root, d))
     spread_acceleration(m, w, x)
@@ -166,7 +166,7 @@ def answer_lanes(m, w, t, x):
     """M⁻¹ Jᵀ λ, where lanes are rows of one world."""
     for d in range(m.nv):
         sum = zero(load(t.lam, 0))
-        for k in range(t.n_groups):
+        for k in range(load(t.n_groups, 0)):
             sum = sum + load(t.y, k * m.nv + d) * load(t.lam, k)
         sum = sum * load(t.root, d)
         share = zero(load(x.share, d))

@@ -24,9 +24,10 @@ REFRESH = 16
 
 ROWS = View(
     "Rows",
-    n_rows=Count,
+    n_rows=Index,  # (1)
+    stride=Index,  # (1) from one column of A to the next, where it is stored whole
     n_coordinates=Count,  # length of v
-    n_blocks=Count,
+    n_blocks=Index,  # (1)
     storage=Count,
     n_relaxed=Count,  # 0 where ω is 1
     omega=Real,  # (1) relaxation
@@ -90,8 +91,8 @@ def fetch(p, s, r):
 def push(p, s, r, change):
     """Pass on what a change of a row's multiplier does."""
     if p.storage == DENSE:
-        at = r * p.n_rows
-        for i in range(p.n_rows):
+        at = r * load(p.stride, 0)
+        for i in range(load(p.n_rows, 0)):
             store(s.w, i, load(s.w, i) + load(p.a, at + i) * change)
     elif p.storage == SPARSE:
         for k in range(load(p.column_start, r), load(p.column_start, r + 1)):
@@ -106,8 +107,9 @@ def push(p, s, r, change):
 @kernel
 def push_three(p, s, x, y, z, change):
     """Pass on the changes of three rows at once, where A is stored whole."""
-    x, y, z = x * p.n_rows, y * p.n_rows, z * p.n_rows
-    for i in range(p.n_rows):
+    stride = load(p.stride, 0)
+    x, y, z = x * stride, y * stride, z * stride
+    for i in range(load(p.n_rows, 0)):
         w = load(s.w, i) + load(p.a, x + i) * change.x
         store(s.w, i, w + load(p.a, y + i) * change.y + load(p.a, z + i) * change.z)
 
@@ -119,9 +121,9 @@ def refresh(p, s, mask):
         for i in range(p.n_coordinates):
             store_where(s.v, i, zero(load(s.v, i)), mask)
     else:
-        for r in range(p.n_rows):
+        for r in range(load(p.n_rows, 0)):
             store_where(s.w, r, load(p.b, r), mask)
-    for r in range(p.n_rows):
+    for r in range(load(p.n_rows, 0)):
         lam = load(s.lam, r)
         push(p, s, r, select(mask, lam, zero(lam)))
 
@@ -304,9 +306,9 @@ def wide_ball_natural(p, s, k, at, size, worst):
 def natural(p, s):
     """Largest natural residual of all rows and blocks, in units of w (`check.natural_map`)."""
     worst = zero(load(s.tolerance, 0))
-    for r in range(p.n_rows):
+    for r in range(load(p.n_rows, 0)):
         fetch(p, s, r)
-    for k in range(p.n_blocks):
+    for k in range(load(p.n_blocks, 0)):
         kind, at = load(p.block_kind, k), load(p.block_start, k)
         size = load(p.block_start, k + 1) - at
         r = load(p.block_row, at)
@@ -342,7 +344,7 @@ def measure(p, s, done, anew):
     store_where(s.residual, 0, residual, ~done)
     if any_lane(better):
         store_where(s.best_residual, 0, residual, better)
-        for r in range(p.n_rows):
+        for r in range(load(p.n_rows, 0)):
             store_where(s.best, r, load(s.lam, r), better)
 
 
@@ -362,7 +364,7 @@ def run(p, s, sweeps, every, look):
             done = load(s.residual, 0) <= tolerance
         if n == sweeps or all_lanes(done):
             break
-        for k in range(p.n_blocks):
+        for k in range(load(p.n_blocks, 0)):
             relax(p, s, k, done)
         count = load(s.sweeps, 0)
         store(s.sweeps, 0, select(done, count, count + 1.0))

@@ -130,9 +130,10 @@ def _side_by_side(arrays: list[Floats], width: Width) -> Floats:
 
 def _topology(layout: Layout) -> dict[str, Any]:
     return {
-        "n_rows": layout.size,
+        "n_rows": np.array([layout.size]),
+        "stride": np.array([layout.size]),
         "n_coordinates": layout.coordinates,
-        "n_blocks": len(layout.kinds),
+        "n_blocks": np.array([len(layout.kinds)]),
         "block_kind": np.array(layout.kinds, np.int32),
         "block_start": _starts([len(rows) for rows in layout.rows]),
         "block_row": np.array([row for rows in layout.rows for row in rows], np.int32),
