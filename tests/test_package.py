@@ -156,7 +156,7 @@ def test_readme_examples_run():
     for example in examples:
         done = subprocess.run([sys.executable, "-c", example], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
-        assert done.stdout.endswith("falls at 4.905 m/s after half a second\n")
+        assert done.stdout.endswith("the ground holds 687 N after 2 s\n")  # 70 kg
 
 
 def test_readme_links_lead_somewhere():

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from poise._version import __version__
 
 if TYPE_CHECKING:
-    from poise import characters, dynamics, io, model, motion, view
+    from poise import characters, dynamics, io, model, motion, sim, view
+    from poise.formulations.reduced import Reduced
     from poise.io.load import load
     from poise.model.model import Model
     from poise.model.scene import Body, Inertia, Joint, Keyframe, Scene
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     )
     from poise.model.state import State
     from poise.model.validate import SceneError
+    from poise.sim.world import World
 
 __all__ = [
     "Body",
@@ -38,9 +40,11 @@ __all__ = [
     "Keyframe",
     "Material",
     "Model",
+    "Reduced",
     "Scene",
     "SceneError",
     "State",
+    "World",
     "__version__",
     "box",
     "capsule",
@@ -55,12 +59,13 @@ __all__ = [
     "model",
     "motion",
     "plane",
+    "sim",
     "sphere",
     "triangle_mesh",
     "view",
 ]
 
-_PACKAGES = ("characters", "dynamics", "io", "model", "motion", "view")
+_PACKAGES = ("characters", "dynamics", "io", "model", "motion", "sim", "view")
 
 #: where each public name lives
 _HOMES = {
@@ -70,9 +75,11 @@ _HOMES = {
     "Keyframe": "poise.model.scene",
     "Material": "poise.model.shapes",
     "Model": "poise.model.model",
+    "Reduced": "poise.formulations.reduced",
     "Scene": "poise.model.scene",
     "SceneError": "poise.model.validate",
     "State": "poise.model.state",
+    "World": "poise.sim.world",
     "box": "poise.model.shapes",
     "capsule": "poise.model.shapes",
     "convex": "poise.model.shapes",

@@ -46,8 +46,8 @@ SYSTEM = View(
     lam=Real,  # (n_groups)
 )
 
-PLAIN = View("Plain", y=Real, A=Real)
-"""Memory of a system of lanes of rows, number by number."""
+PLAIN = View("Plain", lane_slot=Int, y=Real, A=Real, speed=Real, lam=Real)
+"""Memory of a system row by row: of one world in lanes of rows number by number, of lanes of worlds as it is."""
 
 FLOW = View(
     "Flow",

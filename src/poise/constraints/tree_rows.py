@@ -21,7 +21,7 @@ from poise.dynamics.inputs import Singular, check_result, checked_step
 from poise.dynamics.layout import INPUT, MODEL, STATE, WORK
 from poise.dynamics.workspace import Workspace, Worlds, lane_width, workspace
 from poise.kernel.jit import entry
-from poise.kernel.memory import F64, Shared
+from poise.kernel.memory import F64, Block, Shared, Width
 from poise.model.model import Model
 
 Array = NDArray[Any]
@@ -33,6 +33,16 @@ _gram = entry(tree.gram, MODEL, SYSTEM)
 _gram_lanes = entry(tree.gram_lanes, MODEL, SYSTEM, PLAIN)
 _answer = entry(tree_values.answer, MODEL, WORK, SYSTEM, FLOW)
 _answer_lanes = entry(tree_values.answer_lanes, MODEL, WORK, SYSTEM, FLOW)
+
+
+def row_by_row(t: Block, width: Width) -> Block:
+    """The memory of a system, as worlds of a width see it."""
+
+    def shared(name: str) -> Shared:
+        array = t.arrays[name]
+        return Shared(array if width.lanes > 1 else array.reshape(-1))
+
+    return PLAIN.block(width, **{name: shared(name) for name in PLAIN.fields})
 
 
 class System:
@@ -49,15 +59,14 @@ class System:
         groups = -(-m // width.lanes) if self.in_lanes else m
         sizes = dict.fromkeys(SYSTEM.fields, groups) | {"root": nv, "tau": nv, "p": links, "touched": links}
         sizes |= {"y": groups * nv, "A": groups * groups * width.lanes if self.in_lanes else m * m}
-        counts = {"n_rows": np.array([m]), "n_groups": np.array([groups])}
+        counts: dict[str, Any] = {"n_rows": np.array([m]), "n_groups": np.array([groups])}
         counts |= {"n_lanes": width.lanes, "slot": listing.slots}
         self.t = SYSTEM.block(width, **(sizes | counts))
         self.flow = FLOW.block(rows.width, x=nv, motion=links, share=nv, a=nv, acceleration=links)
-        self.plain = PLAIN.block(F64, y=0, A=0)
         if self.in_lanes and m:
             filled = np.concatenate((listing.slots, np.repeat(listing.slots[-1:], groups * width.lanes - m)))
             self.t.lane_slot[...] = filled.reshape(self.t.lane_slot.shape)
-            self.plain = PLAIN.block(F64, y=Shared(self.t.y.reshape(-1)), A=Shared(self.t.A.reshape(-1)))
+        self.plain = row_by_row(self.t, rows.width)
 
     def see(self, space: Workspace, dt: float, level: int) -> None:
         """Y and row velocities, and at acceleration level row accelerations."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -60,9 +60,6 @@ class Trajectory:
         return f"<Trajectory: {n} states from {self.time[0]:g} to {self.time[-1]:g} s, nq {nq}, nv {nv}>"
 
 
-_ROOM = ("_space", "_paths", "_handles", "_step")
-
-
 def _kept_arrays(space: Workspace) -> list[np.ndarray]:
     """What a simulation remembers from step to step, and what it tells of the last one."""
     told = (space.w.a, space.w.total, space.w.diagonal)
@@ -84,6 +81,9 @@ class Simulation:
     5.095
     """
 
+    _ROOM: ClassVar[tuple[str, ...]] = ("_space", "_paths", "_handles", "_step")
+    """What copies make anew."""
+
     def __init__(
         self, model: Model, state: State | None = None, *, dt: float | None = None, method: Method = "semi_implicit"
     ) -> None:
@@ -98,17 +98,21 @@ class Simulation:
 
     def _make_room(self) -> None:
         """Memory of its own, and the step that works in it."""
-        model, space = self._model, Workspace(self._model, F64)
+        self._use(Workspace(self._model, F64))
+        self._step = STEPPERS[self._method][F64]
+
+    def _use(self, space: Workspace) -> None:
+        """Work in a workspace, and follow the model's paths there."""
+        model = self._model
         starts = model.joint_q_start.tolist(), model.joint_v_start.tolist()
         self._paths = tuple((starts[0][joint], starts[1][joint], path) for joint, path in model.paths)
         space.stages.set_count("n_prescribed", len(self._paths))
         self._space = space
         self._handles = tuple(block.handle for block in (space.m, space.s, space.x, space.w, space.stages))
-        self._step = STEPPERS[self._method][F64]
 
     def __getstate__(self) -> dict[str, Any]:
         """What copies and pickles take along: everything but addresses. The model is shared, as it never changes."""
-        held = {name: value for name, value in self.__dict__.items() if name not in _ROOM}
+        held = {name: value for name, value in self.__dict__.items() if name not in self._ROOM}
         space = self._space
         arrays = [array.copy() for array in _kept_arrays(space)]
         return held | {"_kept": (arrays, space.x.counts())}
@@ -223,6 +227,10 @@ class Simulation:
 
     @state.setter
     def state(self, state: State) -> None:
+        self._take(state)
+
+    def _take(self, state: State) -> None:
+        """Become a state."""
         if not isinstance(state, State):
             raise TypeError(f"state must be a poise.State, not {type(state).__name__}; for coordinates alone, assign q")
         q, v = checked_row(self.model, "q", state.q), checked_row(self.model, "v", state.v)

@@ -10,9 +10,11 @@ from poise.model.shapes import IDENTITY, ORIGIN, Material, Quaternion, Shape, Ve
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from poise.formulations.reduced import Reduced
     from poise.model.build import BodyHandle, CharacterHandle
     from poise.model.model import Model
     from poise.motion.path import Path
+    from poise.sim.world import World
 
 Motion = Literal["dynamic", "fixed", "kinematic"]
 Bounds = tuple[float, float]
@@ -228,6 +230,21 @@ class Scene:
         from poise.model.compile import compile_scene
 
         return compile_scene(self)
+
+    def build(self, formulation: Reduced | None = None, *, dt: float | None = None) -> World:
+        """Compile the scene and make a world of it, at the rest pose.
+
+        >>> from poise.model.shapes import sphere
+        >>> scene = Scene()
+        >>> _ = scene.add_ground(), scene.add(sphere(0.1), name="ball", position=(0, 0, 1))
+        >>> world = scene.build(dt=0.001)
+        >>> world.step(2000)
+        >>> float(world.body("ball").position[2].round(6))
+        0.1
+        """
+        import poise
+
+        return poise.sim.World(self.compile(), formulation, dt=dt)
 
     @overload
     def add(

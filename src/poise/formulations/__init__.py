@@ -1,0 +1,1 @@
+"""Ways to advance a state: each reads the same rows."""

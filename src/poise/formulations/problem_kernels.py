@@ -1,0 +1,192 @@
+"""From rows on a tree to a problem that projected Gauss-Seidel solves in place, and back: no number is copied twice.
+
+A is where `tree.gram` leaves it. Blocks come kind by kind, as the store has them; in lanes of worlds all have the same
+blocks, some of them blank.
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+from poise.constraints.row_kernels import busiest, stride_of
+from poise.constraints.store import BALL, CONTACT, KINDS, LAW, VERTICES
+from poise.kernel.jit import kernel
+from poise.kernel.memory import load, store
+from poise.kernel.scalars import fabs, maximum, minimum, select, spread, zero
+from poise.kernel.trace import constant, formula, precision
+from poise.kernel.vec import Sym3
+from poise.solve import pgs_kernels
+from poise.solve.pgs_kernels import BOUNDED, CONE
+
+N_KINDS = len(KINDS)
+NEARNESS = 512.0
+"""See `solve.pgs_pack.NEARNESS`."""
+
+
+@formula
+def nearness(like):
+    """Share of its largest diagonal entry that comes on top of a block's own part of A."""
+    return constant(NEARNESS * 2.0 ** (1 - precision(like)), like)
+
+
+# ---- which rows there are --------------------------------------------------------------------------------------------
+
+
+@kernel
+def list_block(p, t, plain, kind, block, row, slot, size):
+    """One block: its kind, its rows, their slots."""
+    solver_kind = BOUNDED
+    if kind == LAW:
+        solver_kind = pgs_kernels.LAW
+    elif kind == CONTACT:
+        solver_kind = CONE
+    elif kind == BALL:
+        solver_kind = pgs_kernels.BALL
+    store(p.block_kind, block, solver_kind)
+    store(p.block_start, block, row)
+    for k in range(size):
+        store(p.block_row, row + k, row + k)
+        store(t.slot, row + k, slot + k)
+        store(plain.lane_slot, row + k, zero(load(plain.lane_slot, 0)) + (slot + k))
+
+
+@kernel
+def list_rows(r, t, plain, p, lanes):
+    """Rows up to the busiest world's, kind by kind; what is left of the last group of lanes repeats the last row."""
+    row, block, vertices = 0, 0, 0
+    for kind in range(N_KINDS):
+        size = stride_of(kind)
+        for n in range(minimum(busiest(r, kind, lanes), load(r.room, kind))):
+            list_block(p, t, plain, kind, block, row, load(r.first, kind) + n * size, size)
+            store(p.law_start, block, vertices)
+            if kind == LAW:
+                vertices += VERTICES
+            row, block = row + size, block + 1
+    store(p.block_start, block, row)
+    store(p.law_start, block, vertices)
+    groups = (row + t.n_lanes - 1) // t.n_lanes
+    width = 1
+    if t.n_lanes > lanes:  # lanes of rows, of one world
+        width = t.n_lanes
+        for k in range(row, groups * width):
+            store(plain.lane_slot, k, load(plain.lane_slot, row - 1))
+    else:
+        groups = row
+    store(t.n_rows, 0, row)
+    store(t.n_groups, 0, groups)
+    store(p.n_rows, 0, row)
+    store(p.n_blocks, 0, block)
+    store(p.stride, 0, groups * width)
+
+
+# ---- what they want --------------------------------------------------------------------------------------------------
+
+
+@kernel
+def wanted_speed(r, slot, dt, by_speed):
+    """Row velocity that a row is to have; of what is still apart, the one that closes its gap in a step.
+
+    Soft rows mend their errors by speed in any case: it is their spring.
+    """
+    phi = load(r.phi, slot)
+    apart = (load(r.lo, slot) >= 0.0) & (phi > 0.0)
+    mend = load(r.erp, slot) * phi * (1.0 / dt)
+    if not by_speed:
+        mend = select(load(r.cfm, slot) > 0.0, mend, zero(phi))
+    return select(apart, phi * (-1.0 / dt), load(r.target, slot) - mend)
+
+
+@kernel
+def soften(r, p, slot, k):
+    """Softness on the diagonal of A, and the scale of the row."""
+    at = k * load(p.stride, 0) + k
+    diagonal = load(p.a, at) + load(r.cfm, slot)
+    store(p.a, at, diagonal)
+    store(p.scale, k, select(diagonal > 0.0, diagonal, zero(diagonal) + 1.0))
+
+
+@kernel
+def own_part(p, k, row):
+    """The block's own part of A, with what makes it invertible."""
+    n = load(p.stride, 0)
+    x, y, z = row * n + row, (row + 1) * n + row, (row + 2) * n + row
+    xx, yy, zz = load(p.a, x), load(p.a, y + 1), load(p.a, z + 2)
+    largest = maximum(maximum(xx, yy), zz)
+    largest = select(largest > 0.0, largest, zero(largest) + 1.0)
+    more = largest * nearness(largest)
+    xx = xx + select(xx > 0.0, more, largest)
+    yy = yy + select(yy > 0.0, more, largest)
+    zz = zz + select(zz > 0.0, more, largest)
+    store(p.local, k, Sym3(xx, yy, zz, load(p.a, y), load(p.a, z), load(p.a, z + 1)))
+
+
+@kernel
+def lay_law(r, p, k, dt):
+    """A law in impulses."""
+    number, at = load(p.law_start, k) // VERTICES, load(p.law_start, k)
+    for i in range(VERTICES):
+        store(p.law_lam, at + i, load(r.law_lam, at + i) * dt)
+        store(p.law_w, at + i, load(r.law_w, at + i))
+    left, right = load(r.law_left, number), load(r.law_right, number)
+    store(p.law_left, k, select(left < 0.0, left, left / dt))
+    store(p.law_right, k, select(right < 0.0, right, right / dt))
+
+
+@kernel
+def lay_bounds(r, t, p, k, row, kind, dt):
+    """Bounds of a block's rows, as impulses."""
+    slot = load(t.slot, row)
+    none = zero(load(p.b, 0))
+    if kind == BOUNDED:
+        store(p.lo, row, load(r.lo, slot) * dt)
+        store(p.hi, row, load(r.hi, slot) * dt)
+    else:
+        for i in range(row, load(p.block_start, k + 1)):
+            store(p.lo, i, spread(-inf, none))
+            store(p.hi, i, spread(inf, none))
+    if kind == CONE:
+        store(p.lo, row, none)
+        store(p.bound, k, load(r.bound, slot))
+    elif kind == pgs_kernels.BALL:
+        store(p.bound, k, load(r.bound, slot) * dt)
+    elif kind == pgs_kernels.LAW:
+        lay_law(r, p, k, dt)
+
+
+@kernel
+def lay_problem(r, t, plain, p, a, dt, by_speed, tolerance):
+    """All numbers of the problem, and the multipliers that the rows hold to start from."""
+    size = zero(load(p.b, 0))
+    for k in range(load(p.n_rows, 0)):
+        slot = load(t.slot, k)
+        b = load(plain.speed, k) - wanted_speed(r, slot, dt, by_speed)
+        store(p.b, k, b)
+        size = maximum(size, fabs(b))
+        soften(r, p, slot, k)
+        store(a.lam, k, load(r.lam, slot))
+    for k in range(load(p.n_blocks, 0)):
+        kind, row = load(p.block_kind, k), load(p.block_start, k)
+        lay_bounds(r, t, p, k, row, kind, dt)
+        if kind in (CONE, pgs_kernels.BALL):
+            own_part(p, k, row)
+            store(a.slip, k, zero(size))
+    begin(a, select(size > 0.0, size, zero(size) + 1.0) * tolerance)
+
+
+@kernel
+def begin(a, tolerance):
+    """Start to count anew."""
+    none = zero(tolerance)
+    store(a.best_residual, 0, spread(inf, none))
+    store(a.residual, 0, spread(inf, none))
+    store(a.tolerance, 0, tolerance)
+    store(a.sweeps, 0, none)
+
+
+@kernel
+def keep_answer(r, t, plain, a):
+    """The best multipliers, to the rows and to the system."""
+    for k in range(load(t.n_rows, 0)):
+        lam = load(a.lam, k)
+        store(r.lam, load(t.slot, k), lam)
+        store(plain.lam, k, lam)

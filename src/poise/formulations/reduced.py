@@ -1,0 +1,72 @@
+"""Reduced coordinates: characters as trees, everything else as rows (KOK §4-§8). What can be chosen about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+from typing import Any, Literal
+
+from poise.formulations.velocity import BY_DISPLACEMENT, BY_SPEED
+
+_STABILIZE = {"displacement": BY_DISPLACEMENT, "speed": BY_SPEED}
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """How worlds of trees are stepped.
+
+    >>> Reduced(substeps=2).substeps
+    2
+    >>> Reduced(stabilization="hope")
+    Traceback (most recent call last):
+        ...
+    ValueError: stabilization is 'hope'; there are displacement, speed
+    """
+
+    level: Literal["velocity"] = "velocity"
+    """Impulses over a step, all rows at once."""
+    substeps: int = 1
+    """Parts that a step is made of."""
+    tolerance: float = 1e-3
+    """Natural residual of the rows, over the largest speed that they have to take away, at which a step is solved."""
+    sweeps: int = 30
+    """Sweeps at most before Newton's method is tried."""
+    newton: bool = True
+    """Whether it is."""
+    stabilization: Literal["displacement", "speed"] = "displacement"
+    """How overlaps and gaps of joints are mended: by a displacement that leaves no speed behind, or by speed (ERP)."""
+    erp: float = 0.2
+    """Share of an error that is mended in a step."""
+    slop: float = 1e-6
+    """Overlap that is left alone; m or rad."""
+    bounce_speed: float = 0.01
+    """Speed of approach below which nothing bounces; m/s."""
+
+    def __post_init__(self) -> None:
+        if self.level != "velocity":
+            raise ValueError(f"level is {self.level!r}; there is velocity")
+        if self.stabilization not in _STABILIZE:
+            raise ValueError(f"stabilization is {self.stabilization!r}; there are {', '.join(_STABILIZE)}")
+        for name in ("substeps", "sweeps"):
+            number = getattr(self, name)
+            if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+                raise ValueError(f"{name} is {number!r}; it must be a whole number, 1 or more")
+        for name, low, high in (
+            ("tolerance", 0.0, 1.0),
+            ("erp", 0.0, 1.0),
+            ("slop", 0.0, inf),
+            ("bounce_speed", 0.0, inf),
+        ):
+            if not low <= getattr(self, name) <= high:
+                raise ValueError(f"{name} is {getattr(self, name)!r}; it must be from {low:g} to {high:g}")
+
+    def rules(self) -> dict[str, Any]:
+        """As kernels have them."""
+        return {
+            "sweeps": self.sweeps,
+            "tolerance": self.tolerance,
+            "stabilize": _STABILIZE[self.stabilization],
+            "erp": self.erp,
+            "slop": self.slop,
+            "quick": self.bounce_speed,
+        }

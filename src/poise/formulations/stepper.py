@@ -1,0 +1,255 @@
+"""Memory of a velocity-level step, and the way through its kernels: free motion, contacts, rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poise.collision.layout import CONTACTS, SHAPES
+from poise.collision.pipeline import Collider
+from poise.constraints import tree, tree_values
+from poise.constraints.contact_rows import SURFACES, surfaces_block
+from poise.constraints.limit_rows import LIMITS, limits_block
+from poise.constraints.rows import Rows
+from poise.constraints.store import LAW, STORE, STRIDES, VERTICES, make_store
+from poise.constraints.tree import FLOW, PLAIN, SYSTEM
+from poise.constraints.tree_rows import row_by_row
+from poise.dynamics.integrate import STAGES
+from poise.dynamics.layout import INPUT, MODEL, STATE, WORK
+from poise.dynamics.workspace import Workspace, lane_width
+from poise.formulations import velocity
+from poise.formulations.velocity import NO_ROOM, RULES, UNSOLVED
+from poise.kernel.jit import entry, kernel
+from poise.kernel.memory import F64, Block, Shared, Width
+from poise.model.model import Model
+from poise.solve.check import natural_map
+from poise.solve.newton import newton
+from poise.solve.pgs import NEWTON_ROWS
+from poise.solve.pgs_kernels import ANSWER, CONE, DENSE, ROWS, RUN
+from poise.solve.problem import Friction, Problem
+
+Array = NDArray[Any]
+
+
+@kernel
+def multiply_worlds(m, t, plain):
+    """A in lanes of worlds."""
+    tree.gram(m, t)
+
+
+_ROWS_VIEWS = (MODEL, STATE, WORK, STORE, SYSTEM, FLOW)
+_see = {
+    True: entry(tree_values.see_lanes, *_ROWS_VIEWS, extra=("float64", "int64")),
+    False: entry(tree_values.see_rows, *_ROWS_VIEWS, extra=("float64", "int64")),
+}
+_multiply = {
+    True: entry(tree.gram_lanes, MODEL, SYSTEM, PLAIN),
+    False: entry(multiply_worlds, MODEL, SYSTEM, PLAIN),
+}
+_answer = {
+    True: entry(tree_values.answer_lanes, MODEL, WORK, SYSTEM, FLOW),
+    False: entry(tree_values.answer, MODEL, WORK, SYSTEM, FLOW),
+}
+_free_motion = entry(velocity.free_motion, MODEL, STATE, INPUT, WORK, STAGES, SHAPES, RULES, extra=("float64",))
+_SOLVE = (SYSTEM, FLOW, PLAIN, ROWS, ANSWER, RULES)
+_find_impulses = entry(
+    velocity.find_impulses,
+    *(MODEL, STATE, WORK, SHAPES, SURFACES, CONTACTS, LIMITS, STORE, STORE),
+    *_SOLVE,
+    extra=("float64",),
+)
+_finish_step = entry(velocity.finish_step, MODEL, STATE, INPUT, WORK, STAGES, STORE, *_SOLVE, extra=("float64",))
+
+
+def system_block(width: Width, lanes: Width, rows: int, nv: int, links: int) -> Block:
+    """Room for what a tree makes of so many rows; `lanes` is the width of rows."""
+    in_lanes = lanes.lanes > width.lanes
+    groups = -(-rows // lanes.lanes) if in_lanes else rows
+    sizes = dict.fromkeys(SYSTEM.fields, groups) | {"root": nv, "tau": nv, "p": links, "touched": links}
+    sizes |= {"y": groups * nv, "A": groups * groups * lanes.lanes if in_lanes else rows * rows}
+    sizes |= {"slot": rows, "n_rows": 1, "n_groups": 1, "n_lanes": lanes.lanes}
+    return SYSTEM.block(lanes, **sizes)
+
+
+def problem_block(width: Width, rows: int, laws: int, A: Array) -> Block:
+    """Room for a problem of so many rows, whose matrix lies elsewhere."""
+    sizes: dict[str, Any] = dict.fromkeys(ROWS.fields, rows + 1)
+    sizes |= {
+        "n_rows": 1,
+        "stride": 1,
+        "n_blocks": 1,
+        "n_coordinates": -1,
+        "storage": DENSE,
+        "n_relaxed": 0,
+        "omega": 1,
+    }
+    sizes |= dict.fromkeys(("column_start", "column_row", "J", "response"), 0)
+    sizes |= {"law_lam": laws * VERTICES, "law_w": laws * VERTICES, "a": Shared(A)}
+    block = ROWS.block(width, **sizes)
+    block.omega[...] = 1.0
+    return block
+
+
+def answer_block(width: Width, rows: int) -> Block:
+    """Room for multipliers."""
+    sizes = dict.fromkeys(ANSWER.fields, 1) | dict.fromkeys(("lam", "w", "goal", "slip", "best"), rows)
+    return ANSWER.block(width, **(sizes | {"v": 0}))
+
+
+@dataclass(frozen=True)
+class Told:
+    """How the rows of a step were solved."""
+
+    sweeps: int = 0
+    newton_steps: int = 0
+    residual: float = 0.0
+    """Natural residual over the largest |b|."""
+
+
+class Stepper:
+    """One world in float64, or lanes of worlds, on their way through time at velocity level."""
+
+    def __init__(self, model: Model, width: Width = F64, *, newton: bool = True, **rules: Any) -> None:
+        self.model, self.width, self.newton = model, width, newton
+        self.told = Told()
+        self.space = Workspace(model, width)
+        self.collider = Collider(model, width)
+        self.rows = Rows(model, width)
+        self._of_rows = width == F64
+        self._lanes = lane_width(np.float64) if self._of_rows else width
+        self.surfaces, self.limits = surfaces_block(model.solids, width), limits_block(model, width)
+        self.flow = FLOW.block(
+            width, x=model.nv, motion=model.n_links, share=model.nv, a=model.nv, acceleration=model.n_links
+        )
+        self.rules = self._rules(**rules)
+        self.near, self.cap = 2e-3, 0.05
+        self._make_room()
+
+    def _rules(
+        self,
+        sweeps: int = 50,
+        every: int = 4,
+        stabilize: int = velocity.BY_DISPLACEMENT,
+        erp: float = 0.2,
+        slop: float = 1e-6,
+        quick: float = 0.01,
+        close: float = 0.01,
+        tolerance: float = 1e-3,
+    ) -> Block:
+        width, w, t = self.width, self.width, self._lanes
+        addresses = {
+            "see": _see[self._of_rows].address((w,) * 4 + (t, w)),
+            "multiply": _multiply[self._of_rows].address((w, t, w)),
+            "answer": _answer[self._of_rows].address((w, w, t, w)),
+            "solve": RUN.address(width),
+        }
+        numbers = {"erp": erp, "slop": slop, "quick": quick, "close": close, "tolerance": tolerance}
+        counts = {"lanes": width.lanes, "sweeps": sweeps, "every": every, "stabilize": stabilize}
+        told = dict.fromkeys(numbers, 1)
+        block = RULES.block(width, shift=self.model.nv, **(told | counts | addresses))
+        for name, value in numbers.items():
+            block.arrays[name][...] = value
+        return block
+
+    def _make_room(self) -> None:
+        """Memory for as many rows as the store has room for."""
+        room = self.rows.now.room.tolist()
+        rows = sum(n * stride for n, stride in zip(room, STRIDES, strict=True))
+        model, width = self.model, self.width
+        self.system = system_block(width, self._lanes, rows, model.nv, model.n_links)
+        self.plain = row_by_row(self.system, width)
+        self.problem = problem_block(width, rows, room[LAW], self.plain.A)
+        self.answer = answer_block(width, rows)
+        self._bind()
+
+    def _bind(self) -> None:
+        space, c = self.space, self.collider
+        state = (space.m, space.s, space.x, space.w, space.stages)
+        solve = (self.system, self.flow, self.plain, self.problem, self.answer, self.rules)
+        self._free = tuple(block.handle for block in (*state, c.g, self.rules))
+        self._found = tuple(block.handle for block in (space.m, space.s, space.w, c.g, self.surfaces))
+        self._state = tuple(block.handle for block in state)
+        self._solve = tuple(block.handle for block in solve)
+        w, t = self.width, self._lanes
+        self._free_motion = _free_motion[w]
+        self._find_impulses = _find_impulses[(w,) * 9 + (t,) + (w,) * 5]
+        self._finish_step = _finish_step[(w,) * 6 + (t,) + (w,) * 5]
+
+    def step(self, dt: float) -> int:
+        """One step; DONE or DIVERGED."""
+        top = self._free_motion(*self._free, dt)
+        slack = min(self.near + 2.0 * dt * float(top), self.cap)
+        self.collider.find(self.space, slack)
+        rows = self.rows
+        rows.now, rows.before = rows.before, rows.now
+        while (end := self._find(dt)) == NO_ROOM:
+            rows.grow()
+            self._make_room()
+        steps = self._try_newton() if end == UNSOLVED and self.newton and self._of_rows else 0
+        self._tell(steps)
+        return int(self._finish_step(*self._state, rows.now.handle, *self._solve, dt))
+
+    def _find(self, dt: float) -> int:
+        stores = (self.collider.c, self.limits, self.rows.now, self.rows.before)
+        return int(self._find_impulses(*self._found, *(block.handle for block in stores), *self._solve, dt))
+
+    def _try_newton(self) -> int:
+        """Newton's method on what sweeps have left unsolved; how many steps it took."""
+        n, p, a = int(self.system.n_rows[0]), self.problem, self.answer
+        if n > NEWTON_ROWS:
+            return 0
+        problem = packed_problem(p, n)
+        lam, residuals = newton(problem, a.lam[:n].copy(), float(a.tolerance[0]))
+        residual = float(np.abs(natural_map(problem, lam)).max())
+        if residual < a.residual[0]:
+            a.lam[:n], a.residual[0] = lam, residual
+        return len(residuals)
+
+    def _tell(self, newton_steps: int) -> None:
+        a, n = self.answer, int(self.system.n_rows[0])
+        self.told = Told()
+        if n and self._of_rows:
+            size = float(a.tolerance[0]) / float(self.rules.tolerance[0])
+            self.told = Told(int(a.sweeps[0]), newton_steps, float(a.residual[0]) / size)
+
+    def memory(self) -> dict[str, Array]:
+        """What the next step depends on beside coordinates and velocities: the rows, with their multipliers."""
+        return {f"rows/{name}": array.copy() for name, array in self.rows.now.arrays.items()}
+
+    def remember(self, slots: Mapping[str, Array]) -> None:
+        """Take up a memory; without one, nothing is remembered."""
+        kept = {name.removeprefix("rows/"): array for name, array in slots.items() if name.startswith("rows/")}
+        if not kept:
+            self.rows.now.count[...] = 0
+            return
+        self.rows.now = restored(self.rows.now, kept)
+        if not np.array_equal(self.rows.before.room, self.rows.now.room):
+            self.rows.before = restored(self.rows.before, kept)
+        self._make_room()
+
+
+def restored(block: Block, arrays: Mapping[str, Array]) -> Block:
+    """A store with these arrays."""
+    terms = len(arrays["term_body"])
+    new = make_store(block.width, arrays["room"].tolist(), terms)
+    for name, array in arrays.items():
+        new.arrays[name][...] = array
+    return new
+
+
+def packed_problem(p: Block, n: int) -> Problem:
+    """The problem that a block holds, of n rows without laws."""
+    A = np.array(p.a[: int(p.stride[0]) * n].reshape(n, -1)[:, :n])
+    blocks = int(p.n_blocks[0])
+    kinds, starts = p.block_kind[:blocks], p.block_start[:blocks]
+    cones = [
+        Friction(int(row), (int(row) + 1, int(row) + 2), float(p.bound[k]), cone=True)
+        for k, (kind, row) in enumerate(zip(kinds.tolist(), starts.tolist(), strict=True))
+        if kind == CONE
+    ]
+    lo, hi = p.lo[:n].copy(), p.hi[:n].copy()
+    return Problem(A, p.b[:n].copy(), lo, hi, frictions=cones)

@@ -1,0 +1,262 @@
+"""A step at velocity level: impulses of all rows in one mixed problem, then new velocities, then new coordinates.
+
+    v⁺ = v + h a_free + M⁻¹Jᵀλ,   q⁺ = q ⊕ h (v⁺ + M⁻¹Jᵀμ)
+
+λ meets every row at the end of the step; what bounces is solved a second time, with the speed that it is to have after
+the impact. μ, from a problem of its own, takes rows out of what they have come into, and leaves no speed behind.
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+from poise.constraints.contact_rows import emit_contacts
+from poise.constraints.limit_rows import emit_frictions, emit_limits
+from poise.constraints.row_kernels import N_KINDS, blank, busiest, warm_start
+from poise.constraints.tree import place_centres
+from poise.dynamics.abm import articulated_body
+from poise.dynamics.integrate import displace, follow, is_sound, keep
+from poise.formulations.problem_kernels import begin, keep_answer, lay_problem, list_rows
+from poise.kernel.calls import call_entry
+from poise.kernel.jit import kernel
+from poise.kernel.memory import Count, Real, View, load, store
+from poise.kernel.scalars import any_lane, fabs, get_lane, maximum, minimum, select, zero
+from poise.kernel.spatial import motion_at
+from poise.kernel.vec import norm
+from poise.solve.pgs_kernels import CONE
+
+VELOCITY = 0
+BY_SPEED, BY_DISPLACEMENT = 1, 2
+"""How errors of position are mended."""
+DONE, UNSOLVED, NO_ROOM, DIVERGED = range(4)
+"""How a part of a step ends."""
+SHIFT_TOLERANCE = 0.05
+"""Of displacements: natural residual over the largest error."""
+
+RULES = View(
+    "Rules",
+    lanes=Count,  # of worlds
+    # addresses of entries
+    see=Count,
+    multiply=Count,
+    answer=Count,
+    solve=Count,
+    sweeps=Count,
+    every=Count,  # sweeps between two looks at the residual
+    stabilize=Count,  # BY_SPEED or BY_DISPLACEMENT
+    erp=Real,  # (1) share of an error that is mended in a step
+    slop=Real,  # (1) overlap that is left alone; m or rad
+    quick=Real,  # (1) speed of approach above which contacts bounce; m/s
+    close=Real,  # (1) distance from a limit at which it has a row; rad or m
+    tolerance=Real,  # (1) natural residual over the largest |b|
+    shift=Real,  # (nv) M⁻¹Jᵀμ, then all that moves coordinates
+)
+
+
+@kernel
+def emit(m, s, w, g, u, c, l, r, o, dt):
+    """All rows of a step."""
+    for kind in range(N_KINDS):
+        store(r.count, kind, zero(load(r.count, kind)))
+    store(r.term_count, 0, zero(load(r.term_count, 0)))
+    place_centres(m, w)
+    erp = load(o.erp, 0)
+    emit_frictions(l, r)
+    emit_limits(s, l, r, dt, erp, load(o.close, 0))
+    emit_contacts(w, g, u, c, r, dt, erp, load(o.quick, 0))
+
+
+@kernel
+def has_room(r, lanes):
+    """Whether every row that was counted is there."""
+    there = True
+    for kind in range(N_KINDS):
+        there = there and busiest(r, kind, lanes) <= load(r.room, kind)
+    return there
+
+
+# ---- what bounces ----------------------------------------------------------------------------------------------------
+
+
+@kernel
+def raise_bounces(r, t, plain, p, a):
+    """Ask of contacts that push, and met fast, the speed that they bounce back with; whether there are any."""
+    any_bounce = False
+    for k in range(load(p.n_blocks, 0)):
+        if load(p.block_kind, k) == CONE:
+            row = load(p.block_start, k)
+            bounce = load(r.bounce, load(t.slot, row))
+            hit = (bounce > 0.0) & (load(a.lam, row) > 0.0)
+            if any_lane(hit):
+                any_bounce = True
+                b = load(p.b, row)
+                store(p.b, row, select(hit, minimum(b, load(plain.speed, row) - bounce), b))
+    return any_bounce
+
+
+@kernel
+def start_again(p, a):
+    """Go on from the best multipliers."""
+    for k in range(load(p.n_rows, 0)):
+        store(a.lam, k, load(a.lam, k))
+    begin(a, load(a.tolerance, 0))
+
+
+# ---- what overlaps ---------------------------------------------------------------------------------------------------
+
+
+@kernel
+def any_overlap(r, t, p, slop):
+    """Whether any row has an error that a displacement is to mend."""
+    wrong = slop != slop
+    for k in range(load(p.n_blocks, 0)):
+        slot = load(t.slot, load(p.block_start, k))
+        phi = load(r.phi, slot)
+        wrong = wrong | ((load(r.lo, slot) >= 0.0) & (phi < -slop)) | (is_joint(r, slot) & (phi != 0.0))
+    return any_lane(wrong)
+
+
+@kernel
+def is_joint(r, slot):
+    """Whether a row pushes and pulls without end, and has an error to mend."""
+    return (load(r.lo, slot) == -inf) & (load(r.hi, slot) == inf) & (load(r.erp, slot) > 0.0)
+
+
+@kernel
+def speeds_after(r, t, plain, p, a):
+    """Row velocities at the end of the step, from those without multipliers."""
+    n = load(p.n_rows, 0)
+    for k in range(n):
+        at = k * load(p.stride, 0)
+        speed = load(plain.speed, k) - load(r.cfm, load(t.slot, k)) * load(a.lam, k)
+        for j in range(n):
+            speed = speed + load(p.a, at + j) * load(a.lam, j)
+        store(plain.speed, k, speed)
+
+
+@kernel
+def lay_shift(r, t, plain, p, a, dt, slop, share):
+    """The problem of the displacements, over dt: errors at the end of the step as they would be, less what is left
+    alone. Friction and motors do not count; what only pushes, only pushes here too.
+    """
+    none = zero(slop)
+    worst = none
+    for k in range(load(p.n_blocks, 0)):
+        row, slot = load(p.block_start, k), load(t.slot, load(p.block_start, k))
+        joint, pushes = is_joint(r, slot), load(r.lo, slot) >= 0.0
+        ahead = load(r.phi, slot) * (1.0 / dt) + load(plain.speed, row)
+        over = select(joint, ahead, minimum(ahead + slop * (1.0 / dt), none))
+        b = select(joint | (over < 0.0), over * share, maximum(ahead, none))
+        worst = maximum(worst, fabs(select(joint | (over < 0.0), b, none)))
+        store(p.b, row, b)
+        store(p.lo, row, select(joint, none - inf, none))
+        store(p.hi, row, select(joint | pushes, none + inf, none))
+        if load(p.block_kind, k) == CONE:
+            store(p.bound, k, none)
+        for i in range(row + 1, load(p.block_start, k + 1)):
+            store(p.b, i, none)
+            store(p.lo, i, none)
+            store(p.hi, i, none)
+    for i in range(load(p.n_rows, 0)):
+        store(a.lam, i, none)
+    begin(a, worst * SHIFT_TOLERANCE)
+
+
+@kernel
+def shift_out(m, w, r, t, flow, plain, p, a, o, dt):
+    """Displacements, as velocities over the step, that take rows out of what they have come into: to `o.shift`."""
+    slop = load(o.slop, 0)
+    speeds_after(r, t, plain, p, a)
+    lay_shift(r, t, plain, p, a, dt, slop, load(o.erp, 0))
+    call_entry(o.solve, p, a, o.sweeps, o.every, 1)
+    for k in range(load(p.n_rows, 0)):
+        store(plain.lam, k, load(a.lam, k))
+    call_entry(o.answer, m, w, t, flow)
+    for d in range(m.nv):
+        store(o.shift, d, load(flow.a, d))
+
+
+# ---- the step --------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def fastest(speed, lanes):
+    """The greatest speed of all worlds."""
+    top = get_lane(speed, 0)
+    for lane in range(1, lanes):
+        top = maximum(top, get_lane(speed, lane))
+    return top
+
+
+@kernel
+def free_motion(m, s, x, w, y, g, o, dt):
+    """Accelerations without rows, links in their places; the speed that no point of a shape exceeds, in any world."""
+    if y.n_prescribed != 0:
+        follow(m, s, x, y, 0)
+    keep(m, s, y)
+    articulated_body(m, s, x, w, dt)
+    top = zero(load(s.q, 0))
+    for i in range(g.n_shapes):
+        link = load(g.link, i)
+        if link >= 0:
+            velocity = load(w.velocity, link)
+            arm = load(w.R, link) @ load(g.position, i) + load(w.r, link)
+            top = maximum(top, norm(motion_at(velocity, arm)) + norm(velocity.w) * load(g.reach, i))
+    return fastest(top, o.lanes)
+
+
+@kernel
+def find_impulses(m, s, w, g, u, c, l, r, old, t, flow, plain, p, a, o, dt):
+    """Rows of a step and their impulses, from the free motion and the contacts: DONE, NO_ROOM for all rows, UNSOLVED.
+
+    The rows of the step before are in `old`.
+    """
+    emit(m, s, w, g, u, c, l, r, o, dt)
+    if not has_room(r, o.lanes):
+        return NO_ROOM
+    if o.lanes > 1:
+        blank(r, o.lanes)
+    warm_start(r, old, o.lanes, 1.0)
+    list_rows(r, t, plain, p, o.lanes)
+    if load(t.n_rows, 0) == 0:
+        return DONE
+    call_entry(o.see, m, s, w, r, t, flow, dt, VELOCITY)
+    call_entry(o.multiply, m, t, plain)
+    lay_problem(r, t, plain, p, a, dt, o.stabilize == BY_SPEED, load(o.tolerance, 0))
+    call_entry(o.solve, p, a, o.sweeps, o.every, 1)
+    if raise_bounces(r, t, plain, p, a):
+        start_again(p, a)
+        call_entry(o.solve, p, a, o.sweeps, o.every, 1)
+    if any_lane(load(a.residual, 0) > load(a.tolerance, 0)):
+        return UNSOLVED
+    return DONE
+
+
+@kernel
+def apply_impulses(m, s, w, r, t, flow, plain, p, a, o, dt):
+    """What impulses add to the velocities, and the displacements that mend errors."""
+    keep_answer(r, t, plain, a)
+    call_entry(o.answer, m, w, t, flow)
+    for d in range(m.nv):
+        store(s.v, d, load(s.v, d) + load(flow.a, d))
+    if o.stabilize == BY_DISPLACEMENT and any_overlap(r, t, p, load(o.slop, 0)):
+        shift_out(m, w, r, t, flow, plain, p, a, o, dt)
+
+
+@kernel
+def finish_step(m, s, x, w, y, r, t, flow, plain, p, a, o, dt):
+    """The next state from the impulses; DONE, or DIVERGED and the state as it was."""
+    for d in range(m.nv):
+        store(o.shift, d, zero(load(s.v, d)))
+    if load(t.n_rows, 0) > 0:
+        apply_impulses(m, s, w, r, t, flow, plain, p, a, o, dt)
+    for d in range(m.nv):
+        v = load(s.v, d) + load(w.a, d) * dt
+        store(s.v, d, v)
+        store(o.shift, d, load(o.shift, d) + v)
+    displace(m, s.q, o.shift, dt, s.q)
+    if y.n_prescribed != 0:
+        follow(m, s, x, y, 2)
+    if is_sound(m, s, y):
+        return DONE
+    return DIVERGED

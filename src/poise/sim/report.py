@@ -1,0 +1,113 @@
+"""What happened in a step: contacts with their forces, limits, how well the rows were solved, energy and momentum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poise.collision.pipeline import Contact
+from poise.constraints.limit_rows import CODES, FRICTION, LOWER
+from poise.constraints.parts import perpendiculars
+from poise.constraints.store import CONTACT, SINGLE
+from poise.dynamics.measures import Energy, Momentum, energy, momentum
+from poise.formulations.stepper import Stepper
+from poise.kernel.vec import Vec3
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class ContactReport:
+    """A contact of the last step, as it was at its beginning, with the force of the step."""
+
+    body_a: str
+    body_b: str
+    point: Array
+    """(3,) m."""
+    normal: Array
+    """(3,) from A to B."""
+    depth: float
+    """Positive where the shapes overlap; m."""
+    force: Array
+    """(3,) on B; N."""
+
+    @property
+    def normal_force(self) -> float:
+        """N."""
+        return float(self.force @ self.normal)
+
+
+@dataclass(frozen=True)
+class LimitReport:
+    """A coordinate that was near an end of its range, or held by friction."""
+
+    dof: str
+    what: str
+    """"lower", "upper" or "friction"."""
+    force: float
+    """Along the coordinate; N or N·m."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """The last step of a world."""
+
+    time: float
+    """s."""
+    contacts: list[ContactReport]
+    limits: list[LimitReport]
+    rows: int
+    sweeps: int
+    newton_steps: int
+    residual: float
+    """Natural residual over the largest speed that the rows had to take away."""
+    energy: Energy
+    momentum: Momentum
+
+
+def report_of(stepper: Stepper, time: float, dt: float, q: Array, v: Array) -> Report:
+    """Of the step that has just been done."""
+    model = stepper.model
+    return Report(
+        time,
+        _contacts(stepper, dt),
+        _limits(stepper, dt),
+        int(stepper.system.n_rows[0]),
+        stepper.told.sweeps,
+        stepper.told.newton_steps,
+        stepper.told.residual,
+        energy(model, q, v),
+        momentum(model, q, v),
+    )
+
+
+def _contacts(stepper: Stepper, dt: float) -> list[ContactReport]:
+    rows, solids, names = stepper.rows.now, stepper.model.solids, stepper.model.body_names
+    first = int(rows.first[CONTACT])
+    found = []
+    for k, contact in enumerate(stepper.collider.contacts()[: int(rows.count[CONTACT])]):
+        along = _axes(contact)
+        force = rows.lam[first + 3 * k : first + 3 * k + 3] @ along / dt
+        a, b = (names[int(solids.body[shape])] for shape in (contact.a, contact.b))
+        found.append(ContactReport(a, b, contact.point, contact.normal, contact.depth, force))
+    return found
+
+
+def _axes(contact: Contact) -> Array:
+    """(3, 3) normal and tangents, as rows have them."""
+    tangents = perpendiculars(Vec3(*contact.normal))
+    return np.stack((contact.normal, *(np.array([*t.leaves()], np.float64) for t in tangents)))
+
+
+def _limits(stepper: Stepper, dt: float) -> list[LimitReport]:
+    rows, found = stepper.rows.now, []
+    first = int(rows.first[SINGLE])
+    for slot in range(first, first + int(rows.count[SINGLE])):
+        dof, code = divmod(int(rows.id[slot]), CODES)
+        what = "friction" if code == FRICTION else "lower" if code == LOWER else "upper"
+        force = float(rows.lam[slot] * rows.Jdof[slot] / dt)
+        found.append(LimitReport(stepper.model.dof_names[dof], what, force))
+    return found

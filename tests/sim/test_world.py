@@ -1,0 +1,173 @@
+"""Worlds: what acts, what is told, going back, bad input."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+
+import poise
+from poise.dynamics import Diverged
+
+
+def heap(n: int = 6, dt: float = 1 / 240, **options) -> poise.World:
+    """Boxes and balls that fall onto each other."""
+    scene = poise.Scene()
+    scene.add_ground()
+    for k in range(n):
+        shape = poise.box(0.2, 0.15, 0.1) if k % 2 else poise.sphere(0.1)
+        scene.add(shape, name=f"part {k}", position=(0.03 * k, 0.01 * k, 0.2 + 0.25 * k))
+    return scene.build(poise.Reduced(**options), dt=dt)
+
+
+def test_a_world_that_is_put_back_goes_on_bit_for_bit() -> None:
+    world = heap()
+    world.step(150)
+    saved = world.state
+    world.step(60)
+    first = world.state
+    world.step(37)
+    world.state = saved
+    world.step(60)
+    assert world.state.same_bits(first)
+
+
+def test_another_world_goes_on_from_a_saved_state(tmp_path) -> None:
+    """Also where it has never had so many rows."""
+    world, other = heap(), heap()
+    world.step(150)
+    world.state.save(tmp_path / "state.npz", world.model)
+    world.step(40)
+    other.state = poise.State.load(tmp_path / "state.npz", other.model)
+    other.step(40)
+    assert np.array_equal(world.q, other.q)
+    assert np.array_equal(world.v, other.v)
+
+
+def test_copies_go_their_own_way() -> None:
+    world = heap()
+    world.step(100)
+    twin = copy.deepcopy(world)
+    world.step(50)
+    twin.step(50)
+    assert np.array_equal(world.q, twin.q)
+    twin.apply_force("part 0", (0, 0, 100))
+    twin.step()
+    world.step()
+    assert not np.array_equal(world.q, twin.q)
+
+
+def test_the_same_steps_give_the_same_bits() -> None:
+    one, other = heap(), heap()
+    one.step(300)
+    for _ in range(300):
+        other.step()
+    assert np.array_equal(one.q, other.q)
+
+
+def test_a_push_acts_for_one_step() -> None:
+    scene = poise.Scene(gravity=(0, 0, 0))
+    scene.add(poise.box(0.2, 0.2, 0.2, mass=2.0), name="box", position=(1, 2, 3))
+    world = scene.build(dt=0.01)
+    world.apply_force("box", (10, 0, 0), point=(1, 2.1, 3))
+    world.apply_force("box", torque=(0, 0, 1))
+    world.step(3)
+    assert world.v[:3] == pytest.approx([0.05, 0, 0])
+    moment = 2.0 * (0.2**2 + 0.2**2) / 12
+    assert world.body("box").angular_velocity == pytest.approx([0, 0, 0.01 * (1.0 - 10 * 0.1) / moment], abs=1e-12)
+    world.forces[0, 5] = 1.0
+    world.step(2)
+    assert world.v[2] == pytest.approx(0.01)
+
+
+def test_newtons_law_holds_over_a_step() -> None:
+    """What contacts and gravity give in a step is what the momentum gains, to rounding."""
+    world = heap()
+    world.step(60)
+    mass = float(world.model.body_mass.sum())
+    for _ in range(60):
+        before = poise.dynamics.momentum(world.model, world.q, world.v).linear
+        world.step()
+        after = poise.dynamics.momentum(world.model, world.q, world.v).linear
+        ground = [contact.force for contact in world.report().contacts if contact.body_a == "ground"]
+        push = np.sum(ground, axis=0) if ground else np.zeros(3)
+        gain = (push + mass * world.model.gravity) * world.dt
+        assert after - before == pytest.approx(gain, abs=1e-9 * mass)
+
+
+def test_rest_needs_no_work() -> None:
+    scene = poise.Scene()
+    scene.add_ground()
+    for k in range(3):
+        scene.add(poise.box(0.3, 0.2, 0.1), name=f"box {k}", position=(0.05 * k, 0, 0.2 + 0.3 * k))
+    world = scene.build()
+    world.step(720)
+    report = world.report()
+    assert report.energy.kinetic < 1e-6
+    assert report.residual <= 1e-3
+    assert max(contact.depth for contact in report.contacts) < 1e-5
+
+
+def test_substeps_share_a_step() -> None:
+    fine, coarse = heap(dt=1 / 240), heap(dt=1 / 60, substeps=4)
+    fine.step(80)
+    coarse.step(20)
+    assert coarse.q == pytest.approx(fine.q, abs=1e-12)
+    assert coarse.time == pytest.approx(fine.time)
+
+
+def test_stabilization_by_speed() -> None:
+    world = heap(4, stabilization="speed")
+    world.step(960)
+    assert max(contact.depth for contact in world.report().contacts) < 1e-4
+
+
+def test_what_diverges_is_told_and_put_back() -> None:
+    world = heap()
+    world.step(20)
+    before = world.q.copy()
+    world.tau[0] = np.nan
+    with pytest.raises(Diverged, match="part 0"):
+        world.step()
+    assert np.array_equal(world.q, before)
+
+
+def test_an_empty_world_only_falls() -> None:
+    scene = poise.Scene()
+    world = scene.build(dt=0.1)
+    world.step(3)
+    assert world.time == pytest.approx(0.3)
+    assert world.report().contacts == []
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"level": "position"}, "level is 'position'"),
+        ({"substeps": 0}, "substeps is 0; it must be a whole number, 1 or more"),
+        ({"sweeps": 2.5}, "sweeps is 2.5"),
+        ({"tolerance": float("nan")}, "tolerance is nan; it must be from 0 to 1"),
+        ({"erp": 1.5}, "erp is 1.5; it must be from 0 to 1"),
+        ({"slop": -1e-3}, "slop is -0.001"),
+        ({"bounce_speed": -1.0}, "bounce_speed is -1.0"),
+        ({"stabilization": "hope"}, "stabilization is 'hope'; there are displacement, speed"),
+    ],
+)
+def test_bad_options_are_refused(options, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        poise.Reduced(**options)
+
+
+def test_bad_input_is_refused() -> None:
+    world = heap(2)
+    with pytest.raises(TypeError, match=r"it must be poise.Reduced"):
+        poise.World(world.model, "reduced")
+    with pytest.raises(ValueError, match='there is no body "part"'):
+        world.body("part")
+    with pytest.raises(ValueError, match="force"):
+        world.apply_force("part 0", (1, 2))
+    with pytest.raises(ValueError, match="point"):
+        world.apply_force("part 0", (1, 2, 3), point=(np.nan, 0, 0))
+    with pytest.raises(ValueError, match="has no free joint"):
+        world.body("ground").place(position=(0, 0, 0))
