@@ -1,6 +1,7 @@
 """Compiles, or loads from the cache, every entry of Poise at every width, and prints where the time went as JSON.
 
-A program of its own: only a new process starts cold. `--quick` takes one width.
+A program of its own: only a new process starts cold. `--quick` takes one width; `--share=1/2` every second one, for two
+processes at once.
 """
 
 from __future__ import annotations
@@ -54,8 +55,8 @@ def uses(entry: Any, quick: bool) -> Iterator[tuple[str, Any]]:
     widths: tuple[Any, ...] = (F64, F64X8, F32X16) if entry.lanes else (F64,)
     if entry in [finder for finder, _ in FINDERS.values()]:
         widths = (F64, F32)  # lanes call these, each for itself
-    elif entry.name == "find_worlds":
-        widths = (F64X8, F32X16)  # one world has another entry
+    elif entry.name in ("find_worlds", "see_rows", "gram", "answer", "multiply_worlds"):
+        widths = (F64X8, F32X16)  # one world has other entries
     for width in widths[:1] if quick else widths:
         if RESPONSE not in entry.views:
             yield f"{entry.name} {width}", width
@@ -68,11 +69,12 @@ def main(argv: list[str]) -> None:
     entries = find_entries(list(kernel_modules()))
     imported = time.perf_counter()
     seconds = {}
-    for entry in entries:
-        for name, widths in uses(entry, "--quick" in argv):
-            begin = time.perf_counter()
-            entry[widths]
-            seconds[name] = time.perf_counter() - begin
+    share, of = next((map(int, flag[8:].split("/")) for flag in argv if flag.startswith("--share=")), (0, 1))
+    todo = [(entry, *use) for entry in entries for use in uses(entry, "--quick" in argv)]
+    for entry, name, widths in todo[share::of]:
+        begin = time.perf_counter()
+        entry[widths]
+        seconds[name] = time.perf_counter() - begin
     from poise.kernel.jit import compile_log
 
     total = time.perf_counter() - start

@@ -28,21 +28,22 @@ def measure() -> dict[str, Any]:
 
 
 def main() -> None:
-    """Use what a first run uses: the functions of dynamics, a simulation, a batch in lanes."""
+    """Use what a first run uses: the functions of dynamics, a world with contacts, a batch in lanes."""
     start = time.perf_counter()
     from poise import dynamics
     from poise.kernel.jit import compile_log
     from poise.model.scene import Body, Joint, Scene
-    from poise.model.shapes import sphere
+    from poise.model.shapes import box
+    from poise.sim.world import World
 
     imported = time.perf_counter()
-    model = Scene(bodies=[Body("ball", joints=[Joint("hinge")], shapes=[sphere(0.1)])]).compile()
+    model = Scene(bodies=[Body("door", joints=[Joint("hinge")], shapes=[box(0.1, 0.1, 0.1)])]).compile()
     q, v = model.q_rest, [0.0] * model.nv
     dynamics.forward_dynamics(model, q, v)
     dynamics.inverse_dynamics(model, q, v, v)
     dynamics.mass_matrix(model, q)
     dynamics.energy(model, q, v)
-    dynamics.Simulation(model).step()
+    World(model).step()
     dynamics.forward_dynamics(model, [list(q)] * 8, [v] * 8)
     end = time.perf_counter()
     print(json.dumps({"imports": imported - start, "kernels": dict(compile_log()), "total": end - start}))

@@ -33,8 +33,9 @@ from poise.model.model import Model
 
 Array = NDArray[np.float64]
 
-_by_test_forces = entry(matrix_kernels.by_test_forces, MODEL, STATE, INPUT, WORK, STORE, SYSTEM, extra=("float64",))
-_by_deltas = entry(matrix_kernels.by_deltas, MODEL, WORK, STORE, SYSTEM, FLOW)
+_TREE = (MODEL, STATE, INPUT, WORK, STORE, SYSTEM)
+_by_test_forces = entry(matrix_kernels.by_test_forces, *_TREE, extra=("float64",), lanes=False)
+_by_deltas = entry(matrix_kernels.by_deltas, MODEL, WORK, STORE, SYSTEM, FLOW, lanes=False)
 
 
 def constraint_matrix(rows: Rows, q: ArrayLike, method: str = "gram") -> Array:

@@ -5,6 +5,7 @@ Rows in lanes take a batch of as many states as there are lanes, and answer with
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,12 +28,26 @@ from poise.model.model import Model
 Array = NDArray[Any]
 
 _forward = entry(abm.articulated_body, MODEL, STATE, INPUT, WORK, extra=("float64",))
-_see_rows = entry(tree_values.see_rows, MODEL, STATE, WORK, STORE, SYSTEM, FLOW, extra=("float64", "int64"))
-_see_lanes = entry(tree_values.see_lanes, MODEL, STATE, WORK, STORE, SYSTEM, FLOW, extra=("float64", "int64"))
-_gram = entry(tree.gram, MODEL, SYSTEM)
-_gram_lanes = entry(tree.gram_lanes, MODEL, SYSTEM, PLAIN)
-_answer = entry(tree_values.answer, MODEL, WORK, SYSTEM, FLOW)
-_answer_lanes = entry(tree_values.answer_lanes, MODEL, WORK, SYSTEM, FLOW)
+
+
+def rows_width(width: Width) -> Width:
+    """What rows are in lanes of: themselves where there is one world, else worlds."""
+    return lane_width(np.float64) if width == F64 else width
+
+
+def of_system(system: int, count: int) -> Callable[[Width], tuple[Width, ...]]:
+    """Widths of views of which the one at a place is a system."""
+    return lambda width: tuple(rows_width(width) if k == system else width for k in range(count))
+
+
+_SEEN = (MODEL, STATE, WORK, STORE, SYSTEM, FLOW)
+_LEVEL = ("float64", "int64")
+SEE_ROWS = entry(tree_values.see_rows, *_SEEN, extra=_LEVEL)
+SEE_LANES = entry(tree_values.see_lanes, *_SEEN, extra=_LEVEL, lanes=False, widths=of_system(4, 6))
+GRAM = entry(tree.gram, MODEL, SYSTEM)
+GRAM_LANES = entry(tree.gram_lanes, MODEL, SYSTEM, PLAIN, lanes=False, widths=of_system(1, 3))
+ANSWER_ROWS = entry(tree_values.answer, MODEL, WORK, SYSTEM, FLOW)
+ANSWER_LANES = entry(tree_values.answer_lanes, MODEL, WORK, SYSTEM, FLOW, lanes=False, widths=of_system(2, 4))
 
 
 def row_by_row(t: Block, width: Width) -> Block:
@@ -71,7 +86,7 @@ class System:
     def see(self, space: Workspace, dt: float, level: int) -> None:
         """Y and row velocities, and at acceleration level row accelerations."""
         width, t = self.rows.width, self.t
-        call = _see_lanes[(width,) * 4 + (t.width, width)] if self.in_lanes else _see_rows[width]
+        call = SEE_LANES[width] if self.in_lanes else SEE_ROWS[width]
         call(
             space.m.handle,
             space.s.handle,
@@ -86,14 +101,14 @@ class System:
     def multiply(self, space: Workspace) -> None:
         """A from Y."""
         if self.in_lanes:
-            _gram_lanes[(F64, self.t.width, F64)](space.m.handle, self.t.handle, self.plain.handle)
+            GRAM_LANES[F64](space.m.handle, self.t.handle, self.plain.handle)
         else:
-            _gram[self.t.width](space.m.handle, self.t.handle)
+            GRAM[self.t.width](space.m.handle, self.t.handle)
 
     def answer(self, space: Workspace) -> None:
         """M⁻¹ Jᵀ λ of the multipliers in `t.lam`, into `flow.a`."""
         width, t = self.rows.width, self.t
-        call = _answer_lanes[(width, width, t.width, width)] if self.in_lanes else _answer[width]
+        call = ANSWER_LANES[width] if self.in_lanes else ANSWER_ROWS[width]
         call(space.m.handle, space.w.handle, t.handle, self.flow.handle)
 
     def matrix(self) -> Array:

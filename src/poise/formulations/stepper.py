@@ -11,16 +11,25 @@ from numpy.typing import NDArray
 
 from poise.collision.layout import CONTACTS, SHAPES
 from poise.collision.pipeline import Collider
-from poise.constraints import tree, tree_values
+from poise.constraints import tree
 from poise.constraints.contact_rows import SURFACES, surfaces_block
 from poise.constraints.limit_rows import LIMITS, limits_block
 from poise.constraints.rows import Rows
 from poise.constraints.store import LAW, STORE, STRIDES, VERTICES, make_store
 from poise.constraints.tree import FLOW, PLAIN, SYSTEM
-from poise.constraints.tree_rows import row_by_row
+from poise.constraints.tree_rows import (
+    ANSWER_LANES,
+    ANSWER_ROWS,
+    GRAM_LANES,
+    SEE_LANES,
+    SEE_ROWS,
+    of_system,
+    row_by_row,
+    rows_width,
+)
 from poise.dynamics.integrate import STAGES
 from poise.dynamics.layout import INPUT, MODEL, STATE, WORK
-from poise.dynamics.workspace import Workspace, lane_width
+from poise.dynamics.workspace import Workspace
 from poise.formulations import velocity
 from poise.formulations.velocity import NO_ROOM, RULES, UNSOLVED
 from poise.kernel.jit import entry, kernel
@@ -41,19 +50,9 @@ def multiply_worlds(m, t, plain):
     tree.gram(m, t)
 
 
-_ROWS_VIEWS = (MODEL, STATE, WORK, STORE, SYSTEM, FLOW)
-_see = {
-    True: entry(tree_values.see_lanes, *_ROWS_VIEWS, extra=("float64", "int64")),
-    False: entry(tree_values.see_rows, *_ROWS_VIEWS, extra=("float64", "int64")),
-}
-_multiply = {
-    True: entry(tree.gram_lanes, MODEL, SYSTEM, PLAIN),
-    False: entry(multiply_worlds, MODEL, SYSTEM, PLAIN),
-}
-_answer = {
-    True: entry(tree_values.answer_lanes, MODEL, WORK, SYSTEM, FLOW),
-    False: entry(tree_values.answer, MODEL, WORK, SYSTEM, FLOW),
-}
+_MULTIPLY = entry(multiply_worlds, MODEL, SYSTEM, PLAIN)
+
+
 _free_motion = entry(velocity.free_motion, MODEL, STATE, INPUT, WORK, STAGES, SHAPES, RULES, extra=("float64",))
 _SOLVE = (SYSTEM, FLOW, PLAIN, ROWS, ANSWER, RULES)
 _find_impulses = entry(
@@ -61,8 +60,15 @@ _find_impulses = entry(
     *(MODEL, STATE, WORK, SHAPES, SURFACES, CONTACTS, LIMITS, STORE, STORE),
     *_SOLVE,
     extra=("float64",),
+    widths=of_system(9, 15),
 )
-_finish_step = entry(velocity.finish_step, MODEL, STATE, INPUT, WORK, STAGES, STORE, *_SOLVE, extra=("float64",))
+_finish_step = entry(
+    velocity.finish_step,
+    *(MODEL, STATE, INPUT, WORK, STAGES, STORE),
+    *_SOLVE,
+    extra=("float64",),
+    widths=of_system(6, 12),
+)
 
 
 def system_block(width: Width, lanes: Width, rows: int, nv: int, links: int) -> Block:
@@ -120,7 +126,7 @@ class Stepper:
         self.collider = Collider(model, width)
         self.rows = Rows(model, width)
         self._of_rows = width == F64
-        self._lanes = lane_width(np.float64) if self._of_rows else width
+        self._lanes = rows_width(width)
         self.surfaces, self.limits = surfaces_block(model.solids, width), limits_block(model, width)
         self.flow = FLOW.block(
             width, x=model.nv, motion=model.n_links, share=model.nv, a=model.nv, acceleration=model.n_links
@@ -140,11 +146,11 @@ class Stepper:
         close: float = 0.01,
         tolerance: float = 1e-3,
     ) -> Block:
-        width, w, t = self.width, self.width, self._lanes
+        width, alone = self.width, self._of_rows
         addresses = {
-            "see": _see[self._of_rows].address((w,) * 4 + (t, w)),
-            "multiply": _multiply[self._of_rows].address((w, t, w)),
-            "answer": _answer[self._of_rows].address((w, w, t, w)),
+            "see": (SEE_LANES if alone else SEE_ROWS).address(width),
+            "multiply": (GRAM_LANES if alone else _MULTIPLY).address(width),
+            "answer": (ANSWER_LANES if alone else ANSWER_ROWS).address(width),
             "solve": RUN.address(width),
         }
         numbers = {"erp": erp, "slop": slop, "quick": quick, "close": close, "tolerance": tolerance}
@@ -174,10 +180,9 @@ class Stepper:
         self._found = tuple(block.handle for block in (space.m, space.s, space.w, c.g, self.surfaces))
         self._state = tuple(block.handle for block in state)
         self._solve = tuple(block.handle for block in solve)
-        w, t = self.width, self._lanes
-        self._free_motion = _free_motion[w]
-        self._find_impulses = _find_impulses[(w,) * 9 + (t,) + (w,) * 5]
-        self._finish_step = _finish_step[(w,) * 6 + (t,) + (w,) * 5]
+        self._free_motion = _free_motion[self.width]
+        self._find_impulses = _find_impulses[self.width]
+        self._finish_step = _finish_step[self.width]
 
     def step(self, dt: float) -> int:
         """One step; DONE or DIVERGED."""
