@@ -104,7 +104,7 @@ def test_a_stack_of_boxes_stands(n: int) -> None:
     report = world.report()
     weight = G * float(world.model.body_mass.sum())
     ground = [contact.force for contact in report.contacts if contact.body_a == "ground"]
-    assert np.sum(ground, axis=0) == pytest.approx([0.0, 0.0, weight], rel=1e-6, abs=1e-6 * weight)
+    assert np.sum(ground, axis=0) == pytest.approx([0.0, 0.0, weight], abs=1e-5 * weight)  # residuals of all rows
     assert report.residual <= 1e-6
 
 

@@ -83,16 +83,15 @@ def list_rows(r, t, plain, p, lanes):
 
 
 @kernel
-def wanted_speed(r, slot, dt, by_speed):
+def wanted_speed(r, slot, dt, creep):
     """Row velocity that a row is to have; of what is still apart, the one that closes its gap in a step.
 
-    Soft rows mend their errors by speed in any case: it is their spring.
+    Errors are mended at the speed `creep` at most. Soft rows mend theirs at any speed: it is their spring.
     """
     phi = load(r.phi, slot)
     apart = (load(r.lo, slot) >= 0.0) & (phi > 0.0)
     mend = load(r.erp, slot) * phi * (1.0 / dt)
-    if not by_speed:
-        mend = select(load(r.cfm, slot) > 0.0, mend, zero(phi))
+    mend = select(load(r.cfm, slot) > 0.0, mend, maximum(minimum(mend, creep), -creep))
     return select(apart, phi * (-1.0 / dt), load(r.target, slot) - mend)
 
 
@@ -154,12 +153,12 @@ def lay_bounds(r, t, p, k, row, kind, dt):
 
 
 @kernel
-def lay_problem(r, t, plain, p, a, dt, by_speed, tolerance):
+def lay_problem(r, t, plain, p, a, dt, creep, tolerance):
     """All numbers of the problem, and the multipliers that the rows hold to start from."""
     size = zero(load(p.b, 0))
     for k in range(load(p.n_rows, 0)):
         slot = load(t.slot, k)
-        b = load(plain.speed, k) - wanted_speed(r, slot, dt, by_speed)
+        b = load(plain.speed, k) - wanted_speed(r, slot, dt, creep)
         store(p.b, k, b)
         size = maximum(size, fabs(b))
         soften(r, p, slot, k)

@@ -37,8 +37,10 @@ class Reduced:
     """How overlaps and gaps of joints are mended: by a displacement that leaves no speed behind, or by speed (ERP)."""
     erp: float = 0.2
     """Share of an error that is mended in a step."""
-    slop: float = 1e-6
-    """Overlap that is left alone; m or rad."""
+    creep: float = 1e-3
+    """Speed at which small errors are mended; m/s or rad/s."""
+    slop: float = 1e-4
+    """Errors beyond this are mended by displacements, if that is chosen; m or rad."""
     bounce_speed: float = 0.01
     """Speed of approach below which nothing bounces; m/s."""
 
@@ -54,6 +56,7 @@ class Reduced:
         for name, low, high in (
             ("tolerance", 0.0, 1.0),
             ("erp", 0.0, 1.0),
+            ("creep", 0.0, inf),
             ("slop", 0.0, inf),
             ("bounce_speed", 0.0, inf),
         ):
@@ -67,6 +70,7 @@ class Reduced:
             "tolerance": self.tolerance,
             "stabilize": _STABILIZE[self.stabilization],
             "erp": self.erp,
+            "creep": self.creep if self.stabilization == "displacement" else inf,
             "slop": self.slop,
             "quick": self.bounce_speed,
         }

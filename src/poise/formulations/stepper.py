@@ -42,6 +42,8 @@ from poise.solve.pgs_kernels import ANSWER, CONE, DENSE, ROWS, RUN
 from poise.solve.problem import Friction, Problem
 
 Array = NDArray[Any]
+NEWTON_STEPS = 12
+"""Of a step that sweeps have not solved."""
 
 
 @kernel
@@ -121,7 +123,7 @@ class Stepper:
 
     def __init__(self, model: Model, width: Width = F64, *, newton: bool = True, **rules: Any) -> None:
         self.model, self.width, self.newton = model, width, newton
-        self.told = Told()
+        self._newton_steps = 0
         self.space = Workspace(model, width)
         self.collider = Collider(model, width)
         self.rows = Rows(model, width)
@@ -141,7 +143,8 @@ class Stepper:
         every: int = 4,
         stabilize: int = velocity.BY_DISPLACEMENT,
         erp: float = 0.2,
-        slop: float = 1e-6,
+        creep: float = 1e-3,
+        slop: float = 1e-4,
         quick: float = 0.01,
         close: float = 0.01,
         tolerance: float = 1e-3,
@@ -153,9 +156,9 @@ class Stepper:
             "answer": (ANSWER_LANES if alone else ANSWER_ROWS).address(width),
             "solve": RUN.address(width),
         }
-        numbers = {"erp": erp, "slop": slop, "quick": quick, "close": close, "tolerance": tolerance}
+        numbers = {"erp": erp, "creep": creep, "slop": slop, "quick": quick, "close": close, "tolerance": tolerance}
         counts = {"lanes": width.lanes, "sweeps": sweeps, "every": every, "stabilize": stabilize}
-        told = dict.fromkeys(numbers, 1)
+        told = dict.fromkeys((*numbers, "residual", "swept"), 1)
         block = RULES.block(width, shift=self.model.nv, **(told | counts | addresses))
         for name, value in numbers.items():
             block.arrays[name][...] = value
@@ -194,8 +197,7 @@ class Stepper:
         while (end := self._find(dt)) == NO_ROOM:
             rows.grow()
             self._make_room()
-        steps = self._try_newton() if end == UNSOLVED and self.newton and self._of_rows else 0
-        self._tell(steps)
+        self._newton_steps = self._try_newton() if end == UNSOLVED and self.newton and self._of_rows else 0
         return int(self._finish_step(*self._state, rows.now.handle, *self._solve, dt))
 
     def _find(self, dt: float) -> int:
@@ -208,18 +210,16 @@ class Stepper:
         if n > NEWTON_ROWS:
             return 0
         problem = packed_problem(p, n)
-        lam, residuals = newton(problem, a.lam[:n].copy(), float(a.tolerance[0]))
+        lam, residuals = newton(problem, a.lam[:n].copy(), float(a.tolerance[0]), NEWTON_STEPS)
         residual = float(np.abs(natural_map(problem, lam)).max())
         if residual < a.residual[0]:
             a.lam[:n], a.residual[0] = lam, residual
         return len(residuals)
 
-    def _tell(self, newton_steps: int) -> None:
-        a, n = self.answer, int(self.system.n_rows[0])
-        self.told = Told()
-        if n and self._of_rows:
-            size = float(a.tolerance[0]) / float(self.rules.tolerance[0])
-            self.told = Told(int(a.sweeps[0]), newton_steps, float(a.residual[0]) / size)
+    @property
+    def told(self) -> Told:
+        """How the rows of the last step were solved, in the world that was hardest."""
+        return Told(int(self.rules.swept.max()), self._newton_steps, float(self.rules.residual.max()))
 
     def memory(self) -> dict[str, Array]:
         """What the next step depends on beside coordinates and velocities: the rows, with their multipliers."""

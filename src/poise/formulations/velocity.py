@@ -45,11 +45,14 @@ RULES = View(
     every=Count,  # sweeps between two looks at the residual
     stabilize=Count,  # BY_SPEED or BY_DISPLACEMENT
     erp=Real,  # (1) share of an error that is mended in a step
-    slop=Real,  # (1) overlap that is left alone; m or rad
+    creep=Real,  # (1) speed at most by which errors are mended; m/s or rad/s
+    slop=Real,  # (1) error beyond which a displacement mends it; m or rad
     quick=Real,  # (1) speed of approach above which contacts bounce; m/s
     close=Real,  # (1) distance from a limit at which it has a row; rad or m
     tolerance=Real,  # (1) natural residual over the largest |b|
     shift=Real,  # (nv) M⁻¹Jᵀμ, then all that moves coordinates
+    residual=Real,  # (1) natural residual of the last step's impulses, over the largest |b|
+    swept=Real,  # (1) sweeps that they took
 )
 
 
@@ -222,7 +225,7 @@ def find_impulses(m, s, w, g, u, c, l, r, old, t, flow, plain, p, a, o, dt):
         return DONE
     call_entry(o.see, m, s, w, r, t, flow, dt, VELOCITY)
     call_entry(o.multiply, m, t, plain)
-    lay_problem(r, t, plain, p, a, dt, o.stabilize == BY_SPEED, load(o.tolerance, 0))
+    lay_problem(r, t, plain, p, a, dt, load(o.creep, 0), load(o.tolerance, 0))
     call_entry(o.solve, p, a, o.sweeps, o.every, 1)
     if raise_bounces(r, t, plain, p, a):
         start_again(p, a)
@@ -236,6 +239,8 @@ def find_impulses(m, s, w, g, u, c, l, r, old, t, flow, plain, p, a, o, dt):
 def apply_impulses(m, s, w, r, t, flow, plain, p, a, o, dt):
     """What impulses add to the velocities, and the displacements that mend errors."""
     keep_answer(r, t, plain, a)
+    store(o.residual, 0, load(a.residual, 0) * load(o.tolerance, 0) / load(a.tolerance, 0))
+    store(o.swept, 0, load(a.sweeps, 0))
     call_entry(o.answer, m, w, t, flow)
     for d in range(m.nv):
         store(s.v, d, load(s.v, d) + load(flow.a, d))
@@ -248,6 +253,8 @@ def finish_step(m, s, x, w, y, r, t, flow, plain, p, a, o, dt):
     """The next state from the impulses; DONE, or DIVERGED and the state as it was."""
     for d in range(m.nv):
         store(o.shift, d, zero(load(s.v, d)))
+    store(o.residual, 0, zero(load(o.residual, 0)))
+    store(o.swept, 0, zero(load(o.swept, 0)))
     if load(t.n_rows, 0) > 0:
         apply_impulses(m, s, w, r, t, flow, plain, p, a, o, dt)
     for d in range(m.nv):
