@@ -96,9 +96,9 @@ def emit_contact(w, g, u, c, r, k, there, dt, erp, quick):
 
 
 @kernel
-def emit_contacts(w, g, u, c, r, dt, erp, quick):
-    """Rows of all contacts. `tree.place_centres` has been there."""
+def emit_contacts(w, g, u, c, r, dt, erp, quick, reach):
+    """Rows of all contacts whose gap is within reach. `tree.place_centres` has been there."""
     for k in range(most_contacts(c)):
-        there = load(c.count, 0) > k
+        there = (load(c.count, 0) > k) & (load(c.gap, k) <= reach)
         if any_lane(there):
             emit_contact(w, g, u, c, r, k, there, dt, erp, quick)

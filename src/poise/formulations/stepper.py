@@ -134,7 +134,6 @@ class Stepper:
             width, x=model.nv, motion=model.n_links, share=model.nv, a=model.nv, acceleration=model.n_links
         )
         self.rules = self._rules(**rules)
-        self.near, self.cap = 2e-3, 0.05
         self._make_room()
 
     def _rules(
@@ -146,6 +145,8 @@ class Stepper:
         creep: float = 1e-3,
         slop: float = 1e-4,
         quick: float = 0.01,
+        near: float = 2e-3,
+        far: float = 0.05,
         close: float = 0.01,
         tolerance: float = 1e-3,
     ) -> Block:
@@ -156,9 +157,19 @@ class Stepper:
             "answer": (ANSWER_LANES if alone else ANSWER_ROWS).address(width),
             "solve": RUN.address(width),
         }
-        numbers = {"erp": erp, "creep": creep, "slop": slop, "quick": quick, "close": close, "tolerance": tolerance}
+        numbers = {
+            "erp": erp,
+            "creep": creep,
+            "slop": slop,
+            "quick": quick,
+            "near": near,
+            "far": far,
+            "close": close,
+            "tolerance": tolerance,
+        }
         counts = {"lanes": width.lanes, "sweeps": sweeps, "every": every, "stabilize": stabilize}
-        told = dict.fromkeys((*numbers, "residual", "swept"), 1)
+        told = dict.fromkeys((*numbers, "top", "residual", "swept"), 1)
+        self._near, self._far = near, far
         block = RULES.block(width, shift=self.model.nv, **(told | counts | addresses))
         for name, value in numbers.items():
             block.arrays[name][...] = value
@@ -189,8 +200,9 @@ class Stepper:
 
     def step(self, dt: float) -> int:
         """One step; DONE or DIVERGED."""
-        top = self._free_motion(*self._free, dt)
-        slack = min(self.near + 2.0 * dt * float(top), self.cap)
+        self._free_motion(*self._free, dt)
+        top = self.rules.top[0] if self._of_rows else self.rules.top.max()
+        slack = min(self._near + 2.0 * dt * float(top), self._far)
         self.collider.find(self.space, slack)
         rows = self.rows
         rows.now, rows.before = rows.before, rows.now

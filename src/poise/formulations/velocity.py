@@ -20,7 +20,7 @@ from poise.formulations.problem_kernels import begin, keep_answer, lay_problem, 
 from poise.kernel.calls import call_entry
 from poise.kernel.jit import kernel
 from poise.kernel.memory import Count, Real, View, load, store
-from poise.kernel.scalars import any_lane, fabs, get_lane, maximum, minimum, select, zero
+from poise.kernel.scalars import any_lane, fabs, maximum, minimum, select, zero
 from poise.kernel.spatial import motion_at
 from poise.kernel.vec import norm
 from poise.solve.pgs_kernels import CONE
@@ -48,12 +48,21 @@ RULES = View(
     creep=Real,  # (1) speed at most by which errors are mended; m/s or rad/s
     slop=Real,  # (1) error beyond which a displacement mends it; m or rad
     quick=Real,  # (1) speed of approach above which contacts bounce; m/s
+    near=Real,  # (1) gap up to which contacts count in any case; m
+    far=Real,  # (1) gap beyond which none does; m
     close=Real,  # (1) distance from a limit at which it has a row; rad or m
     tolerance=Real,  # (1) natural residual over the largest |b|
     shift=Real,  # (nv) M⁻¹Jᵀμ, then all that moves coordinates
+    top=Real,  # (1) speed that no point of a shape exceeds; m/s
     residual=Real,  # (1) natural residual of the last step's impulses, over the largest |b|
     swept=Real,  # (1) sweeps that they took
 )
+
+
+@kernel
+def look_ahead(o, dt):
+    """Gap up to which contacts count, of each world by itself: what can close within two steps."""
+    return minimum(load(o.near, 0) + load(o.top, 0) * (2.0 * dt), load(o.far, 0))
 
 
 @kernel
@@ -66,7 +75,7 @@ def emit(m, s, w, g, u, c, l, r, o, dt):
     erp = load(o.erp, 0)
     emit_frictions(l, r)
     emit_limits(s, l, r, dt, erp, load(o.close, 0))
-    emit_contacts(w, g, u, c, r, dt, erp, load(o.quick, 0))
+    emit_contacts(w, g, u, c, r, dt, erp, load(o.quick, 0), look_ahead(o, dt))
 
 
 @kernel
@@ -183,17 +192,8 @@ def shift_out(m, w, r, t, flow, plain, p, a, o, dt):
 
 
 @kernel
-def fastest(speed, lanes):
-    """The greatest speed of all worlds."""
-    top = get_lane(speed, 0)
-    for lane in range(1, lanes):
-        top = maximum(top, get_lane(speed, lane))
-    return top
-
-
-@kernel
 def free_motion(m, s, x, w, y, g, o, dt):
-    """Accelerations without rows, links in their places; the speed that no point of a shape exceeds, in any world."""
+    """Accelerations without rows, links in their places, and the top speed of all shapes."""
     if y.n_prescribed != 0:
         follow(m, s, x, y, 0)
     keep(m, s, y)
@@ -205,7 +205,7 @@ def free_motion(m, s, x, w, y, g, o, dt):
             velocity = load(w.velocity, link)
             arm = load(w.R, link) @ load(g.position, i) + load(w.r, link)
             top = maximum(top, norm(motion_at(velocity, arm)) + norm(velocity.w) * load(g.reach, i))
-    return fastest(top, o.lanes)
+    store(o.top, 0, top)
 
 
 @kernel

@@ -86,11 +86,11 @@ def report_of(stepper: Stepper, time: float, dt: float, q: Array, v: Array) -> R
 
 def _contacts(stepper: Stepper, dt: float) -> list[ContactReport]:
     rows, solids, names = stepper.rows.now, stepper.model.solids, stepper.model.body_names
-    first = int(rows.first[CONTACT])
-    found = []
-    for k, contact in enumerate(stepper.collider.contacts()[: int(rows.count[CONTACT])]):
-        along = _axes(contact)
-        force = rows.lam[first + 3 * k : first + 3 * k + 3] @ along / dt
+    first, found = int(rows.first[CONTACT]), []
+    contacts = {contact.id: contact for contact in stepper.collider.contacts()}
+    for slot in range(first, first + 3 * int(rows.count[CONTACT]), 3):
+        contact = contacts[int(rows.id[slot])]
+        force = rows.lam[slot : slot + 3] @ _axes(contact) / dt
         a, b = (names[int(solids.body[shape])] for shape in (contact.a, contact.b))
         found.append(ContactReport(a, b, contact.point, contact.normal, contact.depth, force))
     return found
