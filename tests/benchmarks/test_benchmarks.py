@@ -15,7 +15,7 @@ TARGETED = {
     "deltas": 8,
     "scaling": 2,
     "call_overhead": 2,
-    "startup": 3,
+    "startup": 4,
     "stages": 0,
     "gauss_seidel": 0,
     "contacts": 6,
@@ -25,6 +25,7 @@ TARGETED = {
     "solvers": 0,
     "convergence": 0,
     "collision": 7,
+    "step": 2,
 }
 
 
