@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial import ConvexHull, QhullError
 
+import poise
 from poise.model.errors import SceneError
 from poise.model.hull import checked_faces, convex_hull, polyhedron_moments
 
@@ -164,3 +165,20 @@ def test_hostile_faces(faces, message):
 
 def test_sound_faces():
     assert checked_faces(OUTWARD, CORNERS).shape == (4, 3)
+
+
+def test_a_solid_with_a_dent_is_no_convex_mesh():
+    cube = [(0, 0, 0), (1, 0, 0), (1, 1, 0), (0, 1, 0), (0, 0, 1), (1, 0, 1), (1, 1, 1), (0, 1, 1)]
+    faces = [(0, 2, 1), (0, 3, 2), (4, 5, 6), (4, 6, 7), (0, 1, 5), (0, 5, 4)]
+    faces += [(1, 2, 6), (1, 6, 5), (2, 3, 7), (2, 7, 6), (3, 0, 4), (3, 4, 7)]
+    scene = poise.Scene()
+    scene.add(poise.convex(cube, faces=faces), name="cube")
+    scene.compile()
+    cube[6] = (0.3, 0.3, 0.3)
+    scene.add(poise.convex(cube, faces=faces, group=0, mask=0, mass=1.0), name="looked at")
+    scene.compile()
+    scene.add(poise.convex(cube, faces=faces), name="dented")
+    with pytest.raises(
+        poise.SceneError, match=r'"dented".*faces: must make a convex solid, found vertex \d+ .* m in front'
+    ):
+        scene.compile()

@@ -9,7 +9,7 @@ import numpy as np
 from poise.model.checks import Checker, as_sequence, shown
 from poise.model.edges import open_edges, torn_edges
 from poise.model.errors import SceneError, did_you_mean
-from poise.model.hull import checked_faces, checked_vertices
+from poise.model.hull import checked_faces, checked_vertices, dent
 from poise.model.joints import JOINTS, OTHER_NAMES, JointKind
 from poise.model.massprops import inertia_matrix
 from poise.model.scene import Inertia, Joint
@@ -211,10 +211,28 @@ def _check_mesh(check: Checker, shape: ConvexMesh) -> None:
     try:
         vertices = checked_vertices(shape.vertices)
         if shape.faces is not None:
-            checked_faces(shape.faces, vertices)
+            faces = checked_faces(shape.faces, vertices)
+            if not _only_looked_at(shape):
+                _check_convex(check, vertices, faces)
     except SceneError as error:
         for problem in error.problems:
             check.fail(problem.field or "vertices", problem.message)
+
+
+def _only_looked_at(shape: Shape) -> bool:
+    """Whether nothing can touch a shape; it may then be of any form."""
+    return all(isinstance(bits, int) and bits == 0 for bits in (shape.group, shape.mask))
+
+
+def _check_convex(check: Checker, vertices: np.ndarray, faces: np.ndarray) -> None:
+    found = dent(vertices, faces)
+    if found is not None:
+        face, vertex, height = found
+        check.fail(
+            "faces",
+            f"must make a convex solid, found vertex {vertex} {height:.3g} m in front of face {face}; "
+            "leave faces out for the convex hull, or use a triangle mesh",
+        )
 
 
 def spoken(shape: Shape) -> str:

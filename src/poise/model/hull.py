@@ -237,3 +237,26 @@ def checked_faces(faces: ArrayLike, vertices: Floats) -> Faces:
     if polyhedron_volumes(vertices[triangles] - vertices.mean(axis=0)).sum() <= 0.0:
         raise SceneError("must run counter-clockwise seen from outside, found them inside out", field="faces")
     return triangles.astype(np.int64)
+
+
+def dent(vertices: Floats, faces: Faces) -> tuple[int, int, float] | None:
+    """Where a closed surface is not convex: (face, vertex in front of it, how far; m), the worst of its edges.
+
+    A closed surface is convex if it is along every edge. Heights within a millionth of its extent count as flat.
+
+    >>> corners = np.array([(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1.0)])
+    >>> dent(corners, np.array([(0, 2, 1), (0, 1, 3), (0, 3, 2), (1, 2, 3)])) is None
+    True
+    """
+    corners = vertices[faces]
+    across = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    area = np.linalg.norm(across, axis=1)
+    normal = across / np.where(area > 0.0, area, 1.0)[:, None]
+    owner = {(row[k], row[k - 2]): (f, row[k - 1]) for f, row in enumerate(faces.tolist()) for k in range(3)}
+    sides = [(f, owner[b, a][1]) for (a, b), (f, _) in owner.items()]
+    face, beyond = np.array(sides).T
+    heights = np.einsum("ni,ni->n", normal[face], vertices[beyond] - corners[face, 0])
+    worst = int(heights.argmax())
+    if heights[worst] <= 1e-6 * float(np.ptp(vertices, axis=0).max()):
+        return None
+    return int(face[worst]), int(beyond[worst]), float(heights[worst])
