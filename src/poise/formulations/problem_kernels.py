@@ -183,9 +183,17 @@ def begin(a, tolerance):
 
 
 @kernel
-def keep_answer(r, t, plain, a):
-    """The best multipliers, to the rows and to the system."""
+def keep_lam(p, plain, a):
+    """The multipliers to the system; lanes of rows beyond the last have none, whoever was there before."""
+    for k in range(load(p.n_rows, 0)):
+        store(plain.lam, k, load(a.lam, k))
+    for k in range(load(p.n_rows, 0), load(p.stride, 0)):
+        store(plain.lam, k, zero(load(plain.lam, 0)))
+
+
+@kernel
+def keep_answer(r, t, plain, p, a):
+    """The multipliers to the rows and to the system."""
     for k in range(load(t.n_rows, 0)):
-        lam = load(a.lam, k)
-        store(r.lam, load(t.slot, k), lam)
-        store(plain.lam, k, lam)
+        store(r.lam, load(t.slot, k), load(a.lam, k))
+    keep_lam(p, plain, a)

@@ -29,7 +29,7 @@ class Reduced:
     """Parts that a step is made of."""
     tolerance: float = 1e-3
     """Natural residual of the rows, over the largest speed that they have to take away, at which a step is solved."""
-    sweeps: int = 30
+    sweeps: int = 200
     """Sweeps at most before Newton's method is tried."""
     newton: bool = True
     """Whether it is."""

@@ -138,7 +138,7 @@ class Stepper:
 
     def _rules(
         self,
-        sweeps: int = 50,
+        sweeps: int = 200,
         every: int = 4,
         stabilize: int = velocity.BY_DISPLACEMENT,
         erp: float = 0.2,

@@ -16,7 +16,7 @@ from poise.constraints.row_kernels import N_KINDS, blank, busiest, warm_start
 from poise.constraints.tree import place_centres
 from poise.dynamics.abm import articulated_body
 from poise.dynamics.integrate import displace, follow, is_sound, keep
-from poise.formulations.problem_kernels import begin, keep_answer, lay_problem, list_rows
+from poise.formulations.problem_kernels import begin, keep_answer, keep_lam, lay_problem, list_rows
 from poise.kernel.calls import call_entry
 from poise.kernel.jit import kernel
 from poise.kernel.memory import Count, Real, View, load, store
@@ -181,8 +181,7 @@ def shift_out(m, w, r, t, flow, plain, p, a, o, dt):
     speeds_after(r, t, plain, p, a)
     lay_shift(r, t, plain, p, a, dt, slop, load(o.erp, 0))
     call_entry(o.solve, p, a, o.sweeps, o.every, 1)
-    for k in range(load(p.n_rows, 0)):
-        store(plain.lam, k, load(a.lam, k))
+    keep_lam(p, plain, a)
     call_entry(o.answer, m, w, t, flow)
     for d in range(m.nv):
         store(o.shift, d, load(flow.a, d))
@@ -238,7 +237,7 @@ def find_impulses(m, s, w, g, u, c, l, r, old, t, flow, plain, p, a, o, dt):
 @kernel
 def apply_impulses(m, s, w, r, t, flow, plain, p, a, o, dt):
     """What impulses add to the velocities, and the displacements that mend errors."""
-    keep_answer(r, t, plain, a)
+    keep_answer(r, t, plain, p, a)
     store(o.residual, 0, load(a.residual, 0) * load(o.tolerance, 0) / load(a.tolerance, 0))
     store(o.swept, 0, load(a.sweeps, 0))
     call_entry(o.answer, m, w, t, flow)
