@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from poise.constraints.parts import CLOSE, TINY, Part, perpendiculars
+from poise.constraints.parts import CLOSE, TINY, Body, Part, perpendiculars, world
 from poise.kernel.quat import exp_rate, log_rotation, quaternion
 from poise.kernel.scalars import PI, atan2, horner, maximum, minimum, rint, select, sincos, sqrt, zero
 from poise.kernel.spatial import Force
@@ -161,6 +161,28 @@ def _swing(a: Any, b: Any, F: Any, R0: Any) -> Any:
     return frame, spin, transpose_times(frame, spin), y, z, sigma, rho, d.x
 
 
+def _swing_gradient(y: Any, z: Any, gy: Any, gz: Any, k: Any) -> Any:
+    """m, in the frame, of a function of the swing vector with the gradient (gy, gz); k as in eq. 3."""
+    g_across = y * gz - z * gy
+    return Vec3(g_across, gy + k * z * g_across, gz - k * y * g_across)
+
+
+@formula
+def swing_vector(R: Any, F: Any) -> Any:
+    """σ_y and σ_z of a rotation R from rest: the turn across the x axis of the frame F that takes it along; rad."""
+    still = world(R.xx)
+    turned = Body(still.x, R, still.w, still.v)
+    _, _, _, y, z, _, _, _ = _swing(still, turned, F, still.R)
+    return y, z
+
+
+@formula
+def swing_gradient(F: Any, y: Any, z: Any, gy: Any, gz: Any) -> Any:
+    """m of a function of the swing vector (y, z) that has the gradient (gy, gz), in the axes that F is given in."""
+    kappa, _ = _bend(4.0 * (y * y + z * z))
+    return F @ _swing_gradient(y, z, gy, gz, 4.0 * kappa)
+
+
 @formula
 def swing(a: Any, b: Any, F: Any, R0: Any) -> Any:
     """φ = the angle by which B has swung the x axis of the frame F, fixed in A, since rest, 0 to π; rad.
@@ -198,7 +220,7 @@ def swing_ellipse(a: Any, b: Any, F: Any, R0: Any, y_plus: Any, y_minus: Any, z_
     across = y * omega.z - z * omega.y
     y_rate, z_rate = omega.y + z * (k * across - omega.x), omega.z - y * (k * across - omega.x)
     g_across = y * gz - z * gy
-    m = Vec3(g_across, gy + k * z * g_across, gz - k * y * g_across)
+    m = _swing_gradient(y, z, gy, gz, k)
     across_rate = y_rate * omega.z - z_rate * omega.y
     turning = k_rate * 2.0 * (y * y_rate + z * z_rate) * across + k * across_rate
     # d/dt of (3) with Ω held, paired with the gradient, and the ellipse's own curvature

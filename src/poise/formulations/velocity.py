@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from math import inf
 
+from poise.constraints.ball_limit_rows import emit_ball_limits, strays
 from poise.constraints.contact_rows import emit_contacts
 from poise.constraints.limit_rows import emit_frictions, emit_limits
 from poise.constraints.row_kernels import N_KINDS, blank, busiest, warm_start
@@ -20,7 +21,7 @@ from poise.formulations.problem_kernels import begin, keep_answer, keep_lam, lay
 from poise.kernel.calls import call_entry
 from poise.kernel.jit import kernel
 from poise.kernel.memory import Count, Real, View, load, store
-from poise.kernel.scalars import any_lane, fabs, maximum, minimum, select, zero
+from poise.kernel.scalars import any_lane, fabs, get_lane, maximum, minimum, select, zero
 from poise.kernel.spatial import motion_at
 from poise.kernel.vec import norm
 from poise.solve.pgs_kernels import CONE
@@ -30,6 +31,8 @@ BY_SPEED, BY_DISPLACEMENT = 1, 2
 """How errors of position are mended."""
 DONE, UNSOLVED, NO_ROOM, DIVERGED = range(4)
 """How a part of a step ends."""
+LOOKS = 2
+"""How often rows are taken anew at most, for where impulses take the joints."""
 SHIFT_TOLERANCE = 0.05
 """Of displacements: natural residual over the largest error."""
 
@@ -66,22 +69,26 @@ def look_ahead(o, dt):
 
 
 @kernel
-def emit(m, s, w, g, u, c, l, r, o, dt):
-    """All rows of a step."""
+def emit(m, s, w, g, u, c, l, r, x, o, dt):
+    """All rows of a step; `x` has what impulses add to velocities, as far as it is known."""
     for kind in range(N_KINDS):
         store(r.count, kind, zero(load(r.count, kind)))
     store(r.term_count, 0, zero(load(r.term_count, 0)))
     place_centres(m, w)
     erp = load(o.erp, 0)
-    emit_frictions(l, r)
-    emit_limits(s, l, r, dt, erp, load(o.close, 0))
     emit_contacts(w, g, u, c, r, dt, erp, load(o.quick, 0), look_ahead(o, dt))
+    emit_frictions(l, r)
+    emit_limits(s, w, l, r, dt, erp, load(o.close, 0))
+    emit_ball_limits(s, w, x, l, r, dt, erp, load(o.close, 0))
 
 
 @kernel
 def has_room(r, lanes):
-    """Whether every row that was counted is there."""
-    there = True
+    """Whether every row that was counted is there, with its terms."""
+    terms = load(r.term_count, 0)
+    there = get_lane(terms, 0) <= r.term_room
+    for lane in range(1, lanes):
+        there = there and get_lane(terms, lane) <= r.term_room
     for kind in range(N_KINDS):
         there = there and busiest(r, kind, lanes) <= load(r.room, kind)
     return there
@@ -208,12 +215,9 @@ def free_motion(m, s, x, w, y, g, o, dt):
 
 
 @kernel
-def find_impulses(m, s, w, g, u, c, l, r, old, t, flow, plain, p, a, o, dt):
-    """Rows of a step and their impulses, from the free motion and the contacts: DONE, NO_ROOM for all rows, UNSOLVED.
-
-    The rows of the step before are in `old`.
-    """
-    emit(m, s, w, g, u, c, l, r, o, dt)
+def solve_rows(m, s, w, g, u, c, l, r, old, t, flow, plain, p, a, o, dt):
+    """Rows of a step and their impulses: DONE, NO_ROOM for all rows, UNSOLVED."""
+    emit(m, s, w, g, u, c, l, r, flow, o, dt)
     if not has_room(r, o.lanes):
         return NO_ROOM
     if o.lanes > 1:
@@ -232,6 +236,35 @@ def find_impulses(m, s, w, g, u, c, l, r, old, t, flow, plain, p, a, o, dt):
     if any_lane(load(a.residual, 0) > load(a.tolerance, 0)):
         return UNSOLVED
     return DONE
+
+
+@kernel
+def look_again(m, s, w, l, t, flow, plain, p, a, o, dt):
+    """Whether impulses take a ball joint where its rows were not made for; `flow.a` has them in such worlds."""
+    if l.n_balls == 0 or load(t.n_rows, 0) == 0:
+        return False
+    keep_lam(p, plain, a)
+    call_entry(o.answer, m, w, t, flow)
+    wrong = strays(s, w, flow, l, dt)
+    for d in range(m.nv):
+        store(flow.a, d, select(wrong, load(flow.a, d), zero(load(flow.a, d))))
+    return any_lane(wrong)
+
+
+@kernel
+def find_impulses(m, s, w, g, u, c, l, r, old, t, flow, plain, p, a, o, dt):
+    """Rows of a step and their impulses, from the free motion and the contacts: DONE, NO_ROOM for all rows, UNSOLVED.
+
+    The rows of the step before are in `old`.
+    """
+    for d in range(m.nv):
+        store(flow.a, d, zero(load(flow.a, d)))
+    end = solve_rows(m, s, w, g, u, c, l, r, old, t, flow, plain, p, a, o, dt)
+    looks = 0
+    while end != NO_ROOM and looks < LOOKS and look_again(m, s, w, l, t, flow, plain, p, a, o, dt):
+        end = solve_rows(m, s, w, g, u, c, l, r, old, t, flow, plain, p, a, o, dt)
+        looks += 1
+    return end
 
 
 @kernel

@@ -9,14 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise.collision.pipeline import Contact
-from poise.constraints.limit_rows import CODES, FRICTION, LOWER
+from poise.constraints.ball_limit_rows import CONE, TWIST_LOWER, TWIST_UPPER
+from poise.constraints.limit_rows import CODES, FRICTION, LOWER, UPPER
 from poise.constraints.parts import perpendiculars
 from poise.constraints.store import CONTACT, SINGLE
 from poise.dynamics.measures import Energy, Momentum, energy, momentum
 from poise.formulations.stepper import Stepper
 from poise.kernel.vec import Vec3
+from poise.model.model import Model
 
 Array = NDArray[Any]
+_LIMITS = {LOWER: "lower", UPPER: "upper", FRICTION: "friction"}
+_BALL_LIMITS = {CONE: "cone", TWIST_LOWER: "twist lower", TWIST_UPPER: "twist upper"}
 
 
 @dataclass(frozen=True)
@@ -42,13 +46,14 @@ class ContactReport:
 
 @dataclass(frozen=True)
 class LimitReport:
-    """A coordinate that was near an end of its range, or held by friction."""
+    """A coordinate or ball joint that was near an end of its range, or held by friction."""
 
     dof: str
+    """Name of the coordinate; of a ball's cone and twist that of the joint."""
     what: str
-    """"lower", "upper" or "friction"."""
+    """"lower", "upper" or "friction"; of a ball "cone", "twist lower" or "twist upper"."""
     force: float
-    """Along the coordinate; N or N·m."""
+    """Along the coordinate; N or N·m. Of a ball the torque of the limit, negative where it lessens the twist; N·m."""
 
 
 @dataclass(frozen=True)
@@ -103,11 +108,16 @@ def _axes(contact: Contact) -> Array:
 
 
 def _limits(stepper: Stepper, dt: float) -> list[LimitReport]:
-    rows, found = stepper.rows.now, []
+    rows = stepper.rows.now
     first = int(rows.first[SINGLE])
-    for slot in range(first, first + int(rows.count[SINGLE])):
-        dof, code = divmod(int(rows.id[slot]), CODES)
-        what = "friction" if code == FRICTION else "lower" if code == LOWER else "upper"
-        force = float(rows.lam[slot] * rows.Jdof[slot] / dt)
-        found.append(LimitReport(stepper.model.dof_names[dof], what, force))
-    return found
+    slots = range(first, first + int(rows.count[SINGLE]))
+    return [_limit(stepper.model, int(rows.id[k]), float(rows.lam[k]) / dt, float(rows.Jdof[k])) for k in slots]
+
+
+def _limit(model: Model, id: int, force: float, along: float) -> LimitReport:
+    """What a row of an id is, from its multiplier and its Jacobian on its first coordinate."""
+    number, code = divmod(id, CODES)
+    if number >= model.nv:
+        sign = -1.0 if code == TWIST_UPPER else 1.0
+        return LimitReport(model.joint_names[number - model.nv], _BALL_LIMITS[code], force * sign)
+    return LimitReport(model.dof_names[number], _LIMITS[code], force * along)

@@ -1,0 +1,216 @@
+"""Rows of ball joints: how far the axis may swing, and how far the body may twist about it.
+
+Swings and twists go round: what moves along a cone leaves it. So rows are taken not where the joint is, but where it
+will be at the end of the step, as far as that is known. With θ the turn of the joint over the step, in its own axes,
+and R its rotation before,
+
+    φ(R exp θ) ≈ φ̄ + J · θ,   J = (R exp(θ*/2))ᵀ m,   φ̄ = φ(R exp θ*) − J · θ*               (1)
+
+m is the gradient of φ, θ* first the turn without rows, then that turn pushed back onto the limit. Halfway axes are
+those of the exponential map's Jacobian but for terms of θ². Of a swing, the part of J along the limb is left out: it is
+that of second order by which a limb could be twisted to swing less, and limbs are light to twist.
+
+The swing vector (`angles`, eq. 3) is within an ellipse. Its row is that of a line, φ = c − n · σ: the tangent where the
+ellipse is nearest to the swing without rows. Rows are scaled to |J| = 1: multipliers are torques.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any
+
+from poise.constraints.angles import angle, swing_gradient, swing_vector
+from poise.constraints.limit_rows import surge
+from poise.constraints.parts import Body, world
+from poise.constraints.row_kernels import open_block, put_bounds, put_dof_row, put_term
+from poise.constraints.store import SINGLE
+from poise.dynamics.integrate import load_vec
+from poise.dynamics.kinematics import load_four
+from poise.kernel.jit import kernel
+from poise.kernel.memory import load, scatter_where
+from poise.kernel.quat import conjugate, exp_rotation, normalize, rotate, rotation
+from poise.kernel.scalars import any_lane, maximum, minimum, select, spread, sqrt, zero
+from poise.kernel.spatial import no_force
+from poise.kernel.trace import formula
+from poise.kernel.vec import column, dot, norm, zero3
+
+CONE, TWIST_LOWER, TWIST_UPPER = range(3)
+"""Ids of rows on ball joint i are 8 (nv + i) + one of these: those on coordinates end below 8 nv."""
+ROUNDS = 2
+"""How often the turn is pushed back onto the limit."""
+FARTHEST = 1.2
+"""Rows are taken no farther ahead; rad."""
+STRAY = 2e-3
+"""How far swings may come to be beyond their cones before rows are taken anew; rad."""
+_SHORT = 1e-12
+"""Gradients that are shorter have no direction."""
+_NEWTON = 4
+"""Steps to the nearest point of an ellipse."""
+
+
+@formula
+def turned(q: Any, turn: Any) -> Any:
+    """Rotation of the joint after a turn."""
+    return rotation(q @ exp_rotation(turn))
+
+
+@formula
+def halfway(q: Any, turn: Any, m: Any) -> Any:
+    """A gradient in the joint's axes halfway through a turn."""
+    return rotate(conjugate(q @ exp_rotation(turn * 0.5)), m)
+
+
+@formula
+def scaled(phi: Any, J: Any, turn: Any) -> Any:
+    """φ̄ and J of unit length (eq. 1), from φ after a turn; J is nought where there is no direction."""
+    n2 = dot(J, J)
+    none = n2 < _SHORT
+    k = 1.0 / sqrt(select(none, zero(n2) + 1.0, n2))
+    J = select(none, zero3(k), J * k)
+    return phi * k - dot(J, turn), J
+
+
+@formula
+def tangent(y: Any, z: Any, a: Any, b: Any) -> Any:
+    """c, n_y, n_z of the line c − n · σ = 0 that touches an ellipse of half-axes a, b where it is nearest to (y, z).
+
+    From without: the nearest point is (a²y/(t + a²), b²z/(t + b²)), with t > 0 such that it is on the ellipse. One over
+    the ellipse's scale that it is on is nearly a line over t: Newton's method on it comes from below. From within: the
+    tangent of the scaled ellipse through (y, z), moved outwards by the distance to first order.
+    """
+    a2, b2, none = a * a, b * b, zero(y)
+    t = none
+    for _ in range(_NEWTON):
+        u, v = a * y / (t + a2), b * z / (t + b2)
+        size2 = maximum(u * u + v * v, none + 1.0)  # within: t stays 0
+        slope = (u * u / (t + a2) + v * v / (t + b2)) / size2
+        t = t + (sqrt(size2) - 1.0) / maximum(slope, none + _SHORT)
+    py, pz = y * a2 / (t + a2), z * b2 / (t + b2)
+    gy, gz = py / a2, pz / b2
+    rho = sqrt(gy * py + gz * pz)
+    steep = sqrt(gy * gy + gz * gz)
+    middle = steep < _SHORT
+    k = 1.0 / select(middle, none + 1.0, steep)
+    ny, nz = gy * k, gz * k
+    room = select(middle, minimum(a, b), (1.0 - rho) * rho * k)
+    return room + ny * py + nz * pz, ny, nz
+
+
+@formula
+def cone_line(q: Any, turn: Any, F: Any, about_y: Any, about_z: Any) -> Any:
+    """The line that bounds the swing after a turn."""
+    y, z = swing_vector(turned(q, turn), F)
+    return tangent(y, z, about_y, about_z)
+
+
+@formula
+def cone_row(q: Any, turn: Any, F: Any, c: Any, ny: Any, nz: Any) -> Any:
+    """φ̄ and J of the swing after a turn."""
+    y, z = swing_vector(turned(q, turn), F)
+    J, e = halfway(q, turn, swing_gradient(F, y, z, -ny, -nz)), column(F, 0)
+    return scaled(c - ny * y - nz * z, J - e * dot(e, J), turn)
+
+
+@formula
+def twist_row(q: Any, turn: Any, F: Any, middle: Any, bound: Any, sign: Any) -> Any:
+    """φ̄ and J of one end of the twist's range after a turn: the lower one with the sign 1, the upper one with −1."""
+    still = world(q.w)
+    part = angle(still, Body(still.x, turned(q, turn), still.w, still.v), column(F, 0), still.R, middle)
+    return scaled((part.phi - bound) * sign, halfway(q, turn, part.b.t) * sign, turn)
+
+
+@formula
+def ahead(free: Any, phi: Any, J: Any) -> Any:
+    """The free turn pushed back onto a limit, and no farther than rows are taken."""
+    turn = free + J * maximum(-(phi + dot(J, free)), zero(phi))
+    return turn * minimum(zero(phi) + 1.0, FARTHEST / maximum(norm(turn), zero(phi) + FARTHEST))
+
+
+@kernel
+def emit_row(r, d, id, near, phi, J, erp):
+    """One row on the three velocities of a ball from d on, in the lanes of a mask."""
+    none = zero(phi)
+    slot, there = open_block(r, SINGLE, near, zero(load(r.count, 0)) + id)
+    put_dof_row(r, slot, there, zero(slot) + d, J.x)
+    minus = zero(slot) - 1
+    put_term(r, slot, there, minus, no_force(phi), minus + (d + 2), J.y)
+    put_term(r, slot, there, minus, no_force(phi), minus + (d + 3), J.z)
+    put_bounds(r, slot, there, none, spread(inf, none))
+    scatter_where(r.phi, slot, phi, there)
+    scatter_where(r.erp, slot, none + erp, there)
+
+
+@kernel
+def emit_cone(l, r, k, q, free, reach, erp):
+    """The swing of ball k, where it comes near its cone."""
+    none = zero(q.w)
+    F, y, z = load(l.ball_frame, k), none + load(l.ball_cone_y, k), none + load(l.ball_cone_z, k)
+    turn = ahead(free, none, zero3(none))
+    c, ny, nz = cone_line(q, turn, F, y, z)
+    phi, J = cone_row(q, turn, F, c, ny, nz)
+    near = phi < reach
+    if any_lane(near):
+        for _ in range(ROUNDS):
+            phi, J = cone_row(q, ahead(free, phi, J), F, c, ny, nz)
+        emit_row(r, load(l.ball_dof, k), load(l.ball_id, k) + CONE, near, phi, J, erp)
+
+
+@kernel
+def emit_twist(l, r, k, code, q, free, bound, sign, reach, erp):
+    """One end of the twist of ball k, where it comes near."""
+    none = zero(q.w)
+    F, middle, bound, sign = load(l.ball_frame, k), none + load(l.ball_middle, k), none + bound, none + sign
+    phi, J = twist_row(q, ahead(free, none, zero3(none)), F, middle, bound, sign)
+    near = phi < reach
+    if any_lane(near):
+        for _ in range(ROUNDS):
+            phi, J = twist_row(q, ahead(free, phi, J), F, middle, bound, sign)
+        emit_row(r, load(l.ball_dof, k), load(l.ball_id, k) + code, near, phi, J, erp)
+
+
+@kernel
+def turn_over(s, w, x, d, dt):
+    """Turn of a ball over a step, with what impulses are known to add to velocities."""
+    return (load_vec(s.v, d) + load_vec(w.a, d) * dt + load_vec(x.a, d)) * dt
+
+
+@kernel
+def emit_ball_limits(s, w, x, l, r, dt, erp, close):
+    """Rows of ball joints that are near a limit, or would come near within two steps; after those of contacts.
+
+    `w` has the motion without rows, `x` what impulses add to it as far as they are known.
+    """
+    for k in range(l.n_balls):
+        d = load(l.ball_dof, k)
+        q = normalize(load_four(s.q, load(l.ball_q, k)))
+        turn = turn_over(s, w, x, d, dt)
+        reach = norm(turn) * 2.0 + surge(w, r, load(l.ball_link, k), load(l.ball_lever, k)) * (2.0 * dt) + close
+        if load(l.ball_has_cone, k) != 0:
+            emit_cone(l, r, k, q, turn, reach, erp)
+        if load(l.ball_has_lower, k) != 0:
+            emit_twist(l, r, k, TWIST_LOWER, q, turn, load(l.ball_lower, k), 1.0, reach, erp)
+        if load(l.ball_has_upper, k) != 0:
+            emit_twist(l, r, k, TWIST_UPPER, q, turn, load(l.ball_upper, k), -1.0, reach, erp)
+
+
+@kernel
+def cone_room(l, k, q, turn):
+    """Way from the swing after a turn to the cone, negative beyond; rad."""
+    none, F = zero(q.w), load(l.ball_frame, k)
+    y, z = swing_vector(turned(q, turn), F)
+    c, ny, nz = tangent(y, z, none + load(l.ball_cone_y, k), none + load(l.ball_cone_z, k))
+    return c - ny * y - nz * z
+
+
+@kernel
+def strays(s, w, x, l, dt):
+    """Worlds in which impulses take a ball aside, and so further beyond its cone than it is."""
+    wrong = load(s.q, 0) != load(s.q, 0)
+    for k in range(l.n_balls):
+        if load(l.ball_has_cone, k) != 0:
+            q = normalize(load_four(s.q, load(l.ball_q, k)))
+            turn = turn_over(s, w, x, load(l.ball_dof, k), dt)
+            room = cone_room(l, k, q, ahead(turn, zero(q.w), zero3(q.w)))
+            if any_lane(room < -STRAY):
+                wrong = wrong | (room < minimum(cone_room(l, k, q, zero3(q.w)), zero(q.w)) - STRAY)
+    return wrong
