@@ -9,6 +9,9 @@ from __future__ import annotations
 from math import inf
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from poise.constraints.parts import perpendiculars
 from poise.constraints.row_kernels import open_block, put_bound, put_bounds, put_row
 from poise.constraints.store import CONTACT
@@ -18,7 +21,7 @@ from poise.kernel.scalars import any_lane, get_lane, maximum, select, spread, sq
 from poise.kernel.spatial import Force, motion_at
 from poise.kernel.trace import formula
 from poise.kernel.vec import cross, dot
-from poise.model.solids import Solids
+from poise.model.solids import Solid, Solids
 
 SURFACES = View(
     "Surfaces",
@@ -26,14 +29,35 @@ SURFACES = View(
     friction=Real,
     restitution=Real,
     compliance=Real,  # m/N
+    thin=Real,  # least extent; infinite of planes and height fields; m
 )
 """Of every shape."""
+AMPLE = 0.05
+"""Gap up to which every contact that was found has rows; m."""
 
 
 def surfaces_block(solids: Solids, width: Width) -> Block:
     """The surfaces of a model's shapes, in the precision of a width."""
     names = ("friction", "restitution", "compliance")
-    return SURFACES.block(Width(width.elem), **{name: getattr(solids, name) for name in names})
+    of_solids = {name: getattr(solids, name) for name in names}
+    return SURFACES.block(Width(width.elem), **of_solids, thin=least_extents(solids))
+
+
+def least_extents(solids: Solids) -> NDArray[Any]:
+    """(n,) what shapes measure where they are thinnest; infinite of planes and height fields; m."""
+    thin = np.full(len(solids), inf)
+    for i, kind in enumerate(solids.kind.tolist()):
+        if kind in (Solid.SPHERE, Solid.CAPSULE):
+            thin[i] = 2.0 * solids.size[i, 0]
+        elif kind == Solid.CYLINDER:
+            thin[i] = 2.0 * solids.size[i, :2].min()
+        elif kind in (Solid.BOX, Solid.ELLIPSOID):
+            thin[i] = 2.0 * solids.size[i].min()
+        elif kind in (Solid.HULL, Solid.MESH):
+            points = solids.vertices[solids.vertex_start[i] : solids.vertex_start[i + 1]]
+            axes = np.linalg.eigh(np.cov(points.T))[1]  # a plate may lie askew in its own frame
+            thin[i] = min(np.ptp(points, axis=0).min(), np.ptp(points @ axes, axis=0).min())
+    return thin
 
 
 @formula
@@ -69,14 +93,20 @@ def most_contacts(c):
 
 
 @kernel
-def emit_contact(w, g, u, c, r, k, there, dt, erp, quick):
-    """Contact k of the lanes of a mask. It bounces where the bodies approach faster than `quick`."""
+def emit_contact(w, g, u, c, r, k, there, dt, erp, quick, fall):
+    """Contact k of the lanes of a mask. It bounces where the bodies approach faster than `quick`.
+
+    A gap above AMPLE has no row, unless it may close within two steps: by the present speed of approach and by what the
+    acceleration `fall` adds to it.
+    """
     a, b = load(c.a, k), load(c.b, k)
     n, gap, point = load(c.normal, k), load(c.gap, k), load(c.point, k)
     body_a, body_b = of_shape(g.body, a, there), of_shape(g.body, b, there)
     link_a, link_b = of_shape(g.link, a, there), of_shape(g.link, b, there)
     arm_a, speed_a = carried(w, g, a, body_a, link_a, point, there)
     arm_b, speed_b = carried(w, g, b, body_b, link_b, point, there)
+    approach = dot(n, speed_b - speed_a)
+    there = there & ((gap <= AMPLE) | (gap + approach * (2.0 * dt) <= fall * (4.0 * dt * dt)))
     slot, has_room = open_block(r, CONTACT, there, load(c.id, k))
     t1, t2 = perpendiculars(n)
     put_row(r, slot, has_room, body_a, body_b, -covector(arm_a, n), covector(arm_b, n))
@@ -86,7 +116,6 @@ def emit_contact(w, g, u, c, r, k, there, dt, erp, quick):
     put_bounds(r, slot, has_room, none, spread(inf, none))
     mu = sqrt(gather_where(u.friction, a, there) * gather_where(u.friction, b, there))
     put_bound(r, slot, has_room, spread(mu, none))
-    approach = dot(n, speed_b - speed_a)
     e = maximum(gather_where(u.restitution, a, there), gather_where(u.restitution, b, there))
     give = gather_where(u.compliance, a, there) + gather_where(u.compliance, b, there)
     scatter_where(r.phi, slot, gap, has_room)
@@ -96,9 +125,9 @@ def emit_contact(w, g, u, c, r, k, there, dt, erp, quick):
 
 
 @kernel
-def emit_contacts(w, g, u, c, r, dt, erp, quick, reach):
+def emit_contacts(w, g, u, c, r, dt, erp, quick, reach, fall):
     """Rows of all contacts whose gap is within reach. `tree.place_centres` has been there."""
     for k in range(most_contacts(c)):
         there = (load(c.count, 0) > k) & (load(c.gap, k) <= reach)
         if any_lane(there):
-            emit_contact(w, g, u, c, r, k, there, dt, erp, quick)
+            emit_contact(w, g, u, c, r, k, there, dt, erp, quick, fall)

@@ -124,6 +124,17 @@ def moved(old: Block, room: Sequence[int], term_room: int) -> Block:
     return new
 
 
+def used_rows(block: Block) -> dict[str, NDArray[Any]]:
+    """Copies of the arrays, nought where a slot has no row of any world: nothing is told of steps long ago."""
+    kept = {name: array.copy() for name, array in block.arrays.items()}
+    for k, stride in enumerate(STRIDES):
+        first, room, count = int(block.first[k]), int(block.room[k]), int(np.max(block.count[k]))
+        for name, array in kept.items():
+            if name not in (*_HEAD, *_TERM, *_LAW):
+                array[first + min(count, room) * stride : first + room * stride] = 0
+    return kept
+
+
 def listed(counts: tuple[int, ...], first: NDArray[Any]) -> Listing:
     """Rows up to the busiest world's."""
     slots = [np.arange(int(first[k]), int(first[k]) + counts[k] * stride) for k, stride in enumerate(STRIDES)]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from poise.constraints import tree
 from poise.constraints.contact_rows import SURFACES, surfaces_block
 from poise.constraints.limit_rows import LIMITS, limits_block
 from poise.constraints.rows import Rows
-from poise.constraints.store import LAW, STORE, STRIDES, VERTICES, make_store
+from poise.constraints.store import LAW, STORE, STRIDES, VERTICES, make_store, used_rows
 from poise.constraints.tree import FLOW, PLAIN, SYSTEM
 from poise.constraints.tree_rows import (
     ANSWER_LANES,
@@ -31,6 +32,7 @@ from poise.dynamics.integrate import STAGES
 from poise.dynamics.layout import INPUT, MODEL, STATE, WORK
 from poise.dynamics.workspace import Workspace
 from poise.formulations import velocity
+from poise.formulations.fast import HASTE, TOO_FAST, Split
 from poise.formulations.velocity import NO_ROOM, RULES, UNSOLVED
 from poise.kernel.jit import entry, kernel
 from poise.kernel.memory import F64, Block, Shared, Width
@@ -55,7 +57,9 @@ def multiply_worlds(m, t, plain):
 _MULTIPLY = entry(multiply_worlds, MODEL, SYSTEM, PLAIN)
 
 
-_free_motion = entry(velocity.free_motion, MODEL, STATE, INPUT, WORK, STAGES, SHAPES, RULES, extra=("float64",))
+_free_motion = entry(
+    velocity.free_motion, MODEL, STATE, INPUT, WORK, STAGES, SHAPES, SURFACES, RULES, extra=("float64",)
+)
 _SOLVE = (SYSTEM, FLOW, PLAIN, ROWS, ANSWER, RULES)
 _find_impulses = entry(
     velocity.find_impulses,
@@ -116,6 +120,8 @@ class Told:
     newton_steps: int = 0
     residual: float = 0.0
     """Natural residual over the largest |b|."""
+    parts: int = 1
+    """That the step was split into."""
 
 
 class Stepper:
@@ -123,7 +129,7 @@ class Stepper:
 
     def __init__(self, model: Model, width: Width = F64, *, newton: bool = True, **rules: Any) -> None:
         self.model, self.width, self.newton = model, width, newton
-        self._newton_steps = 0
+        self._newton_steps, self.parts = 0, 1
         self.space = Workspace(model, width)
         self.collider = Collider(model, width)
         self.rows = Rows(model, width)
@@ -134,6 +140,7 @@ class Stepper:
             width, x=model.nv, motion=model.n_links, share=model.nv, a=model.nv, acceleration=model.n_links
         )
         self.rules = self._rules(**rules)
+        self._split: Split | None = None
         self._make_room()
 
     def _rules(
@@ -164,15 +171,18 @@ class Stepper:
             "quick": quick,
             "near": near,
             "far": far,
+            "fall": float(np.linalg.norm(self.model.gravity)),
             "close": close,
             "tolerance": tolerance,
         }
         counts = {"lanes": width.lanes, "sweeps": sweeps, "every": every, "stabilize": stabilize}
-        told = dict.fromkeys((*numbers, "top", "residual", "swept"), 1)
-        self._near, self._far = near, far
+        told = dict.fromkeys((*numbers, "top", "haste", "residual", "swept"), 1)
+        self.near, self._far = near, far
         block = RULES.block(width, shift=self.model.nv, **(told | counts | addresses))
         for name, value in numbers.items():
             block.arrays[name][...] = value
+        if alone:
+            block.far[...] = inf  # what moves so far is looked after: see `step`
         return block
 
     def _make_room(self) -> None:
@@ -190,7 +200,7 @@ class Stepper:
         space, c = self.space, self.collider
         state = (space.m, space.s, space.x, space.w, space.stages)
         solve = (self.system, self.flow, self.plain, self.problem, self.answer, self.rules)
-        self._free = tuple(block.handle for block in (*state, c.g, self.rules))
+        self._free = tuple(block.handle for block in (*state, c.g, self.surfaces, self.rules))
         self._found = tuple(block.handle for block in (space.m, space.s, space.w, c.g, self.surfaces))
         self._state = tuple(block.handle for block in state)
         self._solve = tuple(block.handle for block in solve)
@@ -199,11 +209,29 @@ class Stepper:
         self._finish_step = _finish_step[self.width]
 
     def step(self, dt: float) -> int:
-        """One step; DONE or DIVERGED."""
+        """One step; DONE or DIVERGED. What moves far is not overlooked: see `fast`; lanes of worlds look 5 cm ahead."""
+        top = self.free_motion(dt)
+        slack = self.near + 2.0 * dt * top
+        self.parts = 1
+        if not self._of_rows:
+            return self.advance(dt, min(slack, self._far))
+        if not top < TOO_FAST:  # on its way to `Diverged`
+            return self.advance(dt, self._far)
+        if dt * self.rules.haste[0] > HASTE:
+            self._split = self._split or Split(self)
+            return self._split.step(dt)
+        return self.advance(dt, slack)
+
+    def free_motion(self, dt: float) -> float:
+        """Accelerations without rows; the greatest speed of a shape."""
         self._free_motion(*self._free, dt)
-        top = self.rules.top[0] if self._of_rows else self.rules.top.max()
-        slack = min(self._near + 2.0 * dt * float(top), self._far)
+        return float(self.rules.top[0] if self._of_rows else self.rules.top.max())
+
+    def advance(self, dt: float, slack: float, choose: Callable[[Block], None] | None = None) -> int:
+        """A step, or a part of one, from its free motion on. `choose` may take contacts away."""
         self.collider.find(self.space, slack)
+        if choose is not None:
+            choose(self.collider.c)
         rows = self.rows
         rows.now, rows.before = rows.before, rows.now
         while (end := self._find(dt)) == NO_ROOM:
@@ -231,11 +259,11 @@ class Stepper:
     @property
     def told(self) -> Told:
         """How the rows of the last step were solved, in the world that was hardest."""
-        return Told(int(self.rules.swept.max()), self._newton_steps, float(self.rules.residual.max()))
+        return Told(int(self.rules.swept.max()), self._newton_steps, float(self.rules.residual.max()), self.parts)
 
     def memory(self) -> dict[str, Array]:
         """What the next step depends on beside coordinates and velocities: the rows, with their multipliers."""
-        return {f"rows/{name}": array.copy() for name, array in self.rows.now.arrays.items()}
+        return {f"rows/{name}": array for name, array in used_rows(self.rows.now).items()}
 
     def remember(self, slots: Mapping[str, Array]) -> None:
         """Take up a memory; without one, nothing is remembered."""

@@ -24,9 +24,11 @@ from poise.kernel.memory import Count, Real, View, load, store
 from poise.kernel.scalars import any_lane, fabs, get_lane, maximum, minimum, select, zero
 from poise.kernel.spatial import motion_at
 from poise.kernel.vec import norm
+from poise.model.solids import Solid
 from poise.solve.pgs_kernels import CONE
 
 VELOCITY = 0
+SPHERE = int(Solid.SPHERE)
 BY_SPEED, BY_DISPLACEMENT = 1, 2
 """How errors of position are mended."""
 DONE, UNSOLVED, NO_ROOM, DIVERGED = range(4)
@@ -53,8 +55,10 @@ RULES = View(
     quick=Real,  # (1) speed of approach above which contacts bounce; m/s
     near=Real,  # (1) gap up to which contacts count in any case; m
     far=Real,  # (1) gap beyond which none does; m
+    fall=Real,  # (1) acceleration that may close a gap; m/s²
     close=Real,  # (1) distance from a limit at which it has a row; rad or m
     tolerance=Real,  # (1) natural residual over the largest |b|
+    haste=Real,  # (1) the most that a shape moves in a second, over its least extent; told by `free_motion`; 1/s
     shift=Real,  # (nv) M⁻¹Jᵀμ, then all that moves coordinates
     top=Real,  # (1) speed that no point of a shape exceeds; m/s
     residual=Real,  # (1) natural residual of the last step's impulses, over the largest |b|
@@ -76,7 +80,7 @@ def emit(m, s, w, g, u, c, l, r, x, o, dt):
     store(r.term_count, 0, zero(load(r.term_count, 0)))
     place_centres(m, w)
     erp = load(o.erp, 0)
-    emit_contacts(w, g, u, c, r, dt, erp, load(o.quick, 0), look_ahead(o, dt))
+    emit_contacts(w, g, u, c, r, dt, erp, load(o.quick, 0), look_ahead(o, dt), load(o.fall, 0))
     emit_frictions(l, r)
     emit_limits(s, w, l, r, dt, erp, load(o.close, 0))
     emit_ball_limits(s, w, x, l, r, dt, erp, load(o.close, 0))
@@ -198,19 +202,26 @@ def shift_out(m, w, r, t, flow, plain, p, a, o, dt):
 
 
 @kernel
-def free_motion(m, s, x, w, y, g, o, dt):
-    """Accelerations without rows, links in their places, and the top speed of all shapes."""
+def free_motion(m, s, x, w, y, g, u, o, dt):
+    """Accelerations without rows, links in their places, the top speed of all shapes, and their haste."""
     if y.n_prescribed != 0:
         follow(m, s, x, y, 0)
     keep(m, s, y)
     articulated_body(m, s, x, w, dt)
     top = zero(load(s.q, 0))
+    haste = top
     for i in range(g.n_shapes):
         link = load(g.link, i)
         if link >= 0:
             velocity = load(w.velocity, link)
             arm = load(w.R, link) @ load(g.position, i) + load(w.r, link)
-            top = maximum(top, norm(motion_at(velocity, arm)) + norm(velocity.w) * load(g.reach, i))
+            speed = norm(motion_at(velocity, arm))
+            most = speed + norm(velocity.w) * load(g.reach, i)
+            top = maximum(top, most)
+            if load(g.kind, i) != SPHERE:  # which is nowhere else when it turns
+                speed = most
+            haste = maximum(haste, speed * (1.0 / load(u.thin, i)))
+    store(o.haste, 0, haste)
     store(o.top, 0, top)
 
 

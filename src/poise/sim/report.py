@@ -69,6 +69,8 @@ class Report:
     newton_steps: int
     residual: float
     """Natural residual over the largest speed that the rows had to take away."""
+    parts: int
+    """That the step was split into, at impacts of what was fast; contacts and limits are those of the last one."""
     energy: Energy
     momentum: Momentum
 
@@ -84,6 +86,7 @@ def report_of(stepper: Stepper, time: float, dt: float, q: Array, v: Array) -> R
         stepper.told.sweeps,
         stepper.told.newton_steps,
         stepper.told.residual,
+        stepper.told.parts,
         energy(model, q, v),
         momentum(model, q, v),
     )
@@ -91,10 +94,13 @@ def report_of(stepper: Stepper, time: float, dt: float, q: Array, v: Array) -> R
 
 def _contacts(stepper: Stepper, dt: float) -> list[ContactReport]:
     rows, solids, names = stepper.rows.now, stepper.model.solids, stepper.model.body_names
-    first, found = int(rows.first[CONTACT]), []
-    contacts = {contact.id: contact for contact in stepper.collider.contacts()}
-    for slot in range(first, first + 3 * int(rows.count[CONTACT]), 3):
-        contact = contacts[int(rows.id[slot])]
+    first, count = int(rows.first[CONTACT]), int(rows.count[CONTACT])
+    slots = {int(rows.id[slot]): slot for slot in range(first, first + 3 * count, 3)}
+    found = []
+    for contact in stepper.collider.contacts():
+        slot = slots.get(contact.id)
+        if slot is None:
+            continue
         force = rows.lam[slot : slot + 3] @ _axes(contact) / dt
         a, b = (names[int(solids.body[shape])] for shape in (contact.a, contact.b))
         found.append(ContactReport(a, b, contact.point, contact.normal, contact.depth, force))
