@@ -44,7 +44,7 @@ def test_lanes_step_as_each_world_alone(width: Width, exact: float, steps: int) 
     counts = together.collider.c.count.reshape(-1)
     assert counts.min() < counts.max()
     for lane in range(width.lanes):
-        alone = Stepper(model, F64, newton=False, tolerance=tolerance, sweeps=300)
+        alone = Stepper(model, F64, newton=False, split=False, tolerance=tolerance, sweeps=300)
         alone.space.s.q[...], alone.space.s.v[...] = q[:, lane], v[:, lane]
         for _ in range(steps):
             assert alone.step(1 / 240) == DONE

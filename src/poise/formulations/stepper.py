@@ -127,8 +127,11 @@ class Told:
 class Stepper:
     """One world in float64, or lanes of worlds, on their way through time at velocity level."""
 
-    def __init__(self, model: Model, width: Width = F64, *, newton: bool = True, **rules: Any) -> None:
-        self.model, self.width, self.newton = model, width, newton
+    def __init__(
+        self, model: Model, width: Width = F64, *, newton: bool = True, split: bool = True, **rules: Any
+    ) -> None:
+        """`newton`: where sweeps stall; `split`: steps in which something moves far. Lanes of worlds do neither."""
+        self.model, self.width, self.newton, self.split = model, width, newton, split
         self._newton_steps, self.parts = 0, 1
         self.space = Workspace(model, width)
         self.collider = Collider(model, width)
@@ -217,7 +220,7 @@ class Stepper:
             return self.advance(dt, min(slack, self._far))
         if not top < TOO_FAST:  # on its way to `Diverged`
             return self.advance(dt, self._far)
-        if dt * self.rules.haste[0] > HASTE:
+        if self.split and dt * self.rules.haste[0] > HASTE:
             self._split = self._split or Split(self)
             return self._split.step(dt)
         return self.advance(dt, slack)
