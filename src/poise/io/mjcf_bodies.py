@@ -9,6 +9,7 @@ import numpy as np
 
 from poise.io.meshes import is_closed
 from poise.io.mjcf_source import MjcfSource, floats, quaternion, vector
+from poise.model.hull import dent
 from poise.model.scene import Body, Inertia, Joint
 from poise.model.shapes import (
     Box,
@@ -181,7 +182,9 @@ def _hull(model: Any, mesh: int, collides: bool) -> dict[str, Any]:
         end = graph + 2 + 3 * n + 6 * m
         faces = np.array(model.mesh_graph[end - 3 * m : end]).reshape(m, 3)
         order = np.argsort(corners)
-        return {"vertices": vertices[corners], "faces": order[np.searchsorted(corners, faces, sorter=order)]}
+        hull, triangles = vertices[corners], order[np.searchsorted(corners, faces, sorter=order)]
+        # sides with more than three corners are not always flat there
+        return {"vertices": hull, "faces": triangles if dent(hull, triangles) is None else None}
     start, count = int(model.mesh_faceadr[mesh]), int(model.mesh_facenum[mesh])
     faces = np.array(model.mesh_face[start : start + count])
     return {"vertices": vertices, "faces": None if collides or not is_closed(faces) else faces}
