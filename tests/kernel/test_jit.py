@@ -6,6 +6,7 @@ import contextlib
 import re
 import signal
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -114,12 +115,22 @@ def interrupt() -> None:
     signal.raise_signal(signal.SIGINT)
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """As it is when a terminal starts Python: what runs in the background is started with interrupts ignored."""
+    usual = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, usual)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_stops_the_compiler() -> None:
     with pytest.raises(KeyboardInterrupt), _no_interrupt_lost():
         interrupt()
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_that_was_dropped_comes_back() -> None:
     def drop() -> None:
         """What ctypes does with an exception in a function that C calls, without the printing."""
@@ -131,6 +142,7 @@ def test_an_interrupt_that_was_dropped_comes_back() -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_failures_of_the_compiler_pass() -> None:
     with pytest.raises(ZeroDivisionError), _no_interrupt_lost():
         _ = 1 / 0

@@ -7,6 +7,7 @@ divided by its length, d: its rounding is 1e-15/d.
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -127,7 +128,9 @@ def test_lanes_of_poses() -> None:
 
 def stairs(folder: Path) -> Path:
     """The humanoid's file with six steps of boxes in it."""
-    text = trees.find_humanoid().read_text(encoding="utf-8")
+    humanoid = trees.find_humanoid()
+    text = humanoid.read_text(encoding="utf-8")
+    text = re.sub(r'(<include file=")', rf"\1{humanoid.parent.as_posix()}/", text)
     steps = "".join(
         f'<geom type="box" size="0.15 0.6 {0.05 * k}" pos="{0.3 * k - 0.9} 0 {0.05 * k}"/>' for k in range(1, 7)
     )
