@@ -20,14 +20,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from poise.collision.layout import Placed
+from poise.collision.layout import Placed, Touch
 from poise.collision.narrow import placed
 from poise.collision.nearest import nearest
 from poise.collision.support import SEAT_A, SEAT_B, core_point, core_radius
 from poise.kernel.jit import kernel
 from poise.kernel.memory import Count, Index, Real, View, load, store
 from poise.kernel.quat import exp_rotation, rotation
-from poise.kernel.scalars import maximum, sqrt, zero
+from poise.kernel.scalars import maximum, minimum, sqrt, zero
 from poise.kernel.spatial import Motion
 from poise.kernel.trace import formula
 from poise.kernel.vec import Vec3, cross, dot, norm
@@ -123,8 +123,12 @@ def free_time(g, f, t, a, b, A, B, centre_a, centre_b, n, spare, rest):
 
 
 @kernel
-def first_touch(g, x, f, t, k, dt, near):
-    """When pair k first comes within a gap `near`: to `f.time`; where it does not, a time beyond dt."""
+def fly(g, x, f, t, k, dt, near, allow):
+    """When pair k first comes within a gap `near`, a time beyond dt where it does not; and its last touch on the way.
+
+    With `allow` above 0 the pair touches now, and has first to come apart by as much; or it ends where it has gone into
+    itself by as much.
+    """
     a, b = load(f.a, k), load(f.b, k)
     A, B = placed(g, x, a), placed(g, x, b)
     move_a, move_b = load(f.twist, a), load(f.twist, b)
@@ -135,19 +139,25 @@ def first_touch(g, x, f, t, k, dt, near):
     if dot(move_b.w, move_b.w) > 0.0:
         fastest = fastest + norm(move_b.w) * farthest(g, f, b)
     time = zero(A.p.x)
-    end = zero(A.p.x) + 2.0 * dt + 1.0
+    end = time + 2.0 * dt + 1.0
+    last = Touch(load(f.gap, k), load(f.normal, k), load(f.point, k))
+    apart = not allow > 0.0
+    spare, enough = zero(time) + 0.5 * near, zero(time) + near
+    if not apart:
+        spare = minimum(load(f.gap, k), zero(time)) - allow
+        enough = spare + 0.1 * allow
     for _ in range(ROUNDS):
         now_a, now_b = after(A, start_a, move_a, time), after(B, start_b, move_b, time)
         touch, found = nearest(g, t, a, b, now_a, now_b, zero(time) + 1e30)
         if not found:
             time = end
             break
-        store(f.gap, k, touch.gap)
-        store(f.normal, k, touch.normal)
-        store(f.point, k, touch.point)
+        last = touch
+        if not apart and touch.gap > allow:
+            apart = True
+            spare, enough = zero(time) + 0.5 * near, zero(time) + near
         rest = dt - time
-        spare = 0.5 * near
-        if touch.gap <= near:
+        if touch.gap <= enough:
             break
         if touch.gap - spare > fastest * rest:
             time = end
@@ -160,6 +170,22 @@ def first_touch(g, x, f, t, k, dt, near):
             time = end
             break
         time = time + step
+    return time, last
+
+
+@kernel
+def note_touch(f, k, touch):
+    """A touch, as that of pair k."""
+    store(f.gap, k, touch.gap)
+    store(f.normal, k, touch.normal)
+    store(f.point, k, touch.point)
+
+
+@kernel
+def first_touch(g, x, f, t, k, dt, near):
+    """When pair k first comes within a gap `near`: to `f.time`; where it does not, a time beyond dt."""
+    time, touch = fly(g, x, f, t, k, dt, near, zero(load(f.time, k)))
+    note_touch(f, k, touch)
     store(f.time, k, time)
 
 

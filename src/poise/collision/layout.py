@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from poise.collision.bvh import triangle_tree
+from poise.collision.bvh import node_arrays, triangle_tree
 from poise.dynamics.layout import matrices
 from poise.kernel.memory import Block, Count, Index, Int, Real, View, Width
 from poise.kernel.values import Value
@@ -213,15 +213,7 @@ def _tree(solids: Solids, i: int) -> dict[str, np.ndarray]:
         return dict(_NO_TREE)
     vertices = solids.vertices[solids.vertex_start[i] : solids.vertex_start[i + 1]]
     tree = triangle_tree(vertices, solids.faces[solids.face_start[i] : solids.face_start[i + 1]])
-    room = 1e-6 * float(solids.reach[i])  # boxes keep what float32 rounds away
-    return {
-        "node_low": tree.low - room,
-        "node_high": tree.high + room,
-        "node_child": tree.child,
-        "node_first": tree.first,
-        "node_count": tree.count,
-        "node_face": tree.order,
-    }
+    return node_arrays(tree, float(solids.reach[i])) | {"node_face": tree.order}
 
 
 def _bounds(solids: Solids) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from poise.collision.bvh import triangle_tree
+from poise.collision.bvh import node_arrays, triangle_tree
 from poise.kernel.memory import Block, Count, Index, Int, Real, View, Width
 from poise.kernel.vec import Vec3
 from poise.model.solids import Solid, Solids
@@ -117,13 +117,7 @@ def _triangles(solids: Solids, i: int) -> dict[str, np.ndarray]:
     vertices, faces = _corners(solids, i)
     tree = triangle_tree(vertices, faces)
     ordered = faces[tree.order]
-    room = 1e-6 * float(solids.reach[i])  # boxes keep what float32 rounds away
-    return {
-        "node_low": tree.low - room,
-        "node_high": tree.high + room,
-        "node_child": tree.child,
-        "node_first": tree.first,
-        "node_count": tree.count,
+    return node_arrays(tree, float(solids.reach[i])) | {
         "corner": vertices[ordered].reshape(-1, 3),
         "face_normal": _normals(vertices[ordered]),
     }
