@@ -217,9 +217,9 @@ def test_ids_of_rows_do_not_clash() -> None:
     """A hinge and balls at their limits, with friction: each is told of once."""
     scene = poise.Scene()
     rod = {"anchor": (0, 0, 0.5), "friction": 0.01}
-    scene.ball(None, poise.box(0.1, 0.1, 1.0), axis="-z", name="upper", cone=0.005, twist=(-0.005, 0.005), **rod)
+    scene.ball(None, poise.box(0.1, 0.1, 1.0), axis="-z", name="upper", cone=0.001, twist=(-0.001, 0.001), **rod)
     low = {"position": (0, 0, -1.0)}
-    scene.hinge("upper", poise.box(0.1, 0.1, 1.0), axis="y", name="lower", limits=(-0.005, 0.005), **rod, **low)
+    scene.hinge("upper", poise.box(0.1, 0.1, 1.0), axis="y", name="lower", limits=(-0.001, 0.001), **rod, **low)
     world = scene.build()
     world.step(2)
     told = [(limit.dof, limit.what) for limit in world.report().limits]

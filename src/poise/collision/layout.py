@@ -125,6 +125,7 @@ CONTACTS = View(
     normal=Vec3,  # from A to B
     point=Vec3,  # half way between the surfaces; m
     bend=Vec3,  # G of `curvature`, for acceleration level, where it was asked for; m/s²
+    listed=Int,  # 1 where it has rows; for those who make them
     # room to work in
     spare=Touch,
     table=Index,

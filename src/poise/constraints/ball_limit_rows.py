@@ -20,7 +20,7 @@ from math import inf
 from typing import Any
 
 from poise.constraints.angles import angle, swing_gradient, swing_vector
-from poise.constraints.limit_rows import surge
+from poise.constraints.limit_rows import wanted
 from poise.constraints.parts import Body, world
 from poise.constraints.row_kernels import open_block, put_bounds, put_dof_row, put_term
 from poise.constraints.store import SINGLE
@@ -141,14 +141,14 @@ def emit_row(r, d, id, near, phi, J, erp):
 
 
 @kernel
-def emit_cone(l, r, k, q, free, reach, erp):
-    """The swing of ball k, where it comes near its cone."""
+def emit_cone(l, r, held, i, k, q, free, close, erp, again):
+    """The swing of ball k, where it will be within `close` of its cone."""
     none = zero(q.w)
     F, y, z = load(l.ball_frame, k), none + load(l.ball_cone_y, k), none + load(l.ball_cone_z, k)
     turn = ahead(free, none, zero3(none))
     c, ny, nz = cone_line(q, turn, F, y, z)
     phi, J = cone_row(q, turn, F, c, ny, nz)
-    near = phi < reach
+    near = wanted(held, i, phi + dot(J, free) < close, again)
     if any_lane(near):
         for _ in range(ROUNDS):
             phi, J = cone_row(q, ahead(free, phi, J), F, c, ny, nz)
@@ -156,12 +156,12 @@ def emit_cone(l, r, k, q, free, reach, erp):
 
 
 @kernel
-def emit_twist(l, r, k, code, q, free, bound, sign, reach, erp):
-    """One end of the twist of ball k, where it comes near."""
+def emit_twist(l, r, held, i, k, code, q, free, bound, sign, close, erp, again):
+    """One end of the twist of ball k, where it will be within `close` of it."""
     none = zero(q.w)
     F, middle, bound, sign = load(l.ball_frame, k), none + load(l.ball_middle, k), none + bound, none + sign
     phi, J = twist_row(q, ahead(free, none, zero3(none)), F, middle, bound, sign)
-    near = phi < reach
+    near = wanted(held, i, phi + dot(J, free) < close, again)
     if any_lane(near):
         for _ in range(ROUNDS):
             phi, J = twist_row(q, ahead(free, phi, J), F, middle, bound, sign)
@@ -175,22 +175,22 @@ def turn_over(s, w, x, d, dt):
 
 
 @kernel
-def emit_ball_limits(s, w, x, l, r, dt, erp, close):
-    """Rows of ball joints that are near a limit, or would come near within two steps; after those of contacts.
+def emit_ball_limits(s, w, x, l, r, held, dt, erp, close, again):
+    """Rows of ball joints that will be within `close` of a limit at the end of the step.
 
-    `w` has the motion without rows, `x` what impulses add to it as far as they are known.
+    `w` has the motion without rows, `x` what impulses add to it as far as they are known. What was `held` before keeps
+    its rows where `again` is not 0.
     """
     for k in range(l.n_balls):
-        d = load(l.ball_dof, k)
+        d, i = load(l.ball_dof, k), 2 * l.n_limits + 3 * k
         q = normalize(load_four(s.q, load(l.ball_q, k)))
         turn = turn_over(s, w, x, d, dt)
-        reach = norm(turn) * 2.0 + surge(w, r, load(l.ball_link, k), load(l.ball_lever, k)) * (2.0 * dt) + close
         if load(l.ball_has_cone, k) != 0:
-            emit_cone(l, r, k, q, turn, reach, erp)
+            emit_cone(l, r, held, i, k, q, turn, close, erp, again)
         if load(l.ball_has_lower, k) != 0:
-            emit_twist(l, r, k, TWIST_LOWER, q, turn, load(l.ball_lower, k), 1.0, reach, erp)
+            emit_twist(l, r, held, i + 1, k, TWIST_LOWER, q, turn, load(l.ball_lower, k), 1.0, close, erp, again)
         if load(l.ball_has_upper, k) != 0:
-            emit_twist(l, r, k, TWIST_UPPER, q, turn, load(l.ball_upper, k), -1.0, reach, erp)
+            emit_twist(l, r, held, i + 2, k, TWIST_UPPER, q, turn, load(l.ball_upper, k), -1.0, close, erp, again)
 
 
 @kernel
@@ -203,14 +203,32 @@ def cone_room(l, k, q, turn):
 
 
 @kernel
-def strays(s, w, x, l, dt):
-    """Worlds in which impulses take a ball aside, and so further beyond its cone than it is."""
+def twist_room(l, k, q, turn, bound, sign):
+    """Way from the twist after a turn to an end of its range, negative beyond; rad."""
+    none = zero(q.w)
+    phi, J = twist_row(q, turn, load(l.ball_frame, k), none + load(l.ball_middle, k), none + bound, none + sign)
+    return phi + dot(J, turn)
+
+
+@kernel
+def strays(s, w, x, l, held, dt):
+    """Worlds in which impulses take a ball beyond a limit that has no row, or aside, and so further beyond its cone
+    than it is.
+    """
     wrong = load(s.q, 0) != load(s.q, 0)
     for k in range(l.n_balls):
+        i = 2 * l.n_limits + 3 * k
+        q = normalize(load_four(s.q, load(l.ball_q, k)))
+        free = turn_over(s, w, x, load(l.ball_dof, k), dt)
+        turn = ahead(free, zero(q.w), zero3(q.w))
         if load(l.ball_has_cone, k) != 0:
-            q = normalize(load_four(s.q, load(l.ball_q, k)))
-            turn = turn_over(s, w, x, load(l.ball_dof, k), dt)
-            room = cone_room(l, k, q, ahead(turn, zero(q.w), zero3(q.w)))
+            room = cone_room(l, k, q, turn)
             if any_lane(room < -STRAY):
                 wrong = wrong | (room < minimum(cone_room(l, k, q, zero3(q.w)), zero(q.w)) - STRAY)
+        if load(l.ball_has_lower, k) != 0:
+            beyond = twist_room(l, k, q, turn, load(l.ball_lower, k), 1.0) < -STRAY
+            wrong = wrong | (beyond & (load(held, i + 1) == 0))
+        if load(l.ball_has_upper, k) != 0:
+            beyond = twist_room(l, k, q, turn, load(l.ball_upper, k), -1.0) < -STRAY
+            wrong = wrong | (beyond & (load(held, i + 2) == 0))
     return wrong

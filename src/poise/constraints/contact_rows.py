@@ -16,7 +16,7 @@ from poise.constraints.parts import perpendiculars
 from poise.constraints.row_kernels import open_block, put_bound, put_bounds, put_row
 from poise.constraints.store import CONTACT
 from poise.kernel.jit import kernel
-from poise.kernel.memory import Block, Real, View, Width, gather_where, load, scatter_where
+from poise.kernel.memory import Block, Real, View, Width, gather_where, load, scatter_where, store
 from poise.kernel.scalars import any_lane, get_lane, maximum, select, spread, sqrt, zero
 from poise.kernel.spatial import Force, motion_at
 from poise.kernel.trace import formula
@@ -32,8 +32,8 @@ SURFACES = View(
     thin=Real,  # least extent; infinite of planes and height fields; m
 )
 """Of every shape."""
-AMPLE = 0.05
-"""Gap up to which every contact that was found has rows; m."""
+OVERLOOKED = 1e-4
+"""Overlap that impulses may bring about where a contact has no rows; m."""
 
 
 def surfaces_block(solids: Solids, width: Width) -> Block:
@@ -73,13 +73,24 @@ def of_shape(buffer, shape, there):
 
 
 @kernel
-def carried(w, g, shape, body, link, point, there):
-    """Arm from the centre of mass of a shape's body to a point, and the velocity of the body there."""
+def from_origin(w, g, shape, link, point, there):
+    """Way to a point from the origin that a shape's link moves about."""
     moves = there & (link >= 0)
-    root = of_shape(g.root, shape, moves)
-    from_origin = point - gather_where(w.origin, root, moves)
-    arm = from_origin - gather_where(w.centre, body, moves)
-    return arm, motion_at(gather_where(w.velocity, link, moves), from_origin)
+    return point - gather_where(w.origin, of_shape(g.root, shape, moves), moves)
+
+
+@kernel
+def arm_of(w, body, link, away, there):
+    """Arm from the centre of mass of a shape's body to a point."""
+    return away - gather_where(w.centre, body, there & (link >= 0))
+
+
+@kernel
+def parting(motion, n, link_a, link_b, away_a, away_b, there):
+    """Speed at which two links part at a point along n, as links move by `motion`."""
+    a = motion_at(gather_where(motion, link_a, there & (link_a >= 0)), away_a)
+    b = motion_at(gather_where(motion, link_b, there & (link_b >= 0)), away_b)
+    return dot(n, b - a)
 
 
 @kernel
@@ -93,20 +104,26 @@ def most_contacts(c):
 
 
 @kernel
-def emit_contact(w, g, u, c, r, k, there, dt, erp, quick, fall):
-    """Contact k of the lanes of a mask. It bounces where the bodies approach faster than `quick`.
+def gap_ahead(w, g, x, c, k, there, dt):
+    """Gap of contact k at the end of the step: without rows but for what impulses are known to do."""
+    a, b, n, point = load(c.a, k), load(c.b, k), load(c.normal, k), load(c.point, k)
+    link_a, link_b = of_shape(g.link, a, there), of_shape(g.link, b, there)
+    away_a, away_b = from_origin(w, g, a, link_a, point, there), from_origin(w, g, b, link_b, point, there)
+    speed = parting(x.motion, n, link_a, link_b, away_a, away_b, there)
+    speed = speed + parting(x.acceleration, n, link_a, link_b, away_a, away_b, there)
+    return load(c.gap, k) + speed * dt
 
-    A gap above AMPLE has no row, unless it may close within two steps: by the present speed of approach and by what the
-    acceleration `fall` adds to it.
-    """
+
+@kernel
+def emit_contact(w, g, u, c, r, k, there, dt, erp, quick):
+    """Contact k of the lanes of a mask. It bounces where the bodies approach faster than `quick`."""
     a, b = load(c.a, k), load(c.b, k)
     n, gap, point = load(c.normal, k), load(c.gap, k), load(c.point, k)
-    body_a, body_b = of_shape(g.body, a, there), of_shape(g.body, b, there)
     link_a, link_b = of_shape(g.link, a, there), of_shape(g.link, b, there)
-    arm_a, speed_a = carried(w, g, a, body_a, link_a, point, there)
-    arm_b, speed_b = carried(w, g, b, body_b, link_b, point, there)
-    approach = dot(n, speed_b - speed_a)
-    there = there & ((gap <= AMPLE) | (gap + approach * (2.0 * dt) <= fall * (4.0 * dt * dt)))
+    away_a, away_b = from_origin(w, g, a, link_a, point, there), from_origin(w, g, b, link_b, point, there)
+    body_a, body_b = of_shape(g.body, a, there), of_shape(g.body, b, there)
+    arm_a, arm_b = arm_of(w, body_a, link_a, away_a, there), arm_of(w, body_b, link_b, away_b, there)
+    approach = parting(w.velocity, n, link_a, link_b, away_a, away_b, there)
     slot, has_room = open_block(r, CONTACT, there, load(c.id, k))
     t1, t2 = perpendiculars(n)
     put_row(r, slot, has_room, body_a, body_b, -covector(arm_a, n), covector(arm_b, n))
@@ -125,9 +142,31 @@ def emit_contact(w, g, u, c, r, k, there, dt, erp, quick, fall):
 
 
 @kernel
-def emit_contacts(w, g, u, c, r, dt, erp, quick, reach, fall):
-    """Rows of all contacts whose gap is within reach. `tree.place_centres` has been there."""
+def emit_contacts(w, g, u, x, c, r, dt, erp, quick, reach, margin, again):
+    """Rows of the contacts within reach whose gap is less than `margin` at the end of the step.
+
+    `x` has the motion without rows, and what impulses add to it as far as they are known. What had rows before keeps
+    them where `again` is not 0. `tree.place_centres` has been there.
+    """
     for k in range(most_contacts(c)):
+        had = load(c.listed, k)
         there = (load(c.count, 0) > k) & (load(c.gap, k) <= reach)
         if any_lane(there):
-            emit_contact(w, g, u, c, r, k, there, dt, erp, quick, fall)
+            wanted = gap_ahead(w, g, x, c, k, there, dt) <= margin
+            if again != 0:
+                wanted = wanted | (had != 0)
+            there = there & wanted
+            if any_lane(there):
+                emit_contact(w, g, u, c, r, k, there, dt, erp, quick)
+        store(c.listed, k, select(there, zero(had) + 1, zero(had)))
+
+
+@kernel
+def overlooked_contacts(w, g, x, c, dt, reach):
+    """Worlds in which impulses make bodies overlap that have no rows against it."""
+    wrong = load(c.gap, 0) != load(c.gap, 0)
+    for k in range(most_contacts(c)):
+        there = (load(c.count, 0) > k) & (load(c.gap, k) <= reach) & (load(c.listed, k) == 0)
+        if any_lane(there):
+            wrong = wrong | (there & (gap_ahead(w, g, x, c, k, there, dt) < -OVERLOOKED))
+    return wrong

@@ -1,8 +1,8 @@
 """Rows of joints: limits of coordinates (KOK §8.2) and dry friction.
 
-A limit has a row when the coordinate is near it, or would come near within two steps, also with the speed that an
-impact may give it: joints that stop let their limbs go on. Until it is reached the row is speculative: it takes only
-the speed that would go beyond.
+A limit has a row when the coordinate will be near it at the end of the step, as far as that is known: first without
+impulses, then, if these take a coordinate beyond a limit that was overlooked, with them. Until it is reached the row is
+speculative: it takes only the speed that would go beyond.
 """
 
 from __future__ import annotations
@@ -13,13 +13,11 @@ from typing import Any
 import numpy as np
 
 from poise.constraints.row_kernels import open_block, put_bounds, put_dof_row
-from poise.constraints.store import CONTACT, SINGLE
+from poise.constraints.store import SINGLE
 from poise.kernel.jit import kernel
-from poise.kernel.memory import Block, Count, Index, Real, View, Width, load, scatter_where
-from poise.kernel.scalars import any_lane, fabs, select, spread, zero
-from poise.kernel.spatial import motion_at
-from poise.kernel.vec import Mat3, norm
-from poise.model.joints import Primitive
+from poise.kernel.memory import Block, Count, Index, Real, View, Width, load, scatter_where, store
+from poise.kernel.scalars import any_lane, select, spread, zero
+from poise.kernel.vec import Mat3
 from poise.model.model import Model
 
 LOWER, UPPER, FRICTION = range(3)
@@ -29,8 +27,8 @@ CODES = 8
 NARROWEST, WIDEST = 1e-4, 100.0
 """Half-axes of cones are taken to be within; rad. No swing is more than π."""
 
-SHORTEST = 1e-3
-"""Levers of links are taken to be at least this; m."""
+OVERLOOKED = 1e-4
+"""How far impulses may take a coordinate beyond a limit that has no row; rad or m."""
 
 LIMITS = View(
     "Limits",
@@ -41,8 +39,6 @@ LIMITS = View(
     limit_q=Index,
     low=Real,
     high=Real,
-    limit_link=Index,
-    limit_lever=Real,  # what a speed of the link may become: one over a length, 1 where the coordinate is one
     friction_dof=Index,
     friction=Real,  # largest force; N or N·m
     # limited ball joints
@@ -59,8 +55,6 @@ LIMITS = View(
     ball_lower=Real,  # least twist; rad
     ball_upper=Real,
     ball_middle=Real,  # twists are those nearest to it
-    ball_link=Index,
-    ball_lever=Real,
 )
 
 
@@ -77,25 +71,10 @@ def limits_block(model: Model, width: Width) -> Block:
         limit_q=np.array([coordinate[int(d)] for d in limited], np.int32),
         low=model.dof_limits[limited, 0],
         high=model.dof_limits[limited, 1],
-        limit_link=model.dof_link[limited],
-        limit_lever=_levers(model, limited),
         friction_dof=rubbing.astype(np.int32),
         friction=model.joint_friction[model.dof_joint[rubbing]],
         **_balls(model),
     )
-
-
-def _levers(model: Model, dofs: Any) -> Any:
-    """(n) one over the radius of gyration of the link about the joint, for the first dof of a primitive each; 1/m."""
-    primitive = {int(d): k for k, d in enumerate(model.primitive_v_start)}
-    levers = np.ones(len(dofs))
-    for i, d in enumerate(dofs):
-        k, link = primitive[int(d)], int(model.dof_link[d])
-        if model.primitive_kind[k] != Primitive.SLIDE and model.link_mass[link] > 0.0:
-            away = model.link_com[link] - model.primitive_anchor[k]
-            square = 0.5 * model.link_inertia[link, :3].sum() / model.link_mass[link] + away @ away
-            levers[i] = 1.0 / max(float(np.sqrt(square)), SHORTEST)
-    return levers
 
 
 def _balls(model: Model) -> dict[str, Any]:
@@ -118,8 +97,6 @@ def _balls(model: Model) -> dict[str, Any]:
         "ball_cone_z": half_axes[:, 1],
         "ball_lower": twist[:, 0],
         "ball_upper": twist[:, 1],
-        "ball_link": model.dof_link[model.joint_v_start[balls]],
-        "ball_lever": _levers(model, model.joint_v_start[balls]),
         "ball_middle": np.clip(twist, -np.pi, np.pi).mean(axis=1),
     }
 
@@ -136,25 +113,52 @@ def emit_limit(r, d, code, gap, sign, near, erp):
 
 
 @kernel
-def surge(w, r, link, lever):
-    """Speed that an impact may give the coordinates of a link, in worlds with rows of contacts; rad/s or m/s."""
-    velocity = load(w.velocity, link)
-    speed = norm(motion_at(velocity, load(w.r, link))) * lever + norm(velocity.w)
-    return select(load(r.count, CONTACT) > 0, speed, zero(speed))
+def wanted(held, i, near, again):
+    """Lanes in which end i of a limit has a row: where it is near, or has had one `again`; noted in `held`."""
+    had = load(held, i)
+    if again != 0:
+        near = near | (had != 0)
+    store(held, i, select(near, zero(had) + 1, zero(had)))
+    return near
 
 
 @kernel
-def emit_limits(s, w, l, r, dt, erp, close):
-    """Rows of coordinates that are near an end of their range, after those of contacts."""
+def room_ahead(s, w, x, l, k, dt):
+    """From a coordinate to both ends of its range, now and at the end of the step, as far as that is known."""
+    d = load(l.limit_dof, k)
+    q = load(s.q, load(l.limit_q, k))
+    then = q + (load(s.v, d) + load(w.a, d) * dt + load(x.a, d)) * dt
+    low, high = load(l.low, k), load(l.high, k)
+    return q - low, high - q, then - low, high - then
+
+
+@kernel
+def emit_limits(s, w, x, l, r, held, dt, erp, close, again):
+    """Rows of coordinates that are within `close` of an end of their range, or will be at the end of the step.
+
+    `w` has the motion without rows, `x` what impulses add to it as far as they are known. What was `held` before keeps
+    its rows where `again` is not 0.
+    """
     for k in range(l.n_limits):
         d = load(l.limit_dof, k)
-        q, v = load(s.q, load(l.limit_q, k)), load(s.v, d)
-        reach = (fabs(v) + surge(w, r, load(l.limit_link, k), load(l.limit_lever, k))) * (2.0 * dt) + close
-        below, above = q - load(l.low, k), load(l.high, k) - q
-        if any_lane(below < reach):
-            emit_limit(r, d, LOWER, below, 1.0, below < reach, erp)
-        if any_lane(above < reach):
-            emit_limit(r, d, UPPER, above, -1.0, above < reach, erp)
+        below, above, below_then, above_then = room_ahead(s, w, x, l, k, dt)
+        near = wanted(held, 2 * k, below_then < close, again)
+        if any_lane(near):
+            emit_limit(r, d, LOWER, below, 1.0, near, erp)
+        near = wanted(held, 2 * k + 1, above_then < close, again)
+        if any_lane(near):
+            emit_limit(r, d, UPPER, above, -1.0, near, erp)
+
+
+@kernel
+def overlooked_limits(s, w, x, l, held, dt):
+    """Worlds in which impulses take a coordinate beyond an end of its range that has no row."""
+    wrong = load(s.q, 0) != load(s.q, 0)
+    for k in range(l.n_limits):
+        _, _, below, above = room_ahead(s, w, x, l, k, dt)
+        wrong = wrong | ((below < -OVERLOOKED) & (load(held, 2 * k) == 0))
+        wrong = wrong | ((above < -OVERLOOKED) & (load(held, 2 * k + 1) == 0))
+    return wrong
 
 
 @kernel

@@ -93,7 +93,9 @@ class Split:
         stepper, rules = self.stepper, self.stepper.rules
         s = stepper.space.s
         start = s.q.copy(), s.v.copy()
-        kept = {name: float(rules.arrays[name][0]) for name in ("erp", "creep", "quick", "fall", "close", "tolerance")}
+        kept = {
+            name: float(rules.arrays[name][0]) for name in ("erp", "creep", "quick", "margin", "close", "tolerance")
+        }
         paths = self._paths()
         try:
             end, parts = self._parts(dt, paths, kept)
@@ -119,7 +121,7 @@ class Split:
             impacts += strike
             if part == PARTS or impacts > IMPACTS:
                 length, speed, strike = left, top, False
-                rules.quick[...] = rules.fall[...] = inf  # impacts may lead anywhere
+                rules.quick[...] = rules.margin[...] = inf  # impacts may lead anywhere
                 self.fast[...] = False
             elif strike:
                 length = min(INSTANT / top, left)

@@ -157,7 +157,8 @@ class Stepper:
         quick: float = 0.01,
         near: float = 2e-3,
         far: float = 0.05,
-        close: float = 0.01,
+        margin: float = 2e-4,
+        close: float = 2e-3,
         tolerance: float = 1e-3,
     ) -> Block:
         width, alone = self.width, self._of_rows
@@ -174,14 +175,15 @@ class Stepper:
             "quick": quick,
             "near": near,
             "far": far,
-            "fall": float(np.linalg.norm(self.model.gravity)),
+            "margin": margin,
             "close": close,
             "tolerance": tolerance,
         }
         counts = {"lanes": width.lanes, "sweeps": sweeps, "every": every, "stabilize": stabilize}
+        held = 2 * self.limits.counts()["n_limits"] + 3 * self.limits.counts()["n_balls"]
         told = dict.fromkeys((*numbers, "top", "haste", "residual", "swept"), 1)
         self.near, self._far = near, far
-        block = RULES.block(width, shift=self.model.nv, **(told | counts | addresses))
+        block = RULES.block(width, shift=self.model.nv, held=held, **(told | counts | addresses))
         for name, value in numbers.items():
             block.arrays[name][...] = value
         if alone:

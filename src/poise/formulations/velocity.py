@@ -11,18 +11,19 @@ from __future__ import annotations
 from math import inf
 
 from poise.constraints.ball_limit_rows import emit_ball_limits, strays
-from poise.constraints.contact_rows import emit_contacts
-from poise.constraints.limit_rows import emit_frictions, emit_limits
+from poise.constraints.contact_rows import emit_contacts, overlooked_contacts
+from poise.constraints.limit_rows import emit_frictions, emit_limits, overlooked_limits
 from poise.constraints.row_kernels import N_KINDS, blank, busiest, warm_start
 from poise.constraints.tree import place_centres
+from poise.constraints.tree_values import spread_velocity
 from poise.dynamics.abm import articulated_body
 from poise.dynamics.integrate import displace, follow, is_sound, keep
 from poise.formulations.problem_kernels import begin, keep_answer, keep_lam, lay_problem, list_rows
 from poise.kernel.calls import call_entry
 from poise.kernel.jit import kernel
-from poise.kernel.memory import Count, Real, View, load, store
+from poise.kernel.memory import Count, Int, Real, View, load, store
 from poise.kernel.scalars import any_lane, fabs, get_lane, maximum, minimum, select, zero
-from poise.kernel.spatial import motion_at
+from poise.kernel.spatial import motion_at, no_motion
 from poise.kernel.vec import norm
 from poise.model.solids import Solid
 from poise.solve.pgs_kernels import CONE
@@ -34,7 +35,9 @@ BY_SPEED, BY_DISPLACEMENT = 1, 2
 DONE, UNSOLVED, NO_ROOM, DIVERGED = range(4)
 """How a part of a step ends."""
 LOOKS = 2
-"""How often rows are taken anew at most, for where impulses take the joints."""
+"""How often rows are taken anew at most, for where impulses take bodies and joints."""
+MORE_ROOM, MORE_WAY = 0.5, 0.05
+"""How much nearer limits (rad or m) and contacts (m) count in the last look."""
 SHIFT_TOLERANCE = 0.05
 """Of displacements: natural residual over the largest error."""
 
@@ -55,8 +58,9 @@ RULES = View(
     quick=Real,  # (1) speed of approach above which contacts bounce; m/s
     near=Real,  # (1) gap up to which contacts count in any case; m
     far=Real,  # (1) gap beyond which none does; m
-    fall=Real,  # (1) acceleration that may close a gap; m/s²
+    margin=Real,  # (1) gap at the end of a step below which a contact has rows; m
     close=Real,  # (1) distance from a limit at which it has a row; rad or m
+    held=Int,  # (2 n_limits + 3 n_balls) 1 where a limit has a row
     tolerance=Real,  # (1) natural residual over the largest |b|
     haste=Real,  # (1) the most that a shape moves in a second, over its least extent; told by `free_motion`; 1/s
     shift=Real,  # (nv) M⁻¹Jᵀμ, then all that moves coordinates
@@ -73,17 +77,31 @@ def look_ahead(o, dt):
 
 
 @kernel
-def emit(m, s, w, g, u, c, l, r, x, o, dt):
-    """All rows of a step; `x` has what impulses add to velocities, as far as it is known."""
+def predict(m, s, w, x, dt):
+    """Motion of all links at the end of the step, without rows."""
+    for d in range(m.nv):
+        store(x.x, d, load(s.v, d) + load(w.a, d) * dt)
+    spread_velocity(m, w, x)
+
+
+@kernel
+def emit(m, s, w, g, u, c, l, r, x, o, dt, look):
+    """The rows of a step. `x` has what impulses add to velocities, as far as it is known; `look` counts from 0.
+
+    Rows stand against what will be wrong at the end of the step. The last look is at all that could.
+    """
     for kind in range(N_KINDS):
         store(r.count, kind, zero(load(r.count, kind)))
     store(r.term_count, 0, zero(load(r.term_count, 0)))
     place_centres(m, w)
-    erp = load(o.erp, 0)
-    emit_contacts(w, g, u, c, r, dt, erp, load(o.quick, 0), look_ahead(o, dt), load(o.fall, 0))
+    predict(m, s, w, x, dt)
+    erp, close, margin = load(o.erp, 0), load(o.close, 0), load(o.margin, 0)
+    if look == LOOKS:
+        close, margin = close + MORE_ROOM, margin + MORE_WAY + load(o.top, 0) * dt
+    emit_contacts(w, g, u, x, c, r, dt, erp, load(o.quick, 0), look_ahead(o, dt), margin, look)
     emit_frictions(l, r)
-    emit_limits(s, w, l, r, dt, erp, load(o.close, 0))
-    emit_ball_limits(s, w, x, l, r, dt, erp, load(o.close, 0))
+    emit_limits(s, w, x, l, r, o.held, dt, erp, close, look)
+    emit_ball_limits(s, w, x, l, r, o.held, dt, erp, close, look)
 
 
 @kernel
@@ -226,9 +244,9 @@ def free_motion(m, s, x, w, y, g, u, o, dt):
 
 
 @kernel
-def solve_rows(m, s, w, g, u, c, l, r, old, t, flow, plain, p, a, o, dt):
+def solve_rows(m, s, w, g, u, c, l, r, old, t, flow, plain, p, a, o, dt, look):
     """Rows of a step and their impulses: DONE, NO_ROOM for all rows, UNSOLVED."""
-    emit(m, s, w, g, u, c, l, r, flow, o, dt)
+    emit(m, s, w, g, u, c, l, r, flow, o, dt, look)
     if not has_room(r, o.lanes):
         return NO_ROOM
     if o.lanes > 1:
@@ -250,16 +268,22 @@ def solve_rows(m, s, w, g, u, c, l, r, old, t, flow, plain, p, a, o, dt):
 
 
 @kernel
-def look_again(m, s, w, l, t, flow, plain, p, a, o, dt):
-    """Whether impulses take a ball joint where its rows were not made for; `flow.a` has them in such worlds."""
-    if l.n_balls == 0 or load(t.n_rows, 0) == 0:
+def look_again(m, s, w, g, c, l, t, flow, plain, p, a, o, dt):
+    """Whether impulses bring about what no rows stand against; `flow` has what they do in such worlds."""
+    if load(t.n_rows, 0) == 0:
         return False
     keep_lam(p, plain, a)
     call_entry(o.answer, m, w, t, flow)
-    wrong = strays(s, w, flow, l, dt)
+    wrong = overlooked_contacts(w, g, flow, c, dt, look_ahead(o, dt))
+    wrong = wrong | overlooked_limits(s, w, flow, l, o.held, dt) | strays(s, w, flow, l, o.held, dt)
+    if not any_lane(wrong):
+        return False
     for d in range(m.nv):
         store(flow.a, d, select(wrong, load(flow.a, d), zero(load(flow.a, d))))
-    return any_lane(wrong)
+    for i in range(m.n_links):
+        motion = load(flow.acceleration, i)
+        store(flow.acceleration, i, select(wrong, motion, no_motion(motion.w.x)))
+    return True
 
 
 @kernel
@@ -270,11 +294,13 @@ def find_impulses(m, s, w, g, u, c, l, r, old, t, flow, plain, p, a, o, dt):
     """
     for d in range(m.nv):
         store(flow.a, d, zero(load(flow.a, d)))
-    end = solve_rows(m, s, w, g, u, c, l, r, old, t, flow, plain, p, a, o, dt)
-    looks = 0
-    while end != NO_ROOM and looks < LOOKS and look_again(m, s, w, l, t, flow, plain, p, a, o, dt):
-        end = solve_rows(m, s, w, g, u, c, l, r, old, t, flow, plain, p, a, o, dt)
-        looks += 1
+    for i in range(m.n_links):
+        store(flow.acceleration, i, no_motion(load(flow.a, 0)))
+    end = solve_rows(m, s, w, g, u, c, l, r, old, t, flow, plain, p, a, o, dt, 0)
+    look = 0
+    while end != NO_ROOM and look < LOOKS and look_again(m, s, w, g, c, l, t, flow, plain, p, a, o, dt):
+        look += 1
+        end = solve_rows(m, s, w, g, u, c, l, r, old, t, flow, plain, p, a, o, dt, look)
     return end
 
 
