@@ -16,7 +16,7 @@ from poise.constraints import tree
 from poise.constraints.contact_rows import SURFACES, surfaces_block
 from poise.constraints.limit_rows import LIMITS, limits_block
 from poise.constraints.rows import Rows
-from poise.constraints.store import LAW, STORE, STRIDES, VERTICES, make_store, used_rows
+from poise.constraints.store import LAW, STORE, STRIDES, VERTICES, make_store, moved, used_rows
 from poise.constraints.tree import FLOW, PLAIN, SYSTEM
 from poise.constraints.tree_rows import (
     ANSWER_LANES,
@@ -39,8 +39,9 @@ from poise.kernel.memory import F64, Block, Shared, Width
 from poise.model.model import Model
 from poise.solve.check import natural_map
 from poise.solve.newton import newton
+from poise.solve.newton_kernels import NEWTON, SOLVE, newton_block
 from poise.solve.pgs import NEWTON_ROWS
-from poise.solve.pgs_kernels import ANSWER, CONE, DENSE, ROWS, RUN
+from poise.solve.pgs_kernels import ANSWER, CONE, DENSE, ROWS
 from poise.solve.problem import Friction, Problem
 
 Array = NDArray[Any]
@@ -60,20 +61,20 @@ _MULTIPLY = entry(multiply_worlds, MODEL, SYSTEM, PLAIN)
 _free_motion = entry(
     velocity.free_motion, MODEL, STATE, INPUT, WORK, STAGES, SHAPES, SURFACES, RULES, extra=("float64",)
 )
-_SOLVE = (SYSTEM, FLOW, PLAIN, ROWS, ANSWER, RULES)
+_SOLVE = (SYSTEM, FLOW, PLAIN, ROWS, ANSWER, NEWTON, RULES)
 _find_impulses = entry(
     velocity.find_impulses,
     *(MODEL, STATE, WORK, SHAPES, SURFACES, CONTACTS, LIMITS, STORE, STORE),
     *_SOLVE,
     extra=("float64",),
-    widths=of_system(9, 15),
+    widths=of_system(9, 16),
 )
 _finish_step = entry(
     velocity.finish_step,
     *(MODEL, STATE, INPUT, WORK, STAGES, STORE),
     *_SOLVE,
     extra=("float64",),
-    widths=of_system(6, 12),
+    widths=of_system(6, 13),
 )
 
 
@@ -149,7 +150,7 @@ class Stepper:
     def _rules(
         self,
         sweeps: int = 200,
-        every: int = 4,
+        every: int = 2,
         stabilize: int = velocity.BY_DISPLACEMENT,
         erp: float = 0.2,
         creep: float = 1e-3,
@@ -158,7 +159,9 @@ class Stepper:
         near: float = 2e-3,
         far: float = 0.05,
         margin: float = 2e-4,
+        push: float = 40.0,
         close: float = 2e-3,
+        turn: float = 800.0,
         tolerance: float = 1e-3,
     ) -> Block:
         width, alone = self.width, self._of_rows
@@ -166,7 +169,7 @@ class Stepper:
             "see": (SEE_LANES if alone else SEE_ROWS).address(width),
             "multiply": (GRAM_LANES if alone else _MULTIPLY).address(width),
             "answer": (ANSWER_LANES if alone else ANSWER_ROWS).address(width),
-            "solve": RUN.address(width),
+            "solve": SOLVE.address(width),
         }
         numbers = {
             "erp": erp,
@@ -176,12 +179,14 @@ class Stepper:
             "near": near,
             "far": far,
             "margin": margin,
+            "push": push,
             "close": close,
+            "turn": turn,
             "tolerance": tolerance,
         }
         counts = {"lanes": width.lanes, "sweeps": sweeps, "every": every, "stabilize": stabilize}
         held = 2 * self.limits.counts()["n_limits"] + 3 * self.limits.counts()["n_balls"]
-        told = dict.fromkeys((*numbers, "top", "haste", "residual", "swept"), 1)
+        told = dict.fromkeys((*numbers, "top", "haste", "residual", "swept", "looks"), 1)
         self.near, self._far = near, far
         block = RULES.block(width, shift=self.model.nv, held=held, **(told | counts | addresses))
         for name, value in numbers.items():
@@ -199,12 +204,13 @@ class Stepper:
         self.plain = row_by_row(self.system, width)
         self.problem = problem_block(width, rows, room[LAW], self.plain.A)
         self.answer = answer_block(width, rows)
+        self.newton_room = newton_block(width, rows)
         self._bind()
 
     def _bind(self) -> None:
         space, c = self.space, self.collider
         state = (space.m, space.s, space.x, space.w, space.stages)
-        solve = (self.system, self.flow, self.plain, self.problem, self.answer, self.rules)
+        solve = (self.system, self.flow, self.plain, self.problem, self.answer, self.newton_room, self.rules)
         self._free = tuple(block.handle for block in (*state, c.g, self.surfaces, self.rules))
         self._found = tuple(block.handle for block in (space.m, space.s, space.w, c.g, self.surfaces))
         self._state = tuple(block.handle for block in state)
@@ -276,10 +282,15 @@ class Stepper:
         if not kept:
             self.rows.now.count[...] = 0
             return
-        self.rows.now = restored(self.rows.now, kept)
-        if not np.array_equal(self.rows.before.room, self.rows.now.room):
-            self.rows.before = restored(self.rows.before, kept)
-        self._make_room()
+        rows, old = self.rows, restored(self.rows.now, kept)
+        room = np.maximum(rows.now.room, old.room).tolist()
+        terms = max(rows.now.counts()["term_room"], old.counts()["term_room"])
+        if not np.array_equal(room, rows.now.room) or terms > rows.now.counts()["term_room"]:
+            rows.now, rows.before = (moved(block, room, terms) for block in (rows.now, rows.before))
+            self._make_room()
+        same = moved(old, room, terms)
+        for name, array in rows.now.arrays.items():
+            array[...] = same.arrays[name]
 
 
 def restored(block: Block, arrays: Mapping[str, Array]) -> Block:

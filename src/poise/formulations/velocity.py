@@ -38,8 +38,8 @@ LOOKS = 2
 """How often rows are taken anew at most, for where impulses take bodies and joints."""
 MORE_ROOM, MORE_WAY = 0.5, 0.05
 """How much nearer limits (rad or m) and contacts (m) count in the last look."""
-SHIFT_TOLERANCE = 0.05
-"""Of displacements: natural residual over the largest error."""
+SHIFT_TOLERANCE = 50.0
+"""Of displacements, times that of impulses: natural residual over the largest error."""
 
 RULES = View(
     "Rules",
@@ -50,7 +50,7 @@ RULES = View(
     answer=Count,
     solve=Count,
     sweeps=Count,
-    every=Count,  # sweeps between two looks at the residual
+    every=Count,  # sweeps at least before Newton's method
     stabilize=Count,  # BY_SPEED or BY_DISPLACEMENT
     erp=Real,  # (1) share of an error that is mended in a step
     creep=Real,  # (1) speed at most by which errors are mended; m/s or rad/s
@@ -59,7 +59,9 @@ RULES = View(
     near=Real,  # (1) gap up to which contacts count in any case; m
     far=Real,  # (1) gap beyond which none does; m
     margin=Real,  # (1) gap at the end of a step below which a contact has rows; m
-    close=Real,  # (1) distance from a limit at which it has a row; rad or m
+    push=Real,  # (1) acceleration that impulses may give, for which the margin is larger; m/s²
+    close=Real,  # (1) distance from a limit at the end of a step below which it has a row; rad or m
+    turn=Real,  # (1) acceleration of coordinates that impulses may give; rad/s² or m/s²
     held=Int,  # (2 n_limits + 3 n_balls) 1 where a limit has a row
     tolerance=Real,  # (1) natural residual over the largest |b|
     haste=Real,  # (1) the most that a shape moves in a second, over its least extent; told by `free_motion`; 1/s
@@ -67,6 +69,7 @@ RULES = View(
     top=Real,  # (1) speed that no point of a shape exceeds; m/s
     residual=Real,  # (1) natural residual of the last step's impulses, over the largest |b|
     swept=Real,  # (1) sweeps that they took
+    looks=Real,  # (1) how often rows were taken anew
 )
 
 
@@ -95,7 +98,8 @@ def emit(m, s, w, g, u, c, l, r, x, o, dt, look):
     store(r.term_count, 0, zero(load(r.term_count, 0)))
     place_centres(m, w)
     predict(m, s, w, x, dt)
-    erp, close, margin = load(o.erp, 0), load(o.close, 0), load(o.margin, 0)
+    erp, close = load(o.erp, 0), load(o.close, 0) + load(o.turn, 0) * (dt * dt)
+    margin = load(o.margin, 0) + load(o.push, 0) * (dt * dt)
     if look == LOOKS:
         close, margin = close + MORE_ROOM, margin + MORE_WAY + load(o.top, 0) * dt
     emit_contacts(w, g, u, x, c, r, dt, erp, load(o.quick, 0), look_ahead(o, dt), margin, look)
@@ -176,7 +180,7 @@ def speeds_after(r, t, plain, p, a):
 
 
 @kernel
-def lay_shift(r, t, plain, p, a, dt, slop, share):
+def lay_shift(r, t, plain, p, a, dt, slop, share, tolerance):
     """The problem of the displacements, over dt: errors at the end of the step as they would be, less what is left
     alone. Friction and motors do not count; what only pushes, only pushes here too.
     """
@@ -200,16 +204,16 @@ def lay_shift(r, t, plain, p, a, dt, slop, share):
             store(p.hi, i, none)
     for i in range(load(p.n_rows, 0)):
         store(a.lam, i, none)
-    begin(a, worst * SHIFT_TOLERANCE)
+    begin(a, worst * (tolerance * SHIFT_TOLERANCE))
 
 
 @kernel
-def shift_out(m, w, r, t, flow, plain, p, a, o, dt):
+def shift_out(m, w, r, t, flow, plain, p, a, newton, o, dt):
     """Displacements, as velocities over the step, that take rows out of what they have come into: to `o.shift`."""
     slop = load(o.slop, 0)
     speeds_after(r, t, plain, p, a)
-    lay_shift(r, t, plain, p, a, dt, slop, load(o.erp, 0))
-    call_entry(o.solve, p, a, o.sweeps, o.every, 1)
+    lay_shift(r, t, plain, p, a, dt, slop, load(o.erp, 0), load(o.tolerance, 0))
+    call_entry(o.solve, p, a, newton, o.sweeps, o.every)
     keep_lam(p, plain, a)
     call_entry(o.answer, m, w, t, flow)
     for d in range(m.nv):
@@ -244,7 +248,7 @@ def free_motion(m, s, x, w, y, g, u, o, dt):
 
 
 @kernel
-def solve_rows(m, s, w, g, u, c, l, r, old, t, flow, plain, p, a, o, dt, look):
+def solve_rows(m, s, w, g, u, c, l, r, old, t, flow, plain, p, a, newton, o, dt, look):
     """Rows of a step and their impulses: DONE, NO_ROOM for all rows, UNSOLVED."""
     emit(m, s, w, g, u, c, l, r, flow, o, dt, look)
     if not has_room(r, o.lanes):
@@ -258,10 +262,10 @@ def solve_rows(m, s, w, g, u, c, l, r, old, t, flow, plain, p, a, o, dt, look):
     call_entry(o.see, m, s, w, r, t, flow, dt, VELOCITY)
     call_entry(o.multiply, m, t, plain)
     lay_problem(r, t, plain, p, a, dt, load(o.creep, 0), load(o.tolerance, 0))
-    call_entry(o.solve, p, a, o.sweeps, o.every, 1)
+    call_entry(o.solve, p, a, newton, o.sweeps, o.every)
     if raise_bounces(r, t, plain, p, a):
         start_again(p, a)
-        call_entry(o.solve, p, a, o.sweeps, o.every, 1)
+        call_entry(o.solve, p, a, newton, o.sweeps, o.every)
     if any_lane(load(a.residual, 0) > load(a.tolerance, 0)):
         return UNSOLVED
     return DONE
@@ -287,7 +291,7 @@ def look_again(m, s, w, g, c, l, t, flow, plain, p, a, o, dt):
 
 
 @kernel
-def find_impulses(m, s, w, g, u, c, l, r, old, t, flow, plain, p, a, o, dt):
+def find_impulses(m, s, w, g, u, c, l, r, old, t, flow, plain, p, a, newton, o, dt):
     """Rows of a step and their impulses, from the free motion and the contacts: DONE, NO_ROOM for all rows, UNSOLVED.
 
     The rows of the step before are in `old`.
@@ -296,16 +300,18 @@ def find_impulses(m, s, w, g, u, c, l, r, old, t, flow, plain, p, a, o, dt):
         store(flow.a, d, zero(load(flow.a, d)))
     for i in range(m.n_links):
         store(flow.acceleration, i, no_motion(load(flow.a, 0)))
-    end = solve_rows(m, s, w, g, u, c, l, r, old, t, flow, plain, p, a, o, dt, 0)
+    store(o.looks, 0, zero(load(o.looks, 0)))
+    end = solve_rows(m, s, w, g, u, c, l, r, old, t, flow, plain, p, a, newton, o, dt, 0)
     look = 0
     while end != NO_ROOM and look < LOOKS and look_again(m, s, w, g, c, l, t, flow, plain, p, a, o, dt):
         look += 1
-        end = solve_rows(m, s, w, g, u, c, l, r, old, t, flow, plain, p, a, o, dt, look)
+        store(o.looks, 0, zero(load(o.looks, 0)) + look)
+        end = solve_rows(m, s, w, g, u, c, l, r, old, t, flow, plain, p, a, newton, o, dt, look)
     return end
 
 
 @kernel
-def apply_impulses(m, s, w, r, t, flow, plain, p, a, o, dt):
+def apply_impulses(m, s, w, r, t, flow, plain, p, a, newton, o, dt):
     """What impulses add to the velocities, and the displacements that mend errors."""
     keep_answer(r, t, plain, p, a)
     store(o.residual, 0, load(a.residual, 0) * load(o.tolerance, 0) / load(a.tolerance, 0))
@@ -314,18 +320,18 @@ def apply_impulses(m, s, w, r, t, flow, plain, p, a, o, dt):
     for d in range(m.nv):
         store(s.v, d, load(s.v, d) + load(flow.a, d))
     if o.stabilize == BY_DISPLACEMENT and any_overlap(r, t, p, load(o.slop, 0)):
-        shift_out(m, w, r, t, flow, plain, p, a, o, dt)
+        shift_out(m, w, r, t, flow, plain, p, a, newton, o, dt)
 
 
 @kernel
-def finish_step(m, s, x, w, y, r, t, flow, plain, p, a, o, dt):
+def finish_step(m, s, x, w, y, r, t, flow, plain, p, a, newton, o, dt):
     """The next state from the impulses; DONE, or DIVERGED and the state as it was."""
     for d in range(m.nv):
         store(o.shift, d, zero(load(s.v, d)))
     store(o.residual, 0, zero(load(o.residual, 0)))
     store(o.swept, 0, zero(load(o.swept, 0)))
     if load(t.n_rows, 0) > 0:
-        apply_impulses(m, s, w, r, t, flow, plain, p, a, o, dt)
+        apply_impulses(m, s, w, r, t, flow, plain, p, a, newton, o, dt)
     for d in range(m.nv):
         v = load(s.v, d) + load(w.a, d) * dt
         store(s.v, d, v)
