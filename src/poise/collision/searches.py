@@ -14,7 +14,8 @@ from poise.collision.pairs import Indices, excluded_pairs, may_touch, ranks
 from poise.collision.sift import RANKS
 from poise.collision.slots import sorted_slots
 from poise.dynamics.layout import WORK
-from poise.kernel.jit import entry
+from poise.kernel.bound import Bound
+from poise.kernel.jit import Entry, entry
 from poise.kernel.memory import Block, Shared, Width
 from poise.model.model import Model
 from poise.model.solids import Solid
@@ -81,8 +82,8 @@ def _ranks_block(model: Model, width: Width, order: Indices, **rules: Any) -> Bl
     return RANKS.block(width, n_shapes=len(order), n_planes=planes, shape=order, **rules)
 
 
-def _finder(width: Width) -> Any:
-    return _find_one[width] if width.lanes == 1 else _find_worlds[width]
+def _finder(width: Width) -> Entry:
+    return _find_one if width.lanes == 1 else _find_worlds
 
 
 class Few:
@@ -100,11 +101,16 @@ class Few:
         else:
             s = _ranks_block(model, width, order, **_lists(allowed))
             blocks = (g, x, s, boxes_block(width, n), near)
-        self._call, self._handles = _finder(width), tuple(block.handle for block in blocks)
+        self._width, self._handles = width, tuple(block.handle for block in blocks)
+        self._given: tuple[Handle, ...] = ()
 
     def run(self, w: Handle, c: Handle, t: Handle, slack: float, moved: bool) -> int:
         """See `Search`."""
-        return self._call(w, *self._handles, c, t, slack, PLACE | SIFT if moved else SIFT)
+        given = self._given
+        if not given or w is not given[0] or c is not given[1] or t is not given[2]:
+            self._given = (w, c, t)
+            self._call = Bound(_finder(self._width), self._width, w, *self._handles, c, t)
+        return self._call(slack, PLACE | SIFT if moved else SIFT)
 
 
 def _bits(allowed: NDArray[np.bool_], lanes: int) -> dict[str, Any]:
@@ -144,7 +150,7 @@ class Many:
             array[...] = np.inf if name.startswith("low") else -np.inf
         self._near = near_block(width, 4 * n, sorts=True)
         self._stale, self._least_work, self._wasted = True, 0, 0
-        self._prepare, self._find_near, self._call = _prepare[width], _find_near[width], _finder(width)
+        self._prepare, self._find_near, self._call = _prepare[width], _find_near[width], _finder(width)[width]
         self._bind()
 
     def _bind(self) -> None:

@@ -34,7 +34,8 @@ from poise.dynamics.workspace import Workspace
 from poise.formulations import velocity
 from poise.formulations.fast import HASTE, TOO_FAST, Split
 from poise.formulations.velocity import NO_ROOM, RULES, UNSOLVED
-from poise.kernel.jit import entry, kernel
+from poise.kernel.bound import Bound
+from poise.kernel.jit import Entry, entry, kernel
 from poise.kernel.memory import F64, Block, Shared, Width
 from poise.model.model import Model
 from poise.solve.check import natural_map
@@ -76,6 +77,11 @@ _finish_step = entry(
     extra=("float64",),
     widths=of_system(6, 13),
 )
+
+
+def bound(of: Entry, width: Width, *blocks: Block) -> Bound:
+    """An entry with its blocks."""
+    return Bound(of, width, *(block.handle for block in blocks))
 
 
 def system_block(width: Width, lanes: Width, rows: int, nv: int, links: int) -> Block:
@@ -208,16 +214,18 @@ class Stepper:
         self._bind()
 
     def _bind(self) -> None:
-        space, c = self.space, self.collider
+        """Hand the entries all that they work on; again whenever it grows."""
+        space, c, rows = self.space, self.collider, self.rows
         state = (space.m, space.s, space.x, space.w, space.stages)
         solve = (self.system, self.flow, self.plain, self.problem, self.answer, self.newton_room, self.rules)
-        self._free = tuple(block.handle for block in (*state, c.g, self.surfaces, self.rules))
-        self._found = tuple(block.handle for block in (space.m, space.s, space.w, c.g, self.surfaces))
-        self._state = tuple(block.handle for block in state)
-        self._solve = tuple(block.handle for block in solve)
-        self._free_motion = _free_motion[self.width]
-        self._find_impulses = _find_impulses[self.width]
-        self._finish_step = _finish_step[self.width]
+        found = (space.m, space.s, space.w, c.g, self.surfaces, c.c, self.limits)
+        self._free_motion = bound(_free_motion, self.width, *state, c.g, self.surfaces, self.rules)
+        orders = (rows.now, rows.before), (rows.before, rows.now)
+        self._find_impulses = {
+            id(now): bound(_find_impulses, self.width, *found, now, old, *solve) for now, old in orders
+        }
+        self._finish_step = {id(now): bound(_finish_step, self.width, *state, now, *solve) for now, _ in orders}
+        self._contacts = c.c
 
     def step(self, dt: float) -> int:
         """One step; DONE or DIVERGED. What moves far is not overlooked: see `fast`; lanes of worlds look 5 cm ahead."""
@@ -235,7 +243,7 @@ class Stepper:
 
     def free_motion(self, dt: float) -> float:
         """Accelerations without rows; the greatest speed of a shape."""
-        self._free_motion(*self._free, dt)
+        self._free_motion(dt)
         return float(self.rules.top[0] if self._of_rows else self.rules.top.max())
 
     def advance(self, dt: float, slack: float, choose: Callable[[Block], None] | None = None) -> int:
@@ -249,11 +257,12 @@ class Stepper:
             rows.grow()
             self._make_room()
         self._newton_steps = self._try_newton() if end == UNSOLVED and self.newton and self._of_rows else 0
-        return int(self._finish_step(*self._state, rows.now.handle, *self._solve, dt))
+        return int(self._finish_step[id(rows.now)](dt))
 
     def _find(self, dt: float) -> int:
-        stores = (self.collider.c, self.limits, self.rows.now, self.rows.before)
-        return int(self._find_impulses(*self._found, *(block.handle for block in stores), *self._solve, dt))
+        if self._contacts is not self.collider.c:  # there were more than there was room for
+            self._bind()
+        return int(self._find_impulses[id(self.rows.now)](dt))
 
     def _try_newton(self) -> int:
         """Newton's method on what sweeps have left unsolved; how many steps it took."""

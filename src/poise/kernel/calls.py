@@ -17,7 +17,8 @@ from numba.extending import lower_builtin
 
 from poise.kernel.bridge import ViewType
 
-_HANDLE = types.int64[::1]
+HANDLE = types.int64[::1]
+"""What an entry takes for a view."""
 
 
 def call_entry(address: int, *args: Any) -> None:
@@ -30,7 +31,7 @@ def call_entry(address: int, *args: Any) -> None:
 
 def _native(t: types.Type) -> types.Type:
     """What an entry takes where a kernel has an argument of a type."""
-    return _HANDLE if isinstance(t, ViewType) else t
+    return HANDLE if isinstance(t, ViewType) else t
 
 
 @infer_global(call_entry)
@@ -52,7 +53,9 @@ class _CallEntry(AbstractTemplate):
 def _lower_call(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     kinds = [_native(t) for t in sig.args[1:]]
     values = [
-        _handle(context, builder, t, value) if isinstance(t, ViewType) else value
+        handle_at(context, builder, value, ir.Constant(ir.IntType(64), t.view.words))
+        if isinstance(t, ViewType)
+        else value
         for t, value in zip(sig.args[1:], args[1:], strict=True)
     ]
     function = context.call_conv.get_function_type(types.none, kinds)
@@ -63,11 +66,14 @@ def _lower_call(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     return context.get_dummy_value()
 
 
-def _handle(context: Any, builder: Any, t: ViewType, pointer: Any) -> Any:
-    """A view as the array that its handle is."""
-    words = ir.Constant(ir.IntType(64), t.view.words)
+def _words(t: ViewType) -> Any:
+    return ir.Constant(ir.IntType(64), t.view.words)
+
+
+def handle_at(context: Any, builder: Any, pointer: Any, words: Any) -> Any:
+    """The array that a handle is, from where its words are and how many."""
     step = ir.Constant(ir.IntType(64), 8)
-    array = context.make_array(_HANDLE)(context, builder)
+    array = context.make_array(HANDLE)(context, builder)
     array.data, array.nitems, array.itemsize = pointer, words, step
     array.shape = cgutils.pack_array(builder, [words])
     array.strides = cgutils.pack_array(builder, [step])

@@ -40,8 +40,8 @@ from poise.kernel.memory import View, Width
 from poise.kernel.sources import Sources
 from poise.kernel.trace import FLAGS
 
-_OPTIONS: dict[str, Any] = {"fastmath": set(FLAGS), "error_model": "numpy", "nogil": True}
-_SOURCES = Sources(Path(__file__).resolve().parents[1])
+OPTIONS: dict[str, Any] = {"fastmath": set(FLAGS), "error_model": "numpy", "nogil": True}
+SOURCES = Sources(Path(__file__).resolve().parents[1])
 """Poise at about the time when this process reads it: this module is imported before any kernel."""
 
 
@@ -49,7 +49,7 @@ def kernel(function: Callable[..., Any]) -> Any:
     """Declare a function that loops over memory. Its plain Python form stays at `.py_func`."""
     if numba.config.DISABLE_JIT:
         raise RuntimeError("kernels need Numba's compiler, and NUMBA_DISABLE_JIT switches it off: unset it")
-    return _of_plain_types(njit(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, **_OPTIONS))
+    return _of_plain_types(njit(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, **OPTIONS))
 
 
 def _of_plain_types(dispatcher: Any) -> Any:
@@ -303,26 +303,31 @@ class Entry:
         scope |= {"kernel": self.function, "__name__": __name__}
         checks = "".join(_seal_check(n, v, w) for n, v, w in zip(names, self.views, widths, strict=True))
         exec(f"def {name}({', '.join(names + numbers)}):\n{checks}    return kernel({call})\n", scope)
-        function = njit(scope[name], **_OPTIONS)
+        function = njit(scope[name], **OPTIONS)
         self._use_cache(function, scope[name])
         signature = (*(types.int64[::1] for _ in names), *(getattr(types, kind) for kind in self.extra))
-        return _compile(function, name, signature)
+        return compile_now(function, name, signature)
 
     def _use_cache(self, function: Any, wrapper: Any) -> None:
         """Keep an entry on disk, under a name that no other source, kernel, closure or view shares with it."""
         homes: set[Path] = set()
         values = tuple(kind for view in self.views for kind in view.fields.values() if isinstance(kind, type))
         identity = fingerprint((self.function, values), homes)
-        sources = _SOURCES.digest(homes) if identity else None
+        sources = SOURCES.digest(homes) if identity else None
         if sources is None:  # kernels from elsewhere, too, are compiled anew in each process
             return
         layouts = [view.layout for view in self.views]
         stamp = hashlib.sha256(repr((sources, identity, layouts)).encode()).hexdigest()
-        wrapper.__name__ = f"{wrapper.__name__}_{stamp[:12]}"
-        try:
-            function._cache = _Cache(wrapper, stamp)
-        except OSError as error:
-            _tell_not_kept(error)
+        keep(function, wrapper, stamp)
+
+
+def keep(function: Any, wrapper: Any, stamp: str) -> None:
+    """Keep a function on disk, under its name and a stamp that tells all that it was made of."""
+    wrapper.__name__ = f"{wrapper.__name__}_{stamp[:12]}"
+    try:
+        function._cache = _Cache(wrapper, stamp)
+    except OSError as error:
+        _tell_not_kept(error)
 
 
 @contextlib.contextmanager
@@ -378,7 +383,8 @@ def _machine_code_only_of(name: str) -> Iterator[None]:
         JITCodeLibrary.finalize, JITCPUCodegen.set_env = usual, usual_env
 
 
-def _compile(function: Any, name: str, signature: tuple[Any, ...]) -> Any:
+def compile_now(function: Any, name: str, signature: tuple[Any, ...]) -> Any:
+    """A function compiled for one signature, or found in the cache."""
     start = time.perf_counter()
     if not _in_cache(function):
         _progress.tell(name)

@@ -65,7 +65,7 @@ def row_piece(p, s, r):
 
 @kernel
 def cone_aim(p, s, k, at):
-    """Of a cone: where its multipliers are, where w with De Saxcé's correction would take them, the direction of slip."""
+    """Of a cone: its multipliers, where w with De Saxcé's correction would take them, and the direction of slip."""
     lam, w = load_three(p, s.lam, at, 3), load_three(p, s.w, at, 3)
     mu, scale = load(p.bound, k), largest_scale(p, at, 3)
     speed = length(w.y, w.z)

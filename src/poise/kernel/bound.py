@@ -1,0 +1,87 @@
+"""Entries bound to their blocks: a call from Python then hands over one table and some numbers.
+
+Python takes about 0.1 µs over each handle that it hands to compiled code, which is more than many a kernel takes. A
+bound entry keeps the addresses of all its handles in one array. A small function in front of the entry, one for all
+entries that have as many views and the same numbers, makes handles of them again.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from poise.kernel import jit
+from poise.kernel.calls import HANDLE, handle_at
+from poise.kernel.jit import Entry
+from poise.kernel.memory import Width
+
+_I64 = ir.IntType(64)
+
+
+class Bound:
+    """An entry at a width with its handles: call it with its numbers. It holds what the handles point to."""
+
+    def __init__(self, entry: Entry, width: Width, *handles: np.ndarray) -> None:
+        if len(handles) != len(entry.views):
+            raise TypeError(f"{entry.name} has {len(entry.views)} views, not {len(handles)}")
+        (compiled,) = entry[width].overloads.values()
+        words = [entry.address(width)]
+        for handle in handles:
+            if not isinstance(handle, np.ndarray) or handle.dtype != np.int64 or handle.ndim != 1:
+                raise TypeError(f"{entry.name} takes handles of blocks, not {type(handle).__name__}")
+            words += [handle.ctypes.data, handle.size]
+        self._held = handles
+        self._table = np.array(words, np.int64)
+        self._call = _front(len(handles), entry.extra, str(compiled.signature.return_type))
+
+    def __call__(self, *numbers: float) -> Any:
+        """What the entry returns."""
+        return self._call(self._table, *numbers)
+
+
+@functools.cache
+def _front(n_views: int, extra: tuple[str, ...], returns: str) -> Any:
+    """The function in front of all entries with so many views, numbers of these types, and a result of this one."""
+    numbers = [f"n{k}" for k in range(len(extra))]
+    name = "_".join(["call", str(n_views), *extra, returns])
+    scope: dict[str, Any] = {"pass_on": _passing(n_views, extra, returns), "__name__": __name__}
+    arguments = ", ".join(["table", *numbers])
+    exec(f"def {name}({arguments}):\n    return pass_on({arguments})\n", scope)
+    function = njit(scope[name], **jit.OPTIONS)
+    sources = jit.SOURCES.digest({Path(__file__).resolve()})
+    if sources is not None:
+        jit.keep(function, scope[name], hashlib.sha256(f"{sources} {name}".encode()).hexdigest())
+    return jit.compile_now(function, name, (HANDLE, *(getattr(types, kind) for kind in extra)))
+
+
+def _passing(n_views: int, extra: tuple[str, ...], returns: str) -> Any:
+    """What calls the entry that a table tells of."""
+    result = getattr(types, returns)
+    kinds = [HANDLE] * n_views + [getattr(types, kind) for kind in extra]
+    numbers = "".join(f", n{k}" for k in range(len(extra)))
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        table = context.make_array(HANDLE)(context, builder, args[0]).data
+        words = [builder.load(builder.gep(table, [ir.Constant(_I64, k)])) for k in range(1 + 2 * n_views)]
+        views = [
+            handle_at(context, builder, builder.inttoptr(words[k], _I64.as_pointer()), words[k + 1])
+            for k in range(1, 1 + 2 * n_views, 2)
+        ]
+        function = context.call_conv.get_function_type(result, kinds)
+        callee = builder.inttoptr(words[0], function.as_pointer())
+        status, out = context.call_conv.call_function(builder, callee, result, kinds, [*views, *args[1:]])
+        with cgutils.if_unlikely(builder, status.is_error):
+            context.call_conv.return_status_propagate(builder, status)
+        return out
+
+    scope: dict[str, Any] = {"code": code, "result": result}
+    exec(f"def pass_on(context, table{numbers}):\n    return result(table{numbers}), code\n", scope)
+    return intrinsic(scope["pass_on"])
