@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from poise._version import __version__
 
 if TYPE_CHECKING:
-    from poise import characters, dynamics, io, model, motion, sim, view
+    from poise import characters, control, dynamics, io, model, motion, sim, view
     from poise.formulations.reduced import Reduced
     from poise.io.load import load
     from poise.model.model import Model
@@ -49,6 +49,7 @@ __all__ = [
     "box",
     "capsule",
     "characters",
+    "control",
     "convex",
     "cylinder",
     "dynamics",
@@ -65,7 +66,7 @@ __all__ = [
     "view",
 ]
 
-_PACKAGES = ("characters", "dynamics", "io", "model", "motion", "sim", "view")
+_PACKAGES = ("characters", "control", "dynamics", "io", "model", "motion", "sim", "view")
 
 #: where each public name lives
 _HOMES = {

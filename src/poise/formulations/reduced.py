@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any, Literal
 
+from poise.formulations.integrators import INTEGRATORS
 from poise.formulations.velocity import BY_DISPLACEMENT, BY_SPEED
 
+_LEVELS = ("velocity", "acceleration")
 _STABILIZE = {"displacement": BY_DISPLACEMENT, "speed": BY_SPEED}
 
 
@@ -23,8 +25,10 @@ class Reduced:
     ValueError: stabilization is 'hope'; there are displacement, speed
     """
 
-    level: Literal["velocity"] = "velocity"
-    """Impulses over a step, all rows at once."""
+    level: Literal["velocity", "acceleration"] = "velocity"
+    """Impulses over a step, all rows at once; or forces, with impacts between parts of a step (KOK §7)."""
+    integrator: Literal["euler", "midpoint", "rk4"] | None = None
+    """Without one, "rk4" at acceleration level; the velocity level has semi-implicit Euler ("euler")."""
     substeps: int = 1
     """Parts that a step is made of."""
     tolerance: float = 1e-3
@@ -45,8 +49,12 @@ class Reduced:
     """Speed of approach below which nothing bounces; m/s."""
 
     def __post_init__(self) -> None:
-        if self.level != "velocity":
-            raise ValueError(f"level is {self.level!r}; there is velocity")
+        if self.level not in _LEVELS:
+            raise ValueError(f"level is {self.level!r}; there are {', '.join(_LEVELS)}")
+        if self.integrator is not None and self.integrator not in INTEGRATORS:
+            raise ValueError(f"integrator is {self.integrator!r}; there are {', '.join(INTEGRATORS)}")
+        if self.level == "velocity" and self.integrator not in (None, "euler"):
+            raise ValueError(f"integrator is {self.integrator!r}; the velocity level has euler only")
         if self.stabilization not in _STABILIZE:
             raise ValueError(f"stabilization is {self.stabilization!r}; there are {', '.join(_STABILIZE)}")
         for name in ("substeps", "sweeps"):

@@ -129,6 +129,10 @@ class Told:
     """Natural residual over the largest |b|."""
     parts: int = 1
     """That the step was split into."""
+    backtracks: int = 0
+    """Tentative steps that were taken back, at acceleration level."""
+    level: str = "velocity"
+    """At which the step was done, in the end."""
 
 
 class Stepper:
@@ -227,8 +231,11 @@ class Stepper:
         self._finish_step = {id(now): bound(_finish_step, self.width, *state, now, *solve) for now, _ in orders}
         self._contacts = c.c
 
-    def step(self, dt: float) -> int:
-        """One step; DONE or DIVERGED. What moves far is not overlooked: see `fast`; lanes of worlds look 5 cm ahead."""
+    def step(self, dt: float, time: float = 0.0) -> int:
+        """One step, at whatever time; DONE or DIVERGED.
+
+        What moves far is not overlooked: see `fast`; lanes of worlds look 5 cm ahead.
+        """
         top = self.free_motion(dt)
         slack = self.near + 2.0 * dt * top
         self.parts = 1
@@ -275,6 +282,10 @@ class Stepper:
         if residual < a.residual[0]:
             a.lam[:n], a.residual[0] = lam, residual
         return len(residuals)
+
+    def force_unit(self, dt: float) -> float:
+        """What multipliers are to be divided by, to be forces: impulses by the step."""
+        return dt
 
     @property
     def told(self) -> Told:

@@ -14,12 +14,14 @@ from poise.constraints.limit_rows import CODES, FRICTION, LOWER, UPPER
 from poise.constraints.parts import perpendiculars
 from poise.constraints.store import CONTACT, SINGLE
 from poise.dynamics.measures import Energy, Momentum, energy, momentum
+from poise.formulations.acceleration import Accelerated
 from poise.formulations.stepper import Stepper
+from poise.formulations.tracking import TRACK
 from poise.kernel.vec import Vec3
 from poise.model.model import Model
 
 Array = NDArray[Any]
-_LIMITS = {LOWER: "lower", UPPER: "upper", FRICTION: "friction"}
+_LIMITS = {LOWER: "lower", UPPER: "upper", FRICTION: "friction", TRACK: "track"}
 _BALL_LIMITS = {CONE: "cone", TWIST_LOWER: "twist lower", TWIST_UPPER: "twist upper"}
 
 
@@ -46,12 +48,12 @@ class ContactReport:
 
 @dataclass(frozen=True)
 class LimitReport:
-    """A coordinate or ball joint that was near an end of its range, or held by friction."""
+    """A coordinate or ball joint that was near an end of its range, held by friction, or tracked."""
 
     dof: str
     """Name of the coordinate; of a ball's cone and twist that of the joint."""
     what: str
-    """"lower", "upper" or "friction"; of a ball "cone", "twist lower" or "twist upper"."""
+    """"lower", "upper", "friction" or "track"; of a ball "cone", "twist lower" or "twist upper"."""
     force: float
     """Along the coordinate; N or N·m. Of a ball the torque of the limit, negative where it lessens the twist; N·m."""
 
@@ -71,28 +73,34 @@ class Report:
     """Natural residual over the largest speed that the rows had to take away."""
     parts: int
     """That the step was split into, at impacts of what was fast; contacts and limits are those of the last one."""
+    backtracks: int
+    """Tentative steps that were taken back, at acceleration level."""
+    level: str
+    """At which the step was done, in the end."""
     energy: Energy
     momentum: Momentum
 
 
-def report_of(stepper: Stepper, time: float, dt: float, q: Array, v: Array) -> Report:
+def report_of(stepper: Stepper | Accelerated, time: float, dt: float, q: Array, v: Array) -> Report:
     """Of the step that has just been done."""
-    model = stepper.model
+    model, unit = stepper.model, stepper.force_unit(dt)
     return Report(
         time,
-        _contacts(stepper, dt),
-        _limits(stepper, dt),
+        _contacts(stepper, unit),
+        _limits(stepper, unit),
         int(stepper.system.n_rows[0]),
         stepper.told.sweeps,
         stepper.told.newton_steps,
         stepper.told.residual,
         stepper.told.parts,
+        stepper.told.backtracks,
+        stepper.told.level,
         energy(model, q, v),
         momentum(model, q, v),
     )
 
 
-def _contacts(stepper: Stepper, dt: float) -> list[ContactReport]:
+def _contacts(stepper: Stepper | Accelerated, dt: float) -> list[ContactReport]:
     rows, solids, names = stepper.rows.now, stepper.model.solids, stepper.model.body_names
     first, count = int(rows.first[CONTACT]), int(rows.count[CONTACT])
     slots = {int(rows.id[slot]): slot for slot in range(first, first + 3 * count, 3)}
@@ -113,7 +121,7 @@ def _axes(contact: Contact) -> Array:
     return np.stack((contact.normal, *(np.array([*t.leaves()], np.float64) for t in tangents)))
 
 
-def _limits(stepper: Stepper, dt: float) -> list[LimitReport]:
+def _limits(stepper: Stepper | Accelerated, dt: float) -> list[LimitReport]:
     rows = stepper.rows.now
     first = int(rows.first[SINGLE])
     slots = range(first, first + int(rows.count[SINGLE]))

@@ -1,0 +1,299 @@
+"""A step at acceleration level (KOK §7): constraint forces, accelerations, a tentative step; backtracking where it has
+gone into something, impacts between the parts.
+
+    f ← forces of the rows that act                         `acceleration_solve`
+    q, v ← a step of the integrator, f anew in every stage  `integrators`
+    taken back while something has gone in                  `backtracking`
+    v ← impacts of what touches and approaches              `impact_rows`
+
+Where no forces meet all rows (Painlevé), and where a step has too many parts, the rest of it is taken at velocity
+level, and told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poise.constraints.limit_rows import CODES
+from poise.constraints.rows import Rows
+from poise.constraints.store import BALL, CONTACT
+from poise.formulations.acceleration_rows import KIND, Looker, Seen
+from poise.formulations.acceleration_solve import Forces, Settled, forces, is_lasting, settle, turn_to_hold
+from poise.formulations.backtracking import TOUCH, Start, to_first_contact
+from poise.formulations.fast import HASTE
+from poise.formulations.impact_rows import impulses
+from poise.formulations.integrators import INTEGRATORS
+from poise.formulations.stepper import Stepper, Told
+from poise.formulations.tracking import TRACK
+from poise.formulations.velocity import DIVERGED, DONE
+from poise.kernel.memory import Block
+from poise.model.model import Model
+
+Array = NDArray[Any]
+CALM = 4.0
+"""Steps in which errors of held rows fade."""
+STAY = 1e-3
+"""Gap up to which a contact that pushes stays; m."""
+LEAVING = 1e-4
+"""Speed of parting above which a contact has no row; m/s."""
+STRIKE = 1e-6
+"""Speed of approach above which a new touch is an impact; m/s."""
+PARTS = 60
+"""Of a step at most."""
+TOLERANCE = 1e-8
+"""Natural residual of constraint forces, over the largest |b|."""
+ROUNDS = 3
+"""In which contacts turn from sliding to holding."""
+
+
+class Accelerated:
+    """One world on its way through time at acceleration level; a `Stepper` for the rest."""
+
+    def __init__(self, model: Model, integrator: str = "euler", *, newton: bool = True, **rules: Any) -> None:
+        soft = np.flatnonzero(model.solids.compliance > 0.0)
+        if len(soft):
+            body = model.body_names[int(model.solids.body[soft[0]])]
+            raise ValueError(f'"{body}" has a compliant surface: at acceleration level contacts are rigid')
+        self.model, self.integrator = model, integrator
+        self.inner = Stepper(model, newton=newton, **rules)
+        self.looker = Looker(self.inner)
+        self.space, self.collider = self.inner.space, self.inner.collider
+        self._before: dict[int, tuple[Array, Array]] = {}
+        self._clear_told()
+
+    def _clear_told(self) -> None:
+        self.parts, self.backtracks, self.iterations, self.residual, self.level = 0, 0, 0, 0.0, "acceleration"
+        self.span = 1.0
+
+    # ---- what the world asks -----------------------------------------------------------------------------------------
+
+    @property
+    def rows(self) -> Rows:
+        """The rows of the last step."""
+        return self.looker.rows if self.level == "acceleration" else self.inner.rows
+
+    @property
+    def system(self) -> Block:
+        """What the tree made of them."""
+        return self.looker.last.t if self.level == "acceleration" else self.inner.system
+
+    @property
+    def told(self) -> Told:
+        """How the last step went."""
+        inner = self.inner.told if self.level == "velocity" else Told()
+        return Told(
+            inner.sweeps,
+            self.iterations + inner.newton_steps,
+            max(self.residual, inner.residual),
+            self.parts,
+            self.backtracks,
+            self.level,
+        )
+
+    def force_unit(self, dt: float) -> float:
+        """What multipliers are to be divided by, to be forces."""
+        return self.span
+
+    def memory(self) -> dict[str, Array]:
+        """What the next step depends on beside coordinates and velocities: the constraint set, its forces, tangents."""
+        keys = sorted(self._before)
+        both = [self._before[key] for key in keys]
+        return {
+            "held/keys": np.array(keys, np.int64),
+            "held/forces": np.array([lam for lam, _ in both]).reshape(-1, 3),
+            "held/tangents": np.array([tangent for _, tangent in both]).reshape(-1, 3),
+        }
+
+    def remember(self, slots: Mapping[str, Array]) -> None:
+        """Take up a memory; without one, nothing is remembered."""
+        self._before = {}
+        self.looker.rows.clear()
+        self.inner.remember({})
+        self._clear_told()
+        if "held/keys" in slots:
+            both = zip(slots["held/forces"], slots["held/tangents"], strict=True)
+            keys = slots["held/keys"].tolist()
+            self._before = {key: (f.copy(), t.copy()) for key, (f, t) in zip(keys, both, strict=True)}
+
+    # ---- the step ----------------------------------------------------------------------------------------------------
+
+    def step(self, dt: float, time: float = 0.0) -> int:
+        """One step from a time on; DONE, or DIVERGED and the state as it was."""
+        s = self.space.s
+        start = s.q.copy(), s.v.copy()
+        before = dict(self._before)
+        self._clear_told()
+        try:
+            end = self._parts(dt, time)
+        except FloatingPointError:
+            end = DIVERGED
+        if end == DONE and np.isfinite(s.q).all() and np.isfinite(s.v).all():
+            return DONE
+        s.q[...], s.v[...] = start
+        self._before = before
+        return DIVERGED
+
+    def _parts(self, dt: float, time: float) -> int:
+        """KOK §7, lines 2-16."""
+        left, now = dt, time
+        seen = self._resolve_impacts(self.looker.look(now), now)
+        while left > 0.0:
+            active = self._active(seen)
+            length = self._longest(left, set(seen.keys[active].tolist()))
+            if self.parts >= PARTS or left > 0.5 * PARTS * length:
+                return self._at_velocity_level(left, now, dt)
+            self.parts += 1
+            s = self.space.s
+            q, v = s.q.copy(), s.v.copy()
+            start = Start(seen, {int(key) for key in seen.keys[active]})
+
+            def trial(h: float, q: Array = q, v: Array = v, now: float = now) -> Seen | None:
+                return self._trial(q, v, now, h, dt)
+
+            found = to_first_contact(trial, start, length, dt)
+            if found is None:
+                s.q[...], s.v[...] = q, v
+                return self._at_velocity_level(left, now, dt)
+            self.backtracks += found.backtracks
+            self._keep_forces()
+            left, now = left - found.length, now + found.length
+            if left <= 1e-12 * dt:
+                left = 0.0
+            seen = self._resolve_impacts(found.seen, now)
+        self._tell_forces(seen)
+        return DONE
+
+    def _longest(self, left: float, held: set[int]) -> float:
+        """How long a part may be: near others, nothing moves on by more than half of its least extent."""
+        haste, top = float(self.inner.rules.haste[0]), float(self.inner.rules.top[0])
+        if left * haste <= HASTE:
+            return left
+        self.collider.find(self.space, self.inner.near + 2.0 * left * top)
+        met = self.collider.c.id[: int(self.collider.c.count[0])].tolist()
+        return HASTE / haste if any(CONTACT * KIND + id not in held for id in met) else left
+
+    def _active(self, seen: Seen) -> Array:
+        """(B,) which blocks act: what touches and does not part, what has pushed and is still near, and what lasts."""
+        pushing = self._pushing(seen)
+        touching = (seen.phi <= TOUCH) & (seen.approach() <= LEAVING)
+        return np.asarray((seen.one_sided & (touching | (pushing & (seen.phi <= STAY)))) | is_lasting(seen))
+
+    def _pushing(self, seen: Seen) -> Array:
+        """(B,) blocks that have pushed in the part before."""
+        keys = [key for key, (lam, _) in self._before.items() if lam.any()]
+        return np.asarray(np.isin(seen.keys, np.array(keys, np.int64)))
+
+    # ---- a tentative step --------------------------------------------------------------------------------------------
+
+    def _trial(self, q: Array, v: Array, now: float, h: float, dt: float) -> Seen | None:
+        """Go on from a state for a time, and look; None where there are no forces for it."""
+        s = self.space.s
+        s.q[...], s.v[...] = q, v
+        self._settled: Settled | None = None
+
+        def accelerations(time: float) -> Array | None:
+            implicit = h if self.integrator == "euler" else 0.0
+            seen = self.looker.look(time, implicit)
+            found = self._forces(seen, h, CALM * dt)
+            if found is None:
+                return None
+            return np.asarray(seen.a_free + self.looker.answer(seen, found.lam))
+
+        if not INTEGRATORS[self.integrator](self.looker, accelerations, q, v, now, h):
+            return None
+        self.looker.place(now + h)
+        return self.looker.look(now + h)
+
+    def _forces(self, seen: Seen, h: float, calm: float) -> Forces | None:
+        """Constraint forces of a stage; the first one settles which rows act, and how."""
+        first = self._settled is None
+        if self._settled is None:
+            self._settled = settle(seen, self._active(seen), h, calm, self._before)
+        found = forces(seen, self._settled, TOLERANCE)
+        for _ in range(ROUNDS):
+            if not first or found is None or not turn_to_hold(seen, self._settled, found, h):
+                break
+            found = forces(seen, self._settled, TOLERANCE)
+        if found is None:
+            return None
+        self.iterations += found.iterations
+        self.residual = max(self.residual, found.residual)
+        for key, lam in _by_key(seen, found.lam).items():
+            if key in self._settled.holds:
+                self._settled.lam[key] = lam
+        return found
+
+    def _keep_forces(self) -> None:
+        """The constraint set of the part that was taken, with forces and tangents."""
+        settled = self._settled
+        assert settled is not None
+        self._before = {key: (settled.lam[key], hold.tangent) for key, hold in settled.holds.items()}
+
+    # ---- impacts -----------------------------------------------------------------------------------------------------
+
+    def _resolve_impacts(self, seen: Seen, now: float) -> Seen:
+        """Change velocities where something touches and approaches (KOK §7, lines 12, 13); rows as they are then."""
+        pushing, speed = self._pushing(seen), seen.approach()
+        touching = seen.one_sided & ((seen.phi <= TOUCH) | (pushing & (seen.phi <= STAY)))
+        least = np.where(pushing, max(float(self.inner.rules.quick[0]), STRIKE), STRIKE)
+        if not (touching & (speed < -least)).any():
+            return seen
+        lam, spent = impulses(seen, touching, touching & ~pushing)
+        self.iterations += spent
+        self.space.s.v[...] += self.looker.answer(seen, lam)
+        after = self.looker.look(now)
+        parting = after.keys[after.one_sided & (after.approach() > LEAVING)]
+        for key in parting.tolist():
+            self._before.pop(key, None)
+        return after
+
+    # ---- the rest ----------------------------------------------------------------------------------------------------
+
+    def _at_velocity_level(self, left: float, now: float, dt: float) -> int:
+        """One finite step at velocity level for what is left, in which tracked joints keep their last forces."""
+        self.level, self.span = "velocity", left
+        y, x, model = self.space.stages, self.space.x, self.model
+        for k in (2, 1, 0):
+            self.looker.place(now + 0.5 * k * left)
+            for path, n in ((y.path_q, model.nq), (y.path_v, model.nv), (y.path_a, model.nv)):
+                path[k * n : (k + 1) * n] = path[:n]
+        tau = x.tau.copy()
+        for track in self.looker.tracks:
+            for d in track.dofs.tolist():
+                x.tau[d] += self._before.get(CODES * d + TRACK, (np.zeros(3), None))[0][0]
+        self.inner.remember({})
+        try:
+            end = self.inner.step(left)
+        finally:
+            x.tau[...] = tau
+        self.parts += self.inner.parts
+        self._before = {}
+        return end
+
+    def _tell_forces(self, seen: Seen) -> None:
+        """Put the last forces to the rows as they are now, for the report."""
+        now = self.looker.rows.now
+        for k, key in enumerate(seen.keys.tolist()):
+            if key not in self._before:
+                continue
+            start, lam = int(seen.starts[k]), self._before[key][0]
+            if key // KIND == CONTACT:
+                now.lam[seen.slots[start : start + 3]] = seen.axes[start : start + 3] @ lam
+            else:
+                now.lam[seen.slots[start]] = lam[0]
+
+
+def _by_key(seen: Seen, lam: Array) -> dict[int, Array]:
+    """(3,) forces of blocks, of contacts in world axes."""
+    out = {}
+    for key, kind, start in zip(seen.keys.tolist(), seen.kinds.tolist(), seen.starts.tolist(), strict=True):
+        if kind == CONTACT:
+            out[key] = np.asarray(lam[start : start + 3] @ seen.axes[start : start + 3])
+        else:
+            part = lam[start : start + 3] if kind == BALL else lam[start : start + 1]
+            out[key] = np.concatenate((part, np.zeros(3 - len(part))))
+    return out

@@ -1,0 +1,29 @@
+"""Kernels of the acceleration level, as Python calls them: the rows of the velocity level, and moves of coordinates."""
+
+from __future__ import annotations
+
+from poise.collision.layout import CONTACTS, SHAPES
+from poise.constraints.contact_rows import SURFACES
+from poise.constraints.limit_rows import LIMITS
+from poise.constraints.store import STORE
+from poise.constraints.tree import FLOW
+from poise.dynamics.integrate import STAGES, displace, rates
+from poise.dynamics.layout import MODEL, STATE, WORK
+from poise.formulations import velocity
+from poise.formulations.velocity import RULES
+from poise.kernel.jit import entry, kernel
+
+
+@kernel
+def go(m, s, y, scale):
+    """Coordinates that are q0 ⊕ scale · shift."""
+    displace(m, y.q0, y.shift, scale, s.q)
+
+
+EMIT = entry(
+    velocity.emit,
+    *(MODEL, STATE, WORK, SHAPES, SURFACES, CONTACTS, LIMITS, STORE, FLOW, RULES),
+    extra=("float64", "int64"),
+)
+GO = entry(go, MODEL, STATE, STAGES, extra=("float64",))
+RATES = entry(rates, MODEL, STATE, STAGES)

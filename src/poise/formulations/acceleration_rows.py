@@ -1,0 +1,267 @@
+"""Rows of a state as the acceleration level has them: the same as at velocity level, with their γ.
+
+γ of contacts is what their surfaces bend (`collision.bend`). That of other rows whose Jacobian moves (swings and twists
+of balls, rows between bodies) is the rate of J v along the present velocity, from two places just before and after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poise.constraints.limit_rows import CODES
+from poise.constraints.rows import Rows
+from poise.constraints.store import CONTACT, SINGLE
+from poise.constraints.tree_rows import System
+from poise.constraints.tree_values import ACCELERATION
+from poise.formulations.acceleration_kernels import EMIT, GO, RATES
+from poise.formulations.tracking import TRACK, Track
+from poise.kernel.memory import F64
+
+if TYPE_CHECKING:
+    from poise.formulations.stepper import Stepper
+
+Array = NDArray[Any]
+SHORT = 1e-9
+"""Step for which rows are emitted: none, as far as reach and softness go; s."""
+ALONG = 1e-4
+"""Way along the velocity over which J is differentiated; rad or m."""
+KEPT = 64
+"""Systems whose memory is kept."""
+KIND = 1 << 32
+"""Keys of blocks: kind · KIND + id."""
+
+
+@dataclass
+class Seen:
+    """Rows at a state. m rows in B blocks."""
+
+    keys: Array
+    """(B,) kind and id."""
+    kinds: Array
+    """(B,)"""
+    starts: Array
+    """(B,) first row of each block."""
+    slots: Array
+    """(m,) where rows lie in the store."""
+    phi: Array
+    """(B,) of the first row; m or rad."""
+    speed: Array
+    """(m,) J v; m/s or rad/s."""
+    pull: Array
+    """(m,) J a_free + γ."""
+    A: Array
+    """(m, m)"""
+    a_free: Array
+    """(nv,)"""
+    one: dict[str, Array]
+    """Numbers of rows by their names in the store, (m,)."""
+    axes: Array
+    """(m, 3) directions of the rows of contacts."""
+    pairs: Array
+    """(B,) which two shapes a contact is of; −1 of other blocks."""
+    system: System
+
+    @property
+    def one_sided(self) -> Array:
+        """(B,) whether a block only pushes: contacts, limits."""
+        first = self.starts
+        single = (self.kinds == SINGLE) & (self.one["lo"][first] >= 0.0) & (self.one["hi"][first] == np.inf)
+        return (self.kinds == CONTACT) | single
+
+    def approach(self) -> Array:
+        """(B,) speeds of the first rows of blocks."""
+        return self.speed[self.starts]
+
+
+_FIELDS = ("phi", "target", "bounce", "a_ref", "lo", "hi", "erp", "cfm", "bound", "slide", "strike")
+
+
+class Looker:
+    """Emits the rows of the state in a stepper's workspace, and reads them off the free motion."""
+
+    def __init__(self, stepper: Stepper) -> None:
+        self.stepper, self.model = stepper, stepper.model
+        self.rows = Rows(stepper.model, F64)
+        self.tracks: Sequence[Track] = ()
+        space = stepper.space
+        self._move = tuple(block.handle for block in (space.m, space.s, space.stages))
+        self._systems: dict[tuple[int, ...], System] = {}
+        self.last = System(self.rows)
+
+    # ---- the state ---------------------------------------------------------------------------------------------------
+
+    def place(self, time: float) -> None:
+        """Put what is prescribed where its path is."""
+        space, model = self.stepper.space, self.model
+        for joint, path in model.paths:
+            j, d, point = int(model.joint_q_start[joint]), int(model.joint_v_start[joint]), path(time)
+            y = space.stages
+            y.path_q[j : j + 7] = (*point.position, *point.quat_wxyz)
+            y.path_v[d : d + 6] = (*point.velocity, *point.angular_velocity)
+            y.path_a[d : d + 6] = (*point.acceleration, *point.angular_acceleration)
+            space.s.q[j : j + 7], space.s.v[d : d + 6] = y.path_q[j : j + 7], y.path_v[d : d + 6]
+
+    def shift(self, q0: Array, way: Array) -> None:
+        """Coordinates that are q0 ⊕ way."""
+        stages = self.stepper.space.stages
+        stages.q0[...], stages.shift[...] = q0, way
+        GO[F64](*self._move, 1.0)
+
+    def rate(self, way: Array) -> Array:
+        """(nv,) rate of the way from where a step began, at the present velocity (see `dynamics.integrate`)."""
+        stages = self.stepper.space.stages
+        stages.shift[...] = way
+        RATES[F64](*self._move)
+        return np.array(stages.rate)
+
+    # ---- its rows ----------------------------------------------------------------------------------------------------
+
+    def look(self, time: float, implicit: float = 0.0) -> Seen:
+        """The rows of the present state; springs, dampers and drives are met at the end of `implicit` (s)."""
+        stepper, space = self.stepper, self.stepper.space
+        self.place(time)
+        stepper.free_motion(implicit)
+        if not (np.isfinite(space.w.a).all() and np.isfinite(space.s.q).all() and np.isfinite(space.s.v).all()):
+            raise FloatingPointError("the free motion is not finite")
+        self._emit()
+        self._add_tracks(time)
+        turning = self._turning()
+        if len(turning):
+            self._bend_rows(turning, time, implicit)
+        return self._seen()
+
+    def _emit(self) -> None:
+        """All rows of what is near now, as the velocity level has them for no time at all."""
+        stepper, rows, space = self.stepper, self.rows, self.stepper.space
+        stepper.collider.find(space, stepper.near)
+        stepper.collider.bend(space)
+        stepper.flow.a[...], stepper.flow.acceleration[...] = 0.0, 0.0
+        c, margin = stepper.collider, stepper.rules.margin[0]
+        stepper.rules.margin[...] = stepper.near
+        while True:
+            views = (space.m, space.s, space.w, c.g, stepper.surfaces, c.c, stepper.limits, rows.now)
+            EMIT[F64](*(view.handle for view in (*views, stepper.flow, stepper.rules)), SHORT, 0)
+            if not rows.full():
+                break
+            rows.grow()
+        stepper.rules.margin[...] = margin
+        self._bend_contacts()
+
+    def _add_tracks(self, time: float) -> None:
+        s = self.stepper.space.s
+        for track in self.tracks:
+            for d, a in zip(track.dofs.tolist(), track.accelerations(time, s.q, s.v).tolist(), strict=True):
+                self.rows.add(id=CODES * d + TRACK, dof=d, a_ref=a, erp=0.0)
+
+    def _bend_contacts(self) -> None:
+        """γ of contacts, along the normal and the tangents."""
+        now, c = self.rows.now, self.stepper.collider.c
+        count, first = int(now.count[CONTACT]), int(now.first[CONTACT])
+        if not count:
+            return
+        slots = first + np.arange(3 * count)
+        bend = c.bend[self._contact_places(now.id[slots[::3]])].reshape(-1, 3)
+        now.gamma[slots] = np.einsum("nkj,nj->nk", now.Jb[slots].reshape(count, 3, 6)[:, :, 3:], bend).ravel()
+
+    def _contact_places(self, ids: Array) -> Array:
+        """Places of contacts in the collider's list, by their ids."""
+        c = self.stepper.collider.c
+        known = c.id[: int(c.count[0])]
+        order = np.argsort(known, kind="stable")
+        return np.asarray(order[np.searchsorted(known, ids, sorter=order)])
+
+    def _turning(self) -> Array:
+        """Slots of rows, not of contacts, whose Jacobian moves with the state."""
+        listing, now = self.rows.listing(), self.rows.now
+        slots = np.concatenate(
+            [listing.slots[s : s + n] for s, n, kind in _extents(listing) if kind != CONTACT] or [np.zeros(0, np.int32)]
+        )
+        return np.asarray(slots[(now.term[slots] >= 0) | (now.a[slots] >= 0) | (now.b[slots] >= 0)])
+
+    def _bend_rows(self, slots: Array, time: float, implicit: float) -> None:
+        """γ of rows by differences of J v along the velocity; the state is as it was."""
+        space, stepper = self.stepper.space, self.stepper
+        q, v = space.s.q.copy(), space.s.v.copy()
+        ids = self.rows.now.id[slots].copy()
+        span = ALONG / max(1.0, float(np.abs(v).max()))
+        speeds = []
+        for side in (1.0, -1.0):
+            self.shift(q, v * (side * span))
+            self.place(time + side * span)
+            stepper.free_motion(implicit)
+            self._emit()
+            seen = self._seen()
+            where = {int(id): row for id, row in zip(self.rows.now.id[seen.slots], range(len(seen.slots)), strict=True)}
+            speeds.append([seen.speed[where[id]] if id in where else np.nan for id in ids.tolist()])
+        space.s.q[...], space.s.v[...] = q, v
+        self.place(time)
+        stepper.free_motion(implicit)
+        self._emit()
+        self._add_tracks(time)
+        gamma = (np.array(speeds[0]) - np.array(speeds[1])) / (2.0 * span)
+        self.rows.now.gamma[self._turning()] = np.where(np.isfinite(gamma), gamma, 0.0)
+
+    def _seen(self) -> Seen:
+        rows, space = self.rows, self.stepper.space
+        listing = rows.listing()
+        counts = (*rows.now.count.tolist(), *rows.now.room.tolist())
+        if counts not in self._systems:
+            if len(self._systems) > KEPT:
+                self._systems.clear()
+            self._systems[counts] = System(rows)
+        system = self.last = self._systems[counts]
+        m = listing.size
+        if m:
+            system.see(space, 0.0, ACCELERATION)
+            system.multiply(space)
+        now, slots = rows.now, listing.slots
+        starts = listing.starts[:-1].astype(np.int64)
+        heads = slots[starts]
+        kinds = np.asarray(listing.kinds)
+        pairs = np.full(len(kinds), -1, np.int64)
+        met = kinds == CONTACT
+        if met.any():
+            c, places = self.stepper.collider.c, self._contact_places(now.id[heads[met]])
+            pairs[met] = c.a[places].astype(np.int64) * len(self.model.solids) + c.b[places]
+        one = {name: now.arrays[name][slots].copy() for name in _FIELDS}
+        A = system.matrix() if m else np.zeros((0, 0))
+        if not np.isfinite(A).all():
+            raise FloatingPointError("the constraint matrix is not finite")
+        return Seen(
+            now.id[heads].astype(np.int64) + kinds.astype(np.int64) * KIND,
+            kinds,
+            starts,
+            slots,
+            one["phi"][starts],
+            system.values("speed") if m else np.zeros(0),
+            system.values("pull") if m else np.zeros(0),
+            A,
+            space.w.a.copy(),
+            one,
+            now.Jb[slots, 3:].copy(),
+            pairs,
+            system,
+        )
+
+    def answer(self, seen: Seen, lam: Array) -> Array:
+        """(nv,) M⁻¹ Jᵀ λ of rows that were seen last."""
+        if not len(lam):
+            return np.zeros(self.model.nv)
+        system = seen.system
+        system.t.lam.reshape(-1)[...] = 0.0
+        system.t.lam.reshape(-1)[: len(lam)] = lam
+        system.answer(self.stepper.space)
+        return np.array(system.flow.a)
+
+
+def _extents(listing: Any) -> list[tuple[int, int, int]]:
+    """First row, number of rows and kind of every block."""
+    starts = listing.starts.tolist()
+    return [
+        (start, end - start, kind) for start, end, kind in zip(starts, starts[1:], listing.kinds.tolist(), strict=False)
+    ]
