@@ -1,9 +1,9 @@
 """Sweeps, and Newton's method on the natural map between them: kernels, for one problem and for lanes of problems.
 
 The method is that of `newton`: the natural map is made of smooth pieces, and a step solves the linear system of the
-pieces that the rows are on. Sweeps find the pieces, a few steps the multipliers on them. Where pieces make a singular
-system, rows are held softly where they are, and more firmly where a step has not led down. A step that does not lead
-down is taken back, and sweeps go on.
+pieces that the rows are on. Sweeps find the pieces, a few steps the multipliers on them. As pieces may make a singular
+system, rows are held softly where they are (a proximal point step, Rockafellar 1976), more softly after each step that
+leads down. A step that does not is shortened, then taken back, and sweeps go on.
 
 Blocks of other kinds than bounds and cones stay where they are in a step. A is stored whole.
 """
@@ -12,14 +12,16 @@ from __future__ import annotations
 
 from poise.kernel.jit import entry, kernel
 from poise.kernel.memory import Block, Count, Index, Real, View, Width, load, store, store_where
-from poise.kernel.scalars import all_lanes, any_lane, fabs, maximum, minimum, select, zero
+from poise.kernel.scalars import all_lanes, any_lane, fabs, maximum, select, zero
 from poise.kernel.vec import Sym3, Vec3
 from poise.solve.local_kernels import clip, in_cone, least, length
 from poise.solve.pgs_kernels import ANSWER, BOUNDED, CONE, ROWS, largest_scale, load_three, measure, natural, relax
 from poise.solve.pgs_kernels import refresh as find_residuals
 
-SOFT, LOOSER, FIRMER = 3e-2, 0.1, 10.0
-"""How softly rows are held where they are, of their diagonal, and how much of that is left after a step down."""
+SOFTNESS = (1e-2, 1e-5, 1e-1, 1e-4)
+"""How softly rows are held where they are, of their diagonal: one after another, when steps do not lead down."""
+LOOSER, LOOSEST = 0.1, 1e-10
+"""What is left of the softness after a step down, and its least."""
 ROWS_A_SWEEP = 32
 """For each so many rows there is a sweep more before a step, which takes as long as many sweeps then."""
 TRIES, SHORTER = 3, 0.3
@@ -36,19 +38,19 @@ NEWTON = View(
     row=Index,  # which they are
     matrix=Real,
     right=Real,
-    line=Real,  # a row of the matrix, at all rows
     step=Real,  # of all multipliers
     shift=Real,  # what the steps of rows at bounds do to w
     kept=Real,  # multipliers before a step
     softness=Real,  # (1)
+    fails=Real,  # (1) steps that have not led down, from 0 to 3 and again
     steps=Real,  # (1) that have led down
 )
 
 
 def newton_block(width: Width, rows: int) -> Block:
     """Room for so many rows."""
-    sizes = dict.fromkeys(("row", "right", "line", "step", "shift", "kept"), rows)
-    one = dict.fromkeys(("n_active", "softness", "steps"), 1)
+    sizes = dict.fromkeys(("row", "right", "step", "shift", "kept"), rows)
+    one = dict.fromkeys(("n_active", "softness", "fails", "steps"), 1)
     return NEWTON.block(width, lanes=width.lanes, matrix=rows * rows, **sizes, **one)
 
 
@@ -284,6 +286,18 @@ def go_back(p, s, n, moving):
 
 
 @kernel
+def hold_next(n, down, failed):
+    """How softly rows are held in the next step, where the last one led down and where it did not."""
+    held, fails = load(n.softness, 0), load(n.fails, 0) + 1.0
+    none = zero(held)
+    fails = select(fails > 3.5, none, fails)
+    store_where(n.fails, 0, fails, failed)
+    other = select(fails > 1.5, select(fails > 2.5, none + SOFTNESS[3], none + SOFTNESS[2]), none + SOFTNESS[1])
+    other = select(fails > 0.5, other, none + SOFTNESS[0])
+    store(n.softness, 0, select(down, maximum(held * LOOSER, none + LOOSEST), select(failed, other, held)))
+
+
+@kernel
 def step_down(p, s, n, moving):
     """A step in the lanes of a mask: those in which it led down. In the others nothing has moved."""
     start = load(s.residual, 0)
@@ -304,9 +318,7 @@ def step_down(p, s, n, moving):
         tries += 1
     if any_lane(left):
         go_back(p, s, n, left)
-    held = load(n.softness, 0)
-    held = select(moving & ~left, held * LOOSER, select(left, minimum(held * FIRMER, zero(held) + 1.0), held))
-    store(n.softness, 0, held)
+    hold_next(n, moving & ~left, left)
     return moving & ~left
 
 
@@ -329,7 +341,8 @@ def solve(p, s, n, sweeps, every):
         every = every + load(p.n_rows, 0) // ROWS_A_SWEEP
     tolerance = load(s.tolerance, 0)
     store(n.steps, 0, zero(tolerance))
-    store(n.softness, 0, zero(tolerance) + SOFT)
+    store(n.softness, 0, zero(tolerance) + SOFTNESS[0])
+    store(n.fails, 0, zero(tolerance))
     done = tolerance < 0.0
     measure(p, s, done, True)
     done = load(s.residual, 0) <= tolerance
