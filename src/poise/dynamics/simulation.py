@@ -34,6 +34,9 @@ class Diverged(ArithmeticError):
     `what` tells of what in the body: its `"motion"`, or the `"tau"` or `"forces"` that were to act on it.
     """
 
+    recording: Any = None
+    """What was recorded until then, where `World.run` raised it."""
+
     def __init__(self, time: float, body: str, what: str) -> None:
         self.time, self.body, self.what = time, body, what
         advice = "no longer finite; try a smaller dt" if what == "motion" else "not finite"
@@ -149,7 +152,7 @@ class Simulation:
         self._dt = step
 
     def __repr__(self) -> str:
-        return f"<Simulation of {self.model!r} at {self.time:g} s: {self.method}, dt {self.dt:g} s>"
+        return f"<{type(self).__name__} of {self.model!r} at {self.time:g} s: {self.method}, dt {self.dt:g} s>"
 
     @property
     def q(self) -> np.ndarray:
@@ -271,7 +274,7 @@ class Simulation:
         """
         if not np.isfinite(self._space.x.force).all():
             return self.model.body_names[int(np.argwhere(~np.isfinite(self._space.x.force))[0][0])], "forces"
-        what, numbers = ("motion", self.a) if np.isfinite(self.tau).all() else ("tau", self.tau)
+        what, numbers = ("motion", self._space.w.a) if np.isfinite(self.tau).all() else ("tau", self.tau)
         size = np.where(np.isfinite(numbers), np.abs(numbers), np.inf)
         link = self.model.dof_link[int(np.argmax(size))]
         return self.model.body_names[self.model.link_body[link]], what

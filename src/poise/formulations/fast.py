@@ -116,7 +116,8 @@ class Split:
         for part in range(1, PARTS + 1):
             self._follow(paths, dt - left, dt, dt)
             top = stepper.free_motion(left)
-            length, speed = self._look(left)
+            sound = top < TOO_FAST and bool(np.isfinite(stepper.space.w.a).all())
+            length, speed = self._look(left) if sound else (left, 0.0)  # else on its way to `Diverged`
             strike = length == 0.0
             impacts += strike
             if part == PARTS or impacts > IMPACTS:
@@ -146,6 +147,9 @@ class Split:
         strike = share == LITTLE
         slack = TOUCH if strike else stepper.near + 2.0 * length * speed
         end = stepper.advance(length, slack, self._only_touching if strike else self._choose)
+        if end != DONE:
+            scale_multipliers(rows.now, 1.0 / share)
+            return end
         scale_multipliers(rows.before, 1.0 / share)
         if remember:
             scale_multipliers(rows.now, 1.0 / share)

@@ -33,7 +33,7 @@ from poise.dynamics.layout import INPUT, MODEL, STATE, WORK
 from poise.dynamics.workspace import Workspace
 from poise.formulations import velocity
 from poise.formulations.fast import HASTE, TOO_FAST, Split
-from poise.formulations.velocity import NO_ROOM, RULES, UNSOLVED
+from poise.formulations.velocity import DONE, NO_ROOM, RULES, UNSOLVED
 from poise.kernel.bound import Bound
 from poise.kernel.jit import Entry, entry, kernel
 from poise.kernel.memory import F64, Block, Shared, Width
@@ -155,6 +155,8 @@ class Stepper:
         )
         self.rules = self._rules(**rules)
         self._split: Split | None = None
+        self.watch: Callable[[Stepper], None] | None = None
+        """Called after every part of a step."""
         self._make_room()
 
     def _rules(
@@ -264,7 +266,12 @@ class Stepper:
             rows.grow()
             self._make_room()
         self._newton_steps = self._try_newton() if end == UNSOLVED and self.newton and self._of_rows else 0
-        return int(self._finish_step[id(rows.now)](dt))
+        end = int(self._finish_step[id(rows.now)](dt))
+        if end != DONE:
+            rows.now, rows.before = rows.before, rows.now  # multipliers that are not finite would start the next step
+        elif self.watch is not None:
+            self.watch(self)
+        return end
 
     def _find(self, dt: float) -> int:
         if self._contacts is not self.collider.c:  # there were more than there was room for
