@@ -198,3 +198,103 @@ def test_a_ragdoll_that_falls_on_stairs_gains_no_energy(dt: float, seconds: floa
             assert np.array_equal(other.v, world.v)
     assert most < 0.005 * start
     assert before < 0.7 * start
+
+
+# ---- impulses, keyframes, poses --------------------------------------------------------------------------------------
+
+
+def test_an_impulse_changes_velocities_at_once() -> None:
+    """A rod that is struck at its end, free and as a part of a chain: M Δv = Jᵀp."""
+    scene = poise.Scene(gravity=(0, 0, 0))
+    scene.add(poise.box(1.0, 0.1, 0.1, mass=3.0), name="rod")
+    scene.hinge(
+        "rod", poise.box(0.5, 0.1, 0.1, mass=1.0, position=(0.25, 0, 0)), axis="z", position=(0.5, 0, 0), name="end"
+    )
+    world = scene.build()
+    world.v[:] = np.arange(world.model.nv)
+    before = world.v.copy()
+    world.apply_impulse("end", (0.0, 2.0, 0.0), point=(1.0, 0.0, 0.0), torque=(0.1, 0, 0))
+    M = poise.dynamics.mass_matrix(world.model, world.q)
+    J = poise.dynamics.jacobian(world.model, world.q, "end", (0.5, 0, 0)).J
+    assert M @ (world.v - before) == pytest.approx(J.T @ (0.1, 0, 0, 0, 2.0, 0), abs=1e-12)
+    assert world.time == 0.0
+    fixed = heap(1)
+    fixed.apply_impulse("ground", (1, 0, 0))
+    assert not fixed.v.any()
+    for bad in ({"impulse": (1, 2)}, {"point": (np.inf, 0, 0)}, {"torque": "much"}):
+        with pytest.raises(ValueError, match=next(iter(bad))):
+            world.apply_impulse("end", **bad)
+
+
+def test_keyframes_by_name_and_number() -> None:
+    keys = [poise.Keyframe("ajar", q=(0.2,)), poise.Keyframe("open", q=(0.4,), v=(1.0,), time=3.0)]
+    scene = poise.Scene(keyframes=keys)
+    scene.hinge(None, poise.box(0.9, 0.04, 2.0), name="door", anchor=(-0.45, 0, 0))
+    world = scene.build()
+    world.apply_force("door", (0, 50, 0))
+    world.reset("ajar")
+    world.step()
+    assert world.v[0] == 0.0  # the push has gone with what was
+    world.reset(1)
+    assert (world.q[0], world.v[0], world.time) == (0.4, 1.0, 3.0)
+    world.reset()
+    assert (world.q[0], world.v[0], world.time) == (0.0, 0.0, 0.0)
+    with pytest.raises(ValueError, match='there is no keyframe "ajat", did you mean "ajar"'):
+        world.reset("ajat")
+    with pytest.raises(ValueError, match="keyframe 2: the model has keyframes 0 to 1"):
+        world.reset(2)
+    with pytest.raises(ValueError, match="keyframe must be a name or a number"):
+        world.reset(1.5)
+    with pytest.raises(ValueError, match="has no keyframes"):
+        heap(1).reset(0)
+
+
+def test_poses() -> None:
+    world = heap(1)
+    turn = np.array((0.5, 0.5, -0.5, 0.5))
+    world.body("part 0").place(position=(1, 2, 3), quat_wxyz=turn)
+    pose = world.body("part 0").pose
+    assert pose.position.tolist() == [1, 2, 3]
+    assert abs(pose.quat_wxyz @ turn) == pytest.approx(1.0)
+
+
+def test_a_report_tells_of_torques_overlaps_and_limits() -> None:
+    """A drive against a limit: torques balance in rest, M a = 0 = drive + gravity + limit."""
+    scene = poise.Scene()
+    rod = poise.sphere(0.05, mass=2.0, position=(0, 0, -1.0))
+    scene.hinge(None, rod, axis="y", name="arm", limits=(-0.5, 0.5), damping=3.0)
+    world = scene.build()
+    world.drive = poise.dynamics.Drive([400.0], [40.0], [0.6])
+    world.tau[0] = 0.25
+    world.step(1000)
+    report = world.report()
+    assert report.passive[0] == pytest.approx(400.0 * (0.6 - world.q[0]), abs=1e-3)
+    assert report.tau.tolist() == [0.25]
+    (limit,) = report.limits
+    gravity = 2.0 * 9.81 * np.sin(world.q[0])
+    assert report.passive[0] + 0.25 + limit.force == pytest.approx(gravity, rel=1e-3)
+    assert 0.0 <= report.beyond < 1e-4
+    assert world.a == pytest.approx([0.0], abs=1e-2)
+    assert world.drive_forces == pytest.approx(report.passive)
+    box = heap(2)
+    box.step(400)
+    told = box.report()
+    assert told.overlap == max(0.0, *(contact.depth for contact in told.contacts))
+    for contact in told.contacts:
+        assert contact.impulse == pytest.approx(contact.force * box.dt)
+
+
+def test_a_world_goes_on_after_it_has_diverged() -> None:
+    """Also where the step was split, and multipliers of the last good step are still those to start from."""
+    for speed in (0.0, 50.0):
+        world, other = heap(), heap()
+        for each in (world, other):
+            each.v[0] = speed
+            each.step(60)
+        world.tau[0] = np.nan
+        with pytest.raises(Diverged):
+            world.step()
+        world.tau[0] = 0.0
+        world.step(20)
+        other.step(20)
+        assert np.array_equal(world.q, other.q)

@@ -12,7 +12,7 @@ level, and told.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -63,6 +63,8 @@ class Accelerated:
         self.looker = Looker(self.inner)
         self.space, self.collider = self.inner.space, self.inner.collider
         self._before: dict[int, tuple[Array, Array]] = {}
+        self.watch: Callable[[Accelerated], None] | None = None
+        """Called after every step."""
         self._clear_told()
 
     def _clear_told(self) -> None:
@@ -132,6 +134,8 @@ class Accelerated:
         except FloatingPointError:
             end = DIVERGED
         if end == DONE and np.isfinite(s.q).all() and np.isfinite(s.v).all():
+            if self.watch is not None:
+                self.watch(self)
             return DONE
         s.q[...], s.v[...] = start
         self._before = before

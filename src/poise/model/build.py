@@ -274,6 +274,9 @@ def _add_character(scene: Scene, character: Character, name: str | None, placing
         else:
             body.parent = f"{prefix}/{body.parent}"
     placing.hold(bodies[0])
+    if bodies[0].motion == "fixed":  # bodies on something fixed may touch it, but limbs overlap what they are joined to
+        joined = [body.name for body in bodies if body.parent == bodies[0].name]
+        scene.excluded_pairs.extend((bodies[0].name, name) for name in joined)
     scene.bodies.extend(bodies)
     return CharacterHandle(scene, prefix, tuple(body.name for body in bodies))
 

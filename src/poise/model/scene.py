@@ -244,7 +244,9 @@ class Scene:
         """
         import poise
 
-        return poise.sim.World(self.compile(), formulation, dt=dt)
+        model = self.compile()
+        keys = [(frame.name, poise.State.from_keyframe(self, k, model)) for k, frame in enumerate(self.keyframes)]
+        return poise.sim.World(model, formulation, dt=dt, keyframes=keys)
 
     @overload
     def add(

@@ -148,22 +148,12 @@ class State:
             if array.dtype.hasobject:
                 raise SceneError(f"only arrays of numbers can be saved, found {array.dtype}", field=f'slot "{name}"')
         header = json.dumps(_header(model)).encode()
-        content = {"header": np.frombuffer(header, dtype=np.uint8), **self._named()}
-        target = Path(path)
-        if not target.parent.is_dir():
-            raise SceneError("there is no such folder to save to", file=os.fspath(target))
-        temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
-        try:
-            with temporary.open("wb") as stream:
-                np.savez(stream, **content)  # type: ignore[arg-type]
-            temporary.replace(target)
-        finally:
-            temporary.unlink(missing_ok=True)
+        write_arrays(path, {"header": np.frombuffer(header, dtype=np.uint8), **self._named()})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], model: Model) -> State:
         """Read a state that was saved for this very model; anything else is a `SceneError`."""
-        content = _read(Path(path))
+        content = read_arrays(Path(path), "not a state that Poise saved")
         file = os.fspath(path)
         header = _parse_header(content, file)
         _compare(header, _header(model), file)
@@ -228,9 +218,23 @@ def _header(model: Model) -> dict[str, Any]:
     }
 
 
-def _read(path: Path) -> dict[str, NDArray[Any]]:
+def write_arrays(path: str | os.PathLike[str], content: dict[str, NDArray[Any]]) -> None:
+    """Write arrays by their names to a file that appears whole or not at all."""
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise SceneError("there is no such folder to save to", file=os.fspath(target))
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        with temporary.open("wb") as stream:
+            np.savez(stream, **content)  # type: ignore[arg-type]
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def read_arrays(path: Path, foreign: str) -> dict[str, NDArray[Any]]:
+    """Arrays of a file by their names; `foreign` says what it is where it cannot be read."""
     file = os.fspath(path)
-    foreign = "not a state that Poise saved"
     try:
         with np.load(path, allow_pickle=False) as archive:
             if not isinstance(archive, np.lib.npyio.NpzFile):

@@ -2,7 +2,26 @@
 
 from __future__ import annotations
 
+from poise.sim.acting import Controller, Targets
+from poise.sim.events import Event
+from poise.sim.recording import PARTS, Frame, Recording
 from poise.sim.report import ContactReport, LimitReport, Report
+from poise.sim.sensors import ContactSensor, ForcePlate, Imu, JointSensor
 from poise.sim.world import World
 
-__all__ = ["ContactReport", "LimitReport", "Report", "World"]
+__all__ = [
+    "PARTS",
+    "ContactReport",
+    "ContactSensor",
+    "Controller",
+    "Event",
+    "ForcePlate",
+    "Frame",
+    "Imu",
+    "JointSensor",
+    "LimitReport",
+    "Recording",
+    "Report",
+    "Targets",
+    "World",
+]

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.collision.pipeline import Contact
 from poise.constraints.ball_limit_rows import CONE, TWIST_LOWER, TWIST_UPPER
 from poise.constraints.limit_rows import CODES, FRICTION, LOWER, UPPER
-from poise.constraints.parts import perpendiculars
 from poise.constraints.store import CONTACT, SINGLE
 from poise.dynamics.measures import Energy, Momentum, energy, momentum
 from poise.formulations.acceleration import Accelerated
 from poise.formulations.stepper import Stepper
 from poise.formulations.tracking import TRACK
-from poise.kernel.vec import Vec3
 from poise.model.model import Model
+from poise.sim.last import LastStep, passive_forces
 
 Array = NDArray[Any]
 _LIMITS = {LOWER: "lower", UPPER: "upper", FRICTION: "friction", TRACK: "track"}
@@ -39,6 +37,10 @@ class ContactReport:
     """Positive where the shapes overlap; m."""
     force: Array
     """(3,) on B; N."""
+    shape_a: str = ""
+    shape_b: str = ""
+    impulse: Array = field(default_factory=lambda: np.zeros(3))
+    """(3,) on B, of the step, or of its last substep; N·s."""
 
     @property
     def normal_force(self) -> float:
@@ -79,46 +81,113 @@ class Report:
     """At which the step was done, in the end."""
     energy: Energy
     momentum: Momentum
+    tau: Array
+    """(nv,) generalized forces that were given, controllers' included; N or N·m."""
+    passive: Array
+    """(nv,) forces of springs, dampers and drives, as they were met at the end of the step; N or N·m."""
+    overlap: float
+    """Of the contacts that were found, the deepest, at the beginning of the step; 0 where there is none; m."""
+    beyond: float
+    """Farthest that a coordinate is past its limit now; 0 where none is; rad or m."""
+    timing: dict[str, float] | None = None
+    """Seconds by stage, in worlds with `timing`."""
 
 
-def report_of(stepper: Stepper | Accelerated, time: float, dt: float, q: Array, v: Array) -> Report:
+def report_of(
+    stepper: Stepper | Accelerated,
+    last: LastStep,
+    time: float,
+    q: Array,
+    v: Array,
+    timing: dict[str, float] | None = None,
+) -> Report:
     """Of the step that has just been done."""
-    model, unit = stepper.model, stepper.force_unit(dt)
+    model, told = stepper.model, stepper.told
+    found = pushing(stepper, last.h) if last.done else NO_CONTACTS
     return Report(
         time,
-        _contacts(stepper, unit),
-        _limits(stepper, unit),
+        found.listed(model),
+        _limits(stepper, stepper.force_unit(last.h)) if last.done else [],
         int(stepper.system.n_rows[0]),
-        stepper.told.sweeps,
-        stepper.told.newton_steps,
-        stepper.told.residual,
-        stepper.told.parts,
-        stepper.told.backtracks,
-        stepper.told.level,
+        told.sweeps,
+        told.newton_steps,
+        told.residual,
+        told.parts,
+        told.backtracks,
+        told.level,
         energy(model, q, v),
         momentum(model, q, v),
+        last.tau.copy(),
+        passive_forces(stepper.space.w, last),
+        float(found.depth.max(initial=0.0)),
+        _beyond(model, q),
+        timing,
     )
 
 
-def _contacts(stepper: Stepper | Accelerated, dt: float) -> list[ContactReport]:
-    rows, solids, names = stepper.rows.now, stepper.model.solids, stepper.model.body_names
-    first, count = int(rows.first[CONTACT]), int(rows.count[CONTACT])
-    slots = {int(rows.id[slot]): slot for slot in range(first, first + 3 * count, 3)}
-    found = []
-    for contact in stepper.collider.contacts():
-        slot = slots.get(contact.id)
-        if slot is None:
-            continue
-        force = rows.lam[slot : slot + 3] @ _axes(contact) / dt
-        a, b = (names[int(solids.body[shape])] for shape in (contact.a, contact.b))
-        found.append(ContactReport(a, b, contact.point, contact.normal, contact.depth, force))
-    return found
+@dataclass(frozen=True)
+class Pushing:
+    """Contacts that have rows, as arrays."""
+
+    shapes: Array
+    """(n, 2)"""
+    point: Array
+    """(n, 3) m."""
+    normal: Array
+    """(n, 3) from A to B."""
+    depth: Array
+    """(n,) m."""
+    force: Array
+    """(n, 3) on B; N."""
+    h: float = 1.0
+    """Length of the step; s."""
+
+    def listed(self, model: Model) -> list[ContactReport]:
+        """One by one, with names."""
+        found = []
+        for k, (a, b) in enumerate(self.shapes.tolist()):
+            force, names, body = self.force[k].copy(), model.solids.names, model.solids.body
+            found.append(
+                ContactReport(
+                    model.body_names[int(body[a])],
+                    model.body_names[int(body[b])],
+                    self.point[k].copy(),
+                    self.normal[k].copy(),
+                    float(self.depth[k]),
+                    force,
+                    names[a],
+                    names[b],
+                    force * self.h,
+                )
+            )
+        return found
 
 
-def _axes(contact: Contact) -> Array:
-    """(3, 3) normal and tangents, as rows have them."""
-    tangents = perpendiculars(Vec3(*contact.normal))
-    return np.stack((contact.normal, *(np.array([*t.leaves()], np.float64) for t in tangents)))
+NO_CONTACTS = Pushing(np.zeros((0, 2), np.int32), np.zeros((0, 3)), np.zeros((0, 3)), np.zeros(0), np.zeros((0, 3)))
+
+
+def pushing(stepper: Stepper | Accelerated, h: float) -> Pushing:
+    """Contacts of the last step that have rows, in the order in which they were found; h is its length (s)."""
+    c, rows = stepper.collider.c, stepper.rows.now
+    n, first, count = int(c.count[0]), int(rows.first[CONTACT]), int(rows.count[CONTACT])
+    if n == 0 or count == 0:
+        return NO_CONTACTS
+    slot_of = {id: first + 3 * k for k, id in enumerate(rows.id[first : first + 3 * count : 3].tolist())}
+    known = [(k, slot_of[id]) for k, id in enumerate(c.id[:n].tolist()) if id in slot_of]
+    if not known:
+        return NO_CONTACTS
+    k, slot = np.array(known).T
+    force = np.einsum("ni,nij->nj", rows.lam[slot[:, None] + np.arange(3)], rows.Jb[slot[:, None] + np.arange(3), 3:])
+    shapes = np.stack((c.a[k], c.b[k]), axis=1).astype(np.int32)
+    return Pushing(shapes, c.point[k], c.normal[k], -c.gap[k], force / stepper.force_unit(h), h)
+
+
+def _beyond(model: Model, q: Array) -> float:
+    """How far the worst coordinate is past its limit."""
+    limited = np.flatnonzero(np.isfinite(model.dof_limits[model.primitive_v_start]).any(axis=1))
+    at = q[model.primitive_q_start[limited]]
+    low, high = model.dof_limits[model.primitive_v_start[limited]].T
+    return float(np.maximum(low - at, at - high).max(initial=0.0))
 
 
 def _limits(stepper: Stepper | Accelerated, dt: float) -> list[LimitReport]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from poise.dynamics.inputs import body_number, checked_vector
+from poise.dynamics.deltas import force_delta
+from poise.dynamics.inputs import body_number, checked_vector, number_within
 from poise.dynamics.measures import bodies
 from poise.dynamics.simulation import Diverged, Simulation
 from poise.formulations.acceleration import Accelerated
@@ -17,15 +17,21 @@ from poise.formulations.reduced import Reduced
 from poise.formulations.stepper import Stepper
 from poise.formulations.tracking import Reference, Track, make_track, tracked_dofs
 from poise.formulations.velocity import DONE
+from poise.model.errors import did_you_mean
 from poise.model.model import Model
 from poise.model.state import State
-from poise.motion.rotations import quat_normalize, quat_to_matrix
+from poise.sim.acting import Hooks
+from poise.sim.clock import Clock
+from poise.sim.last import LastStep, passive_forces
+from poise.sim.placed import PlacedBody
+from poise.sim.recording import Recording
 from poise.sim.report import Report, report_of
+from poise.sim.running import Running
 
 Array = NDArray[Any]
 
 
-class World(Simulation):
+class World(Running):
     """A model with contacts and limits on its way through time; see `Simulation` for what can act on it.
 
     >>> import poise
@@ -39,7 +45,7 @@ class World(Simulation):
     29.4
     """
 
-    _ROOM = (*Simulation._ROOM, "_stepper")
+    _ROOM = (*Simulation._ROOM, "_stepper", "_arrays", "_last", "_recording", "_clock")
 
     def __init__(
         self,
@@ -48,59 +54,153 @@ class World(Simulation):
         state: State | None = None,
         *,
         dt: float | None = None,
+        keyframes: Sequence[tuple[str, State]] = (),
     ) -> None:
         if formulation is not None and not isinstance(formulation, Reduced):
             raise TypeError(f"formulation is a {type(formulation).__name__}; it must be poise.Reduced(...)")
         self.formulation = formulation or Reduced()
         self._pushes: list[tuple[int, Array]] = []
         self._tracks: list[Track] = []
+        self._hooks = Hooks()
+        self._keyframes = tuple(keyframes)
         super().__init__(model, state, dt=dt)
+        self._first = self.state
 
     # ---- memory ------------------------------------------------------------------------------------------------------
 
     def _make_room(self) -> None:
         self._stepper = make_stepper(self._model, self.formulation, self._tracks)
         self._use(self._stepper.space)
+        space = self._stepper.space
+        self._arrays = space.s.q, space.s.v, space.x.tau, space.x.force
+        self._last = LastStep(self.q, self.v, space.x.force)
+        self._recording: Recording | None = None
+        self._clock: Clock | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """What copies and pickles take along, with what the rows remember."""
-        return super().__getstate__() | {"_memory": self._stepper.memory()}
+        own = {"_pushes": [*self._pushes], "_tracks": [*self._tracks], "_hooks": self._hooks.copy()}
+        return super().__getstate__() | own | {"_memory": self._stepper.memory(), "_timed": self.timing}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__({name: value for name, value in state.items() if name != "_memory"})
+        apart = ("_memory", "_timed")
+        super().__setstate__({name: value for name, value in state.items() if name not in apart})
         self._stepper.remember(state["_memory"])
+        self.timing = state["_timed"]
+        self._tell_nothing()
 
     @property
     def state(self) -> State:
         """A copy of all that the next steps depend on; assign one to go back to it, bit for bit."""
         state = State(self.q.copy(), self.v.copy(), self.time)
-        state.slots |= self._stepper.memory()
+        state.slots |= self._stepper.memory() | self._hooks.memory()
+        if self._pushes:
+            state.slots["pushes"] = np.array([(body, *wrench) for body, wrench in self._pushes])
         return state
 
     @state.setter
     def state(self, state: State) -> None:
         self._take(state)
         self._stepper.remember(state.slots)
+        self._hooks.remember(state.slots)
+        self._pushes = [(int(row[0]), row[1:].copy()) for row in state.slots.get("pushes", ())]
+        self._tell_nothing()
+
+    def _tell_nothing(self) -> None:
+        """What was found and solved in a step that is gone is not told as that of another."""
+        self._stepper.collider.c.count[...] = 0
+        self._last = LastStep(self.q, self.v, self._space.x.force)
+
+    def reset(self, keyframe: str | int | None = None) -> None:
+        """Go back to the first state, or to a keyframe of the scene by its name or number. What was written to `tau`,
+        `forces` and `drive` stays, controllers start anew.
+
+        >>> import poise
+        >>> scene = poise.Scene(keyframes=[poise.Keyframe("ajar", q=(0.2,))])
+        >>> _ = scene.hinge(None, poise.box(0.9, 0.04, 2.0), name="door", anchor=(-0.45, 0, 0))
+        >>> world = scene.build()
+        >>> world.reset("ajar")
+        >>> float(world.q[0])
+        0.2
+        """
+        self.state = self._first if keyframe is None else self._keyframes[self._keyframe(keyframe)][1]
+        self._hooks.start()
+
+    def _keyframe(self, key: str | int) -> int:
+        names = [name for name, _ in self._keyframes]
+        if not isinstance(key, str):
+            return number_within("keyframe", key, len(names), "keyframes")
+        if key not in names:
+            raise ValueError(f'there is no keyframe "{key}"{did_you_mean(key, names)}')
+        return names.index(key)
 
     # ---- stepping ----------------------------------------------------------------------------------------------------
 
     def _advance(self, n: int) -> None:
-        parts = self.formulation.substeps
         for _ in range(n):
-            self._lay_pushes()
+            if self._clock is not None:
+                self._clock.begin()
+            if self._hooks.busy():
+                with self._acting():
+                    self._step_once()
+                self._afterwards()
+            else:
+                self._step_once()
+            if self._clock is not None:
+                self._clock.finish()
+
+    def _step_once(self) -> None:
+        parts, last, stepper = self.formulation.substeps, self._last, self._stepper
+        q, v, tau, forces = self._arrays
+        h = self._dt / parts
+        start = (q.copy(), v.copy()) if parts > 1 else (last.q, last.v)
+        saved = self._lay_pushes() if self._pushes else None
+        try:
             for k in range(parts):
-                if self._stepper.step(self.dt / parts, self.time + k * self.dt / parts) != DONE:
+                last.begin(q, v, h)
+                if self._paths:
+                    self._lay_part(self.time + k * h, h)
+                if stepper.step(h, self.time + k * h) != DONE:
                     raise Diverged(self.time, *self._culprit())
-            self._take_off_pushes()
-            self.time += self.dt
+            last.end(v, tau, forces)
+        except BaseException:
+            q[...], v[...] = start
+            raise
+        finally:
+            if saved is not None:
+                self._take_off_pushes(saved)
+        self.time += self._dt
 
-    def _lay_pushes(self) -> None:
-        for body, wrench in self._pushes:
-            self.forces[body] += wrench
+    def _lay_paths(self) -> None:
+        """Each part of a step lays its own."""
 
-    def _take_off_pushes(self) -> None:
-        for body, wrench in self._pushes:
-            self.forces[body] -= wrench
+    def _lay_part(self, time: float, h: float) -> None:
+        """Lead kinematic bodies through a part of a step.
+
+        Bodies that move by h v⁺ in a part have, to second order, the velocity of its middle. Those that are led have
+        it too, at the end of the free motion: contacts that hold stay closed while a lift gains speed.
+        """
+        y, nq, nv = self._space.stages, self.model.nq, self.model.nv
+        held = self.formulation.level == "velocity"
+        for j, d, path in self._paths:
+            for k in range(3):
+                point = path(time + 0.5 * k * h)
+                y.path_q[k * nq + j : k * nq + j + 7] = (*point.position, *point.quat_wxyz)
+                y.path_v[k * nv + d : k * nv + d + 6] = (*point.velocity, *point.angular_velocity)
+                y.path_a[k * nv + d : k * nv + d + 6] = (*point.acceleration, *point.angular_acceleration)
+            if held:
+                y.path_v[d : d + 6] = y.path_v[nv + d : nv + d + 6] - h * y.path_a[d : d + 6]
+
+    def _lay_pushes(self) -> Array:
+        """Let pushes act; what acts without them."""
+        saved = self.forces.copy()
+        with np.errstate(over="ignore"):  # what is too large is told as `Diverged`
+            for body, wrench in self._pushes:
+                self.forces[body] += wrench
+        return saved
+
+    def _take_off_pushes(self, saved: Array) -> None:
+        self.forces[...] = saved
         self._pushes.clear()
 
     def apply_force(
@@ -124,11 +224,38 @@ class World(Simulation):
         0.25
         """
         index, push = body_number(self.model, body), checked_vector("force", force)
-        moment = checked_vector("torque", torque)
+        moment = checked_vector("torque", torque) + np.cross(self._arm(index, point), push)
+        self._pushes.append((index, np.concatenate((moment, push))))
+
+    def apply_impulse(
+        self,
+        body: str | int,
+        impulse: ArrayLike = (0.0, 0.0, 0.0),
+        *,
+        torque: ArrayLike = (0.0, 0.0, 0.0),
+        point: ArrayLike | None = None,
+    ) -> None:
+        """Strike a body: velocities change at once, by an impulse (N·s) at a point of the world (the centre of mass
+        when missing; m), and that of a torque (N·m·s), both in world axes. Contacts answer in the next step.
+
+        >>> import poise
+        >>> scene = poise.Scene(gravity=(0, 0, 0))
+        >>> _ = scene.add(poise.sphere(0.1, mass=2.0), name="ball")
+        >>> world = World(scene.compile())
+        >>> world.apply_impulse("ball", (0, 3, 0))
+        >>> world.v[:3].tolist()
+        [0.0, 1.5, 0.0]
+        """
+        index, blow = body_number(self.model, body), checked_vector("impulse", impulse)
+        moment = checked_vector("torque", torque) + np.cross(self._arm(index, point), blow)
+        self.v[...] += force_delta(self.model, self.q, index, blow, moment)
+
+    def _arm(self, body: int, point: ArrayLike | None) -> Array:
+        """(3,) from a body's origin to a point of the world, or to its centre of mass; m."""
         place = bodies(self.model, self.q)
-        centre = place.rotation[index] @ self.model.body_com[index]
-        arm = centre if point is None else checked_vector("point", point) - place.position[index]
-        self._pushes.append((index, np.concatenate((moment + np.cross(arm, push), push))))
+        if point is None:
+            return np.asarray(place.rotation[body] @ self.model.body_com[body])
+        return np.asarray(checked_vector("point", point) - place.position[body])
 
     def track(
         self,
@@ -175,9 +302,40 @@ class World(Simulation):
         return PlacedBody(self, body_number(self.model, name))
 
     def report(self) -> Report:
-        """What happened in the last step: contacts with forces, limits, residual, energy, momentum."""
-        step = self.dt / self.formulation.substeps
-        return report_of(self._stepper, self.time, step, self.q.copy(), self.v.copy())
+        """What happened in the last step: contacts with forces, limits, torques, residual, energy, momentum."""
+        timing = None if self._clock is None else self._clock.told()
+        return report_of(self._stepper, self._last, self.time, self.q.copy(), self.v.copy(), timing)
+
+    @property
+    def a(self) -> Array:
+        """(nv,) accelerations of the last step, rows included: what velocities have gained, over its length. Of a step
+        with substeps they are those of the last one.
+        """
+        return self._last.a
+
+    @property
+    def drive_forces(self) -> Array:
+        """(nv,) forces of springs, dampers and drives in the last step, as they were met at its end; N or N·m."""
+        return passive_forces(self._space.w, self._last)
+
+    @property
+    def timing(self) -> bool:
+        """Whether steps are timed stage by stage, for `report().timing`; to assign. Nothing is paid while they are not.
+
+        >>> import poise
+        >>> world = poise.Scene().build()
+        >>> world.timing = True
+        >>> world.step()
+        >>> sorted(world.report().timing)
+        ['act', 'collide', 'free motion', 'rest', 'solve', 'whole']
+        """
+        return self._clock is not None
+
+    @timing.setter
+    def timing(self, on: bool) -> None:
+        if self._clock is not None:
+            self._clock.stop()
+        self._clock = Clock(self._stepper) if on else None
 
 
 def make_stepper(model: Model, formulation: Reduced, tracks: list[Track]) -> Stepper | Accelerated:
@@ -188,69 +346,3 @@ def make_stepper(model: Model, formulation: Reduced, tracks: list[Track]) -> Ste
     stepper = Accelerated(model, formulation.integrator or "rk4", newton=formulation.newton, **rules)
     stepper.looker.tracks = tracks
     return stepper
-
-
-@dataclass(frozen=True)
-class PlacedBody:
-    """A body of a world; what it tells is as the world is when it is asked."""
-
-    world: World
-    index: int
-
-    @property
-    def name(self) -> str:
-        """Its full name."""
-        return self.world.model.body_names[self.index]
-
-    @property
-    def position(self) -> Array:
-        """(3,) of its origin; m."""
-        return np.array(bodies(self.world.model, self.world.q).position[self.index])
-
-    @property
-    def rotation(self) -> Array:
-        """(3, 3) its axes in the world."""
-        return np.array(bodies(self.world.model, self.world.q).rotation[self.index])
-
-    @property
-    def velocity(self) -> Array:
-        """(3,) of its origin, in world axes; m/s."""
-        return np.array(bodies(self.world.model, self.world.q, self.world.v).twist[self.index, 3:])
-
-    @property
-    def angular_velocity(self) -> Array:
-        """(3,) in world axes; rad/s."""
-        return np.array(bodies(self.world.model, self.world.q, self.world.v).twist[self.index, :3])
-
-    def place(
-        self,
-        position: ArrayLike | None = None,
-        quat_wxyz: ArrayLike | None = None,
-        velocity: ArrayLike | None = None,
-        angular_velocity: ArrayLike | None = None,
-    ) -> None:
-        """Put a body with a free joint somewhere; what is left out stays. Velocities are in world axes; m, m/s, rad/s.
-
-        >>> import poise
-        >>> scene = poise.Scene()
-        >>> _ = scene.add(poise.sphere(0.1), name="ball")
-        >>> world = World(scene.compile())
-        >>> world.body("ball").place(position=(0, 0, 3), angular_velocity=(0, 4, 0))
-        >>> world.body("ball").position.tolist(), world.body("ball").angular_velocity.tolist()
-        ([0.0, 0.0, 3.0], [0.0, 4.0, 0.0])
-        """
-        model, world = self.world.model, self.world
-        joints = np.flatnonzero(model.joint_body == self.index)
-        if len(joints) != 1 or model.joint_kinds[joints[0]] != "free":
-            raise ValueError(f'body "{self.name}" has no free joint: set the coordinates of its joints in world.q')
-        j, d = int(model.joint_q_start[joints[0]]), int(model.joint_v_start[joints[0]])
-        if position is not None:
-            world.q[j : j + 3] = checked_vector("position", position)
-        spin = quat_to_matrix(world.q[j + 3 : j + 7]) @ world.v[d + 3 : d + 6]
-        if quat_wxyz is not None:
-            world.q[j + 3 : j + 7] = quat_normalize(np.asarray(quat_wxyz, np.float64))
-        if velocity is not None:
-            world.v[d : d + 3] = checked_vector("velocity", velocity)
-        if angular_velocity is not None:
-            spin = checked_vector("angular_velocity", angular_velocity)
-        world.v[d + 3 : d + 6] = quat_to_matrix(world.q[j + 3 : j + 7]).T @ spin

@@ -1,0 +1,325 @@
+"""What acts on a world from outside, step by step: controllers, functions before and after steps, listeners to events.
+
+Before a step come the functions of `before_step`, then the controllers, each in the order in which they were added;
+after it the listeners to its events, then the functions of `after_step`. If one of them fails, its error goes to the
+caller: before the step the world is put back to where it was, after it the step stays done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from poise.dynamics.functions import Drive
+from poise.dynamics.inputs import checked_row
+from poise.dynamics.simulation import Diverged, Simulation
+from poise.model.errors import did_you_mean
+from poise.model.model import Model
+from poise.model.state import State
+from poise.sim.events import Event, Watcher, checked_kind, is_watched
+
+Array = NDArray[Any]
+_SLOT = "control/"
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Targets:
+    """What a controller wants of the next step; what is None it leaves alone.
+
+    >>> Targets(tau=[0.0, 1.5]).drive is None
+    True
+    """
+
+    tau: ArrayLike | None = None
+    """(nv,) generalized forces, added to those of others for this step; N or N·m."""
+    forces: ArrayLike | None = None
+    """(n_bodies, 6) wrenches (τ, f) in world axes at the bodies' origins, likewise added; N·m, N."""
+    drive: Drive | None = None
+    """Instead of the world's drive, from now on."""
+
+
+class Controller(Protocol):
+    """What `add_controller` takes. `bind` is optional, and a plain function of the state will do as well.
+
+    `state` is a copy: q, v, time, and as `slots` what the controller has put there in the step before. Whatever is to
+    survive going back in time belongs there, as arrays.
+    """
+
+    def bind(self, model: Model, /) -> None:
+        """Called once, when it is added."""
+
+    def update(self, state: State, /) -> Targets | None:
+        """What it wants, before every step."""
+
+
+@dataclass
+class _Named:
+    """A controller and its slots."""
+
+    controller: Any
+    slots: dict[str, Array] = field(default_factory=dict)
+
+    def update(self, q: Array, v: Array, time: float) -> tuple[Targets | None, dict[str, Array]]:
+        """What it wants, and its slots after that."""
+        state = State(q.copy(), v.copy(), time, {name: array.copy() for name, array in self.slots.items()})
+        wanted = getattr(self.controller, "update", self.controller)(state)
+        if wanted is not None and not isinstance(wanted, Targets):
+            raise TypeError(f"a controller gave a {type(wanted).__name__}; it must give poise.sim.Targets(...) or None")
+        return wanted, {name: np.array(array) for name, array in state.slots.items()}
+
+
+class Hooks:
+    """Everything that a world calls around its steps."""
+
+    def __init__(self) -> None:
+        self.before: list[Callable[[Any], Any]] = []
+        self.after: list[Callable[[Any], Any]] = []
+        self.controllers: dict[str, _Named] = {}
+        self.listeners: list[tuple[str, Callable[[Any, Event], Any]]] = []
+        self.watcher: Watcher | None = None
+        self.events: list[Event] = []
+
+    def busy(self) -> bool:
+        """Whether there is anything to call."""
+        return bool(self.before or self.after or self.controllers or self.watcher)
+
+    def copy(self) -> Hooks:
+        """Lists of its own; what is in them is shared."""
+        twin = Hooks()
+        twin.before, twin.after, twin.listeners = [*self.before], [*self.after], [*self.listeners]
+        twin.controllers = {
+            name: _Named(named.controller, dict(named.slots)) for name, named in self.controllers.items()
+        }
+        twin.events = [*self.events]
+        if self.watcher is not None:
+            twin.watcher = Watcher()
+            twin.watcher.remember(self.watcher.memory())
+        return twin
+
+    def memory(self) -> dict[str, Array]:
+        """What the next steps depend on."""
+        kept = {} if self.watcher is None else self.watcher.memory()
+        for name, named in self.controllers.items():
+            kept |= {f"{_SLOT}{name}/{slot}": array.copy() for slot, array in named.slots.items()}
+        return kept
+
+    def start(self) -> None:
+        """Nothing touches yet."""
+        if self.watcher is not None:
+            self.watcher = Watcher()
+
+    def remember(self, slots: Mapping[str, Array]) -> None:
+        """Take up a memory."""
+        if self.watcher is None and is_watched(slots):
+            self.watcher = Watcher()
+        if self.watcher is not None:
+            self.watcher.remember(slots)
+        self.events = []
+        for name, named in self.controllers.items():
+            start = f"{_SLOT}{name}/"
+            named.slots = {key[len(start) :]: a.copy() for key, a in slots.items() if key.startswith(start)}
+
+
+class Acting(Simulation):
+    """What worlds have for those who act on them."""
+
+    _hooks: Hooks
+    _stepper: Any
+
+    # ---- to add and to take away -------------------------------------------------------------------------------------
+
+    def add_controller(self, controller: Controller | Callable[[State], Any], name: str | None = None) -> str:
+        """Let a controller act before every step from now on; gives the name by which its slots are kept.
+
+        It has `update(state)`, which gives `Targets` or None, and perhaps `bind(model)`; or it is a function of the
+        state.
+
+        >>> import poise
+        >>> scene = poise.Scene(gravity=(0, 0, 0))
+        >>> _ = scene.add(poise.sphere(0.1, mass=2.0), name="ball", position=(1, 0, 0))
+        >>> world = scene.build(dt=0.01)
+        >>> def spring(state):
+        ...     return poise.sim.Targets(tau=[-8.0 * state.q[0], 0, 0, 0, 0, 0])
+        >>> world.add_controller(spring)
+        'spring'
+        >>> world.step(157)
+        >>> float(abs(world.q[0] + 1.0).round(2))
+        0.0
+        """
+        if not callable(getattr(controller, "update", controller)):
+            kind = type(controller).__name__
+            raise TypeError(f"controller is a {kind}; it must have update(state), or be a function of the state")
+        known = self._hooks.controllers
+        given = name if name is not None else getattr(controller, "__name__", type(controller).__name__)
+        if not isinstance(given, str) or not given or "/" in given:
+            raise ValueError(f"name is {given!r}; it must be a word without a slash")
+        if name is not None and name in known:
+            raise ValueError(f'there is a controller "{name}" already')
+        number = 2
+        while given in known:
+            given, number = f"{given.rpartition(' ')[0] or given} {number}", number + 1
+        if hasattr(controller, "bind"):
+            controller.bind(self.model)
+        known[given] = _Named(controller)
+        return given
+
+    def remove_controller(self, name: str) -> None:
+        """Take a controller away, and forget its slots."""
+        if name not in self._hooks.controllers:
+            near = did_you_mean(name, self._hooks.controllers)
+            raise ValueError(f"there is no controller {name!r}{near}")
+        del self._hooks.controllers[name]
+
+    def before_step(self, function: _Function) -> _Function:
+        """Call `function(world)` before every step from now on; it may change what acts, and where things are.
+
+        >>> import poise
+        >>> world = poise.Scene().build(dt=0.5)
+        >>> @world.before_step
+        ... def tell(world):
+        ...     print(world.time)
+        >>> world.step(2)
+        0.0
+        0.5
+        >>> world.remove(tell)
+        """
+        self._hooks.before.append(_checked_function(function))
+        return function
+
+    def after_step(self, function: _Function) -> _Function:
+        """Call `function(world)` after every step from now on.
+
+        >>> import poise
+        >>> world, times = poise.Scene().build(dt=0.5), []
+        >>> _ = world.after_step(lambda world: times.append(world.time))
+        >>> world.step(2)
+        >>> times
+        [0.5, 1.0]
+        """
+        self._hooks.after.append(_checked_function(function))
+        return function
+
+    def on(self, kind: str, function: _Function) -> _Function:
+        """Call `function(world, event)` after each step with an event of a kind (see `poise.sim.events.KINDS`).
+
+        >>> import poise
+        >>> scene = poise.Scene()
+        >>> _ = scene.add_ground(), scene.add(poise.sphere(0.1), name="ball", position=(0, 0, 1))
+        >>> world = scene.build()
+        >>> _ = world.on("contact_begin", lambda world, event: print(*event.names, round(event.time, 2)))
+        >>> world.step(240)
+        ground ball 0.43
+        """
+        self._watch()
+        self._hooks.listeners.append((checked_kind(kind), _checked_function(function)))
+        return function
+
+    def remove(self, function: Callable[..., Any]) -> None:
+        """No longer call a function that was given to `before_step`, `after_step` or `on`."""
+        hooks = self._hooks
+        count = len(hooks.before) + len(hooks.after) + len(hooks.listeners)
+        hooks.before = [known for known in hooks.before if known != function]
+        hooks.after = [known for known in hooks.after if known != function]
+        hooks.listeners = [(kind, known) for kind, known in hooks.listeners if known != function]
+        if count == len(hooks.before) + len(hooks.after) + len(hooks.listeners):
+            raise ValueError(f"{function!r} is called neither before nor after steps, nor for events")
+
+    @property
+    def events(self) -> list[Event]:
+        """Events of the last step. A world is watched from the first time on that it is asked, or `on` is used.
+
+        >>> import poise
+        >>> scene = poise.Scene()
+        >>> _ = scene.add_ground(), scene.add(poise.sphere(0.1), name="ball", position=(0, 0, 0.1))
+        >>> world = scene.build()
+        >>> world.events
+        []
+        >>> world.step()
+        >>> [event.kind for event in world.events]
+        ['contact_begin']
+        """
+        self._watch()
+        return [*self._hooks.events]
+
+    def _watch(self) -> None:
+        hooks = self._hooks
+        if hooks.watcher is None:
+            hooks.watcher = Watcher()
+            if self.time != 0.0:  # what touches has begun unseen
+                hooks.watcher.remember({})
+
+    # ---- around a step -----------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _acting(self) -> Iterator[None]:
+        """Around a step: what acts before it, what is told after it. A step that fails leaves nothing behind."""
+        hooks, x = self._hooks, self._space.x
+        acts = {name: array.copy() for name, array in x.arrays.items()}
+        kept = acts, x.counts(), self.q.copy(), self.v.copy(), self.time
+        self._stepper.watch = None if hooks.watcher is None else hooks.watcher.see
+        try:
+            for function in hooks.before:
+                function(self)
+            tau, force, slots = self._asked(x.arrays["tau"].copy(), x.arrays["force"].copy())
+            yield
+        except BaseException as problem:
+            self._put_back(*kept)
+            if hooks.watcher is not None:
+                hooks.watcher.drop()
+                hooks.events = []
+                if isinstance(problem, Diverged):
+                    self._tell([Event("diverged", self.time, (problem.body,), what=problem.what)])
+            raise
+        x.arrays["tau"][...], x.arrays["force"][...] = tau, force
+        for named, held in slots:
+            named.slots = held
+
+    def _asked(self, tau: Array, force: Array) -> tuple[Array, Array, list[tuple[_Named, dict[str, Array]]]]:
+        """Ask all controllers, and lay what they want; what was to act without them, and their slots."""
+        slots = []
+        for named in self._hooks.controllers.values():
+            wanted, held = named.update(self.q, self.v, self.time)
+            slots.append((named, held))
+            if wanted is None:
+                continue
+            if wanted.tau is not None:
+                self.tau[...] += checked_row(self.model, "tau", wanted.tau)
+            if wanted.forces is not None:
+                self.forces[...] += checked_row(self.model, "force", wanted.forces).reshape(-1, 6)
+            if wanted.drive is not None:
+                self.drive = wanted.drive
+        return tau, force, slots
+
+    def _put_back(self, arrays: dict[str, Array], counts: dict[str, int], q: Array, v: Array, time: float) -> None:
+        for name, array in arrays.items():
+            self._space.x.arrays[name][...] = array
+        for name, count in counts.items():
+            self._space.x.set_count(name, count)
+        self.q[...], self.v[...], self.time = q, v, time
+
+    def _afterwards(self) -> None:
+        """After a step that was done."""
+        hooks = self._hooks
+        if hooks.watcher is not None:
+            self._tell(hooks.watcher.changes(self.model, self.time))
+        for function in hooks.after:
+            function(self)
+
+    def _tell(self, events: list[Event]) -> None:
+        self._hooks.events = events
+        for event in events:
+            for kind, function in self._hooks.listeners:
+                if kind == event.kind:
+                    function(self, event)
+
+
+def _checked_function(function: Any) -> Any:
+    if not callable(function):
+        raise TypeError(f"a function is wanted, found a {type(function).__name__}")
+    return function

@@ -1,0 +1,80 @@
+"""A line on the terminal that says how far something is and how long it will still take."""
+
+from __future__ import annotations
+
+import os
+import sys
+from time import monotonic
+from typing import TextIO
+
+PATIENCE = 0.5
+"""Nothing is said before; s."""
+PAUSE = 0.1
+"""Between two lines; s."""
+WIDTH = 24
+
+
+class Progress:
+    """Tells of simulated time on a terminal; nothing where there is none, or where POISE_QUIET is set.
+
+    >>> import io
+    >>> stream = io.StringIO()
+    >>> bar = Progress(10.0, shown=True, stream=stream, patience=0.0)
+    >>> bar.tell(5.0); bar.close()
+    >>> "5.00 of 10 s" in stream.getvalue()
+    True
+    """
+
+    def __init__(
+        self, total: float, shown: bool | None = None, stream: TextIO | None = None, patience: float = PATIENCE
+    ) -> None:
+        self.total = total
+        self.stream = sys.stderr if stream is None else stream
+        quiet = os.environ.get("POISE_QUIET", "") not in ("", "0")
+        self.shown = (self._on_terminal() and not quiet) if shown is None else shown
+        self._start = monotonic()
+        self._next, self._said = self._start + patience, False
+
+    def _on_terminal(self) -> bool:
+        try:
+            return self.stream is not None and self.stream.isatty()
+        except ValueError:  # it is closed
+            return False
+
+    def tell(self, done: float) -> None:
+        """So much of the total is done, both in seconds of the simulation."""
+        if not self.shown or (now := monotonic()) < self._next:
+            return
+        self._next, self._said = now + PAUSE, True
+        share = min(done / self.total, 1.0)
+        filled = round(WIDTH * share)
+        left = (now - self._start) * (1.0 / share - 1.0) if share > 0.0 else 0.0
+        bar = "#" * filled + "." * (WIDTH - filled)
+        line = f"[{bar}] {done:.2f} of {self.total:g} s, {_clock(left)} left"
+        self._write(f"\r\x1b[K{line}")
+
+    def close(self) -> None:
+        """Leave the line empty again."""
+        if self._said:
+            self._write("\r\x1b[K")
+
+    def _write(self, text: str) -> None:
+        try:
+            self.stream.write(text)
+            self.stream.flush()
+        except (OSError, ValueError):  # a terminal that has gone away stops no simulation
+            self.shown = self._said = False
+
+
+def _clock(seconds: float) -> str:
+    """A time in words.
+
+    >>> _clock(7.2), _clock(75.0), _clock(7300.0)
+    ('7 s', '1:15 min', '2:01 h')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60}:{whole % 60:02d} min"
+    return f"{whole // 3600}:{whole % 3600 // 60:02d} h"

@@ -1,0 +1,196 @@
+"""Recordings: what a world did, frame by frame, with all that is needed to look at it later."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poise.dynamics.measures import Energy
+from poise.dynamics.simulation import Trajectory
+from poise.model.errors import did_you_mean
+from poise.model.model import Model
+from poise.model.state import State
+from poise.sim.events import Event
+from poise.sim.report import ContactReport, Pushing
+
+Array = NDArray[Any]
+PARTS = ("contacts", "energy", "solver", "torques", "events")
+"""What can be recorded beside time and state."""
+
+
+@dataclass(frozen=True, eq=False)
+class Contacts:
+    """Contacts of all frames, one after another: those of frame i are `start[i]` to `start[i + 1]`."""
+
+    start: Array
+    """(frames + 1,)"""
+    shapes: Array
+    """(n, 2) numbers of shapes."""
+    point: Array
+    """(n, 3) m."""
+    normal: Array
+    """(n, 3) from A to B."""
+    depth: Array
+    """(n,) m."""
+    force: Array
+    """(n, 3) on B; N."""
+
+    def of(self, frame: int) -> Pushing:
+        """Those of one frame."""
+        k = slice(int(self.start[frame]), int(self.start[frame + 1]))
+        return Pushing(self.shapes[k], self.point[k], self.normal[k], self.depth[k], self.force[k])
+
+
+class Frame(NamedTuple):
+    """One moment of a recording."""
+
+    time: float
+    """s."""
+    state: State
+    """Coordinates and velocities; without what solvers remember."""
+    contacts: list[ContactReport]
+    """Of the step that led here; impulses are not recorded."""
+    energy: Energy | None
+    signals: dict[str, Array]
+
+
+@dataclass(frozen=True, eq=False)
+class Recording(Trajectory):
+    """What a world did: a `Trajectory` with contacts, energies, solver's figures, torques, signals and events.
+
+    Parts that were not recorded are None, or empty. The first frame is the state before the first step.
+
+    >>> import poise
+    >>> scene = poise.Scene()
+    >>> _ = scene.add_ground(), scene.add(poise.sphere(0.1, mass=2.0), name="ball", position=(0, 0, 0.1))
+    >>> recording = scene.build(dt=0.01).run(0.5)
+    >>> recording
+    <Recording: 51 frames from 0 to 0.5 s, nq 7, nv 6; contacts, energy, solver, torques, events>
+    >>> round(recording.frame(50).contacts[0].normal_force, 2)
+    19.62
+    """
+
+    model: Model
+    contacts: Contacts | None = None
+    energy: Energy | None = None
+    """Each (frames,); J."""
+    solver: dict[str, Array] = field(default_factory=dict)
+    """Of the step that led to each frame: "rows", "sweeps", "newton_steps", "residual", "parts", each (frames,)."""
+    torques: dict[str, Array] = field(default_factory=dict)
+    """"tau" and "passive" of the step that led to each frame, each (frames, nv); N or N·m."""
+    signals: dict[str, Array] = field(default_factory=dict)
+    """(frames, …) of each signal."""
+    events: tuple[Event, ...] = ()
+    options: dict[str, Any] = field(default_factory=dict)
+    """How it was made: step, formulation and its options, versions."""
+
+    def __repr__(self) -> str:
+        n, nq, nv = len(self.time), self.q.shape[-1], self.v.shape[-1]
+        has = [part for part in PARTS if part in self.options.get("record", ())]
+        what = ", ".join([*has, *(f'signal "{name}"' for name in self.signals)]) or "states only"
+        return f"<Recording: {n} frames from {self.time[0]:g} to {self.time[-1]:g} s, nq {nq}, nv {nv}; {what}>"
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    def state(self, frame: int) -> State:
+        """Coordinates, velocities and time of a frame; counted from the end where negative.
+
+        >>> import poise
+        >>> float(poise.Scene().build(dt=0.25).run(1.0).state(-1).time)
+        1.0
+        """
+        k = self._number(frame)
+        return State(self.q[k].copy(), self.v[k].copy(), float(self.time[k]))
+
+    def frame(self, frame: int) -> Frame:
+        """All that was recorded of a frame; counted from the end where negative."""
+        k = self._number(frame)
+        contacts = [] if self.contacts is None else self.contacts.of(k).listed(self.model)
+        energy = None if self.energy is None else Energy(*(float(part[k]) for part in self.energy))
+        signals = {name: values[k].copy() for name, values in self.signals.items()}
+        return Frame(float(self.time[k]), self.state(k), contacts, energy, signals)
+
+    def _number(self, frame: Any) -> int:
+        n = len(self)
+        if isinstance(frame, bool) or not isinstance(frame, int | np.integer) or not -n <= frame < n:
+            raise IndexError(f"frame {frame!r}: there are {n}, counted from 0")
+        return int(frame) % n
+
+    def at(self, time: float) -> int:
+        """Number of the frame nearest to a time (s).
+
+        >>> import poise
+        >>> poise.Scene().build(dt=0.25).run(1.0).at(0.6)
+        2
+        """
+        return int(np.argmin(np.abs(self.time - float(time))))
+
+    def curves(self, what: str, name: str | None = None) -> dict[str, Array]:
+        """Numbers over time by their names, each (frames,): "energy"; "q", "v", "tau", "passive", of one joint where it
+        is named; one of the solver's figures; or a signal.
+
+        >>> import poise
+        >>> scene = poise.Scene()
+        >>> _ = scene.hinge(None, poise.sphere(0.1), axis="y", name="arm")
+        >>> list(scene.build().run(0.1).curves("q", "arm"))
+        ['arm']
+        """
+        model = self.model
+        if what == "energy" and self.energy is not None:
+            return dict(zip(Energy._fields, self.energy, strict=True)) | {"total": np.asarray(self.energy.total)}
+        if what in ("q", "v", *self.torques):
+            values = {"q": self.q, "v": self.v, **self.torques}[what]
+            names = model.q_names if what == "q" else model.dof_names
+            chosen = range(len(names))
+            if name is not None:
+                where = (model.q_slice if what == "q" else model.v_slice)(name)
+                chosen = range(where.start, where.stop)
+            return {names[k]: values[:, k] for k in chosen}
+        if what in self.solver:
+            return {what: self.solver[what]}
+        if what in self.signals:
+            values = self.signals[what].reshape(len(self), -1)
+            several = values.shape[1] > 1
+            return {f"{what}[{k}]" if several else what: values[:, k] for k in range(values.shape[1])}
+        known = ["q", "v", *self.torques, *self.solver, *self.signals, *(["energy"] if self.energy is not None else [])]
+        raise ValueError(f"{what!r} was not recorded{did_you_mean(what, known)}")
+
+    def plot(self, what: str = "energy", name: str | None = None) -> Any:
+        """`curves` over time, as a drawing to `save("name.svg")`.
+
+        >>> import poise
+        >>> poise.Scene().build().run(0.1).plot("energy").width
+        900.0
+        """
+        import poise
+
+        units = {"energy": "energy (J)"}
+        return poise.view.line_chart(
+            self.time, self.curves(what, name), title=what, x_label="time (s)", y_label=units.get(what, "")
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it to a file (.npz), with the model. The file appears whole or not at all.
+
+        >>> import poise, tempfile
+        >>> recording = poise.Scene().build(dt=0.25).run(1.0)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     recording.save(f"{folder}/still.npz")
+        ...     len(Recording.load(f"{folder}/still.npz"))
+        5
+        """
+        from poise.sim.recording_file import save
+
+        save(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Recording:
+        """Read what `save` wrote; anything else is a `SceneError`. Models come without paths of kinematic bodies."""
+        from poise.sim.recording_file import load
+
+        return load(path)

@@ -1,0 +1,142 @@
+"""Recordings as files: arrays in one .npz, everything else as JSON in its header. Nothing in it can run code."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poise.dynamics.measures import Energy
+from poise.model.errors import SceneError
+from poise.model.model import Model
+from poise.model.solids import Solids
+from poise.model.state import read_arrays, write_arrays
+from poise.sim.events import Event
+from poise.sim.recording import Contacts, Recording
+
+Array = NDArray[Any]
+_FORMAT, _VERSION = "poise-recording", 1
+_WHAT = "a recording that Poise saved"
+_STATE = ("time", "q", "v")
+
+
+def save(recording: Recording, path: str | os.PathLike[str]) -> None:
+    """Write a recording."""
+    model = recording.model
+    header = {
+        "format": _FORMAT,
+        "format_version": _VERSION,
+        "options": recording.options,
+        "model": _plain(model),
+        "solids": _plain(model.solids),
+        "joints_on_paths": [joint for joint, _ in model.paths],
+        "digest": model.digest(),
+        "events": [asdict(event) for event in recording.events],
+    }
+    content: dict[str, Array] = {"header": np.frombuffer(json.dumps(header).encode(), np.uint8)}
+    content |= {name: getattr(recording, name) for name in _STATE}
+    for group, part in (("contacts", recording.contacts), ("model", model), ("solids", model.solids)):
+        if part is not None:
+            content |= {f"{group}/{name}": array for name, array in _arrays(part).items()}
+    if recording.energy is not None:
+        content |= {f"energy/{name}": array for name, array in zip(Energy._fields, recording.energy, strict=True)}
+    for group in ("solver", "torques", "signals"):
+        content |= {f"{group}/{name}": array for name, array in getattr(recording, group).items()}
+    write_arrays(path, content)
+
+
+def load(path: str | os.PathLike[str]) -> Recording:
+    """Read a recording."""
+    file = os.fspath(path)
+    content = read_arrays(Path(path), f"not {_WHAT}")
+    header = _header(content, file)
+    try:
+        solids = Solids(**_restored(Solids, header["solids"], _group(content, "solids")))
+        model = Model(**_restored(Model, header["model"], _group(content, "model")), solids=solids)
+        events = tuple(
+            Event(**(event | {"names": tuple(event["names"]), "shapes": tuple(event["shapes"])}))
+            for event in header["events"]
+        )
+        contacts, parts = _group(content, "contacts"), _group(content, "energy")
+        recording = Recording(
+            content["time"],
+            content["q"],
+            content["v"],
+            model,
+            Contacts(**contacts) if contacts else None,
+            Energy(**parts) if parts else None,
+            _group(content, "solver"),
+            _group(content, "torques"),
+            _group(content, "signals"),
+            events,
+            header["options"],
+        )
+    except (KeyError, TypeError, ValueError) as problem:
+        raise SceneError(f"the file is damaged ({problem}); save it again", file=file) from None
+    _check(recording, file)
+    return recording
+
+
+def _header(content: dict[str, Array], file: str) -> dict[str, Any]:
+    try:
+        header = json.loads(content["header"].tobytes())
+        known = header["format"] == _FORMAT
+    except (KeyError, TypeError, ValueError):
+        known = False
+    if not known:
+        other = "a state: read it with poise.State.load" if _is_state(content) else "its header is missing or damaged"
+        raise SceneError(f"not {_WHAT}: {other}", file=file)
+    if header.get("format_version") != _VERSION:
+        found = header.get("format_version")
+        raise SceneError(f"a recording of format {found!r}; this version of Poise reads {_VERSION}", file=file)
+    whole: dict[str, Any] = header
+    return whole
+
+
+def _is_state(content: dict[str, Array]) -> bool:
+    try:
+        return bool(json.loads(content["header"].tobytes())["format"] == "poise-state")
+    except (KeyError, TypeError, ValueError):
+        return False
+
+
+def _check(recording: Recording, file: str) -> None:
+    """Lengths that agree, numbers that are finite."""
+    n, model = len(recording.time), recording.model
+    for name, shape in (("time", (n,)), ("q", (n, model.nq)), ("v", (n, model.nv))):
+        array = getattr(recording, name)
+        if array.shape != shape or array.dtype != np.float64 or not np.isfinite(array).all():
+            raise SceneError(f"must be {shape} finite numbers, found {array.dtype}{array.shape}", file=file, field=name)
+    contacts = recording.contacts
+    ends = None if contacts is None else contacts.start
+    if contacts is not None and (ends is None or len(ends) != n + 1 or ends[-1] != len(contacts.depth)):
+        raise SceneError("the file is damaged: contacts do not fit the frames", file=file)
+
+
+def _plain(part: Any) -> dict[str, Any]:
+    """Fields that are no arrays: names, kinds, numbers."""
+    kept = {f.name: getattr(part, f.name) for f in fields(part)}
+    return {
+        name: value for name, value in kept.items() if isinstance(value, str | float | int | tuple) and name != "paths"
+    }
+
+
+def _arrays(part: Any) -> dict[str, Array]:
+    return {f.name: value for f in fields(part) if isinstance(value := getattr(part, f.name), np.ndarray)}
+
+
+def _group(content: dict[str, Array], group: str) -> dict[str, Array]:
+    start = f"{group}/"
+    return {name[len(start) :]: array for name, array in content.items() if name.startswith(start)}
+
+
+def _restored(kind: type, plain: dict[str, Any], arrays: dict[str, Array]) -> dict[str, Any]:
+    """Arguments of a dataclass; lists of the header were tuples."""
+    known = {f.name for f in fields(kind)}
+    values = {name: tuple(value) if isinstance(value, list) else value for name, value in plain.items()} | arrays
+    return {name: value for name, value in values.items() if name in known}

@@ -1,0 +1,219 @@
+"""Running a world for some time, and recording it."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from poise.dynamics.inputs import checked_step
+from poise.dynamics.measures import Energy, energy
+from poise.dynamics.simulation import Diverged
+from poise.model.errors import did_you_mean
+from poise.sim.acting import Acting
+from poise.sim.events import Event
+from poise.sim.last import LastStep, passive_forces
+from poise.sim.progress import Progress
+from poise.sim.recording import PARTS, Contacts, Recording
+from poise.sim.report import NO_CONTACTS, Pushing, pushing
+
+Array = NDArray[Any]
+Signal = Callable[[Any], ArrayLike]
+_SOLVER = ("rows", "sweeps", "newton_steps", "residual", "parts")
+
+
+class Running(Acting):
+    """What worlds have for going on for a while."""
+
+    formulation: Any
+    _last: LastStep
+    _recording: Recording | None
+
+    def run(
+        self,
+        duration: float,
+        *,
+        every: int = 1,
+        record: Iterable[str] = PARTS,
+        signals: Mapping[str, Signal] | None = None,
+        before_step: Callable[[Any], Any] | None = None,
+        progress: bool | None = None,
+    ) -> Recording:
+        """Go on for `duration` seconds and record the first state, every `every`-th one after it, and the last.
+
+        `record` names what is kept beside time and state (see `poise.sim.PARTS`); `signals` are functions of the world,
+        sensors among them, whose numbers are kept too. `before_step`, if given, is called with the world before each
+        step of this run. Where it takes long, a line on the terminal tells how far it is (`progress`: always or never).
+
+        If the world diverges, or something else stops it, what was recorded until then is in `world.recording`; and
+        `Diverged` carries it.
+
+        >>> import poise
+        >>> scene = poise.Scene()
+        >>> _ = scene.add(poise.sphere(0.1), name="ball", position=(0, 0, 10))
+        >>> fall = scene.build(dt=0.001).run(1.0, every=100, signals={"height": lambda world: world.q[2]})
+        >>> len(fall), float(fall.signals["height"][-1].round(1))
+        (11, 5.1)
+        """
+        steps = round(checked_step(duration, "duration") / self.dt)
+        if steps < 1 or isinstance(every, bool) or not isinstance(every, int | np.integer) or every < 1:
+            raise ValueError(f"{duration} s in steps of {self.dt} s, one in {every} kept: nothing to do")
+        recorder = Recorder(self, _checked_parts(record), _checked_signals(signals))
+        bar, start = Progress(steps * self.dt, progress), self.time
+        functions = [] if before_step is None else [before_step]
+        if "events" in recorder.record:
+            self._watch()
+        try:
+            self._hooks.before = [*self._hooks.before, *functions]
+            recorder.take(self)
+            for k in range(0, steps, every):
+                recorder.advance(self, min(every, steps - k))
+                recorder.take(self)
+                bar.tell(self.time - start)
+        except Diverged as problem:
+            recorder.see(self.events if "events" in recorder.record else [])
+            problem.recording = recorder.finished()
+            raise
+        finally:
+            self._hooks.before = [known for known in self._hooks.before if known not in functions]
+            bar.close()
+            self._recording = recorder.finished()
+        return self._recording
+
+    @property
+    def recording(self) -> Recording | None:
+        """That of the last run, also where it was stopped; None before."""
+        return self._recording
+
+
+class Recorder:
+    """Collects frames of a world."""
+
+    def __init__(self, world: Running, record: tuple[str, ...], signals: dict[str, Signal]) -> None:
+        self.model, self.record, self.signals = world.model, record, signals
+        self.options = options_of(world) | {"record": list(record)}
+        self.time: list[float] = []
+        self.columns: dict[str, list[Any]] = {}
+        self.contacts: list[Pushing] = []
+        self.events: list[Event] = []
+
+    def advance(self, world: Running, n: int) -> None:
+        """Steps between two frames; no event is lost."""
+        if "events" not in self.record:
+            world.step(n)
+            return
+        for _ in range(n):
+            world.step()
+            self.see(world.events)
+
+    def see(self, events: list[Event]) -> None:
+        """Keep events."""
+        self.events += events
+
+    def take(self, world: Running) -> None:
+        """One frame; whole or not at all."""
+        numbers: dict[str, Any] = {"q": world.q.copy(), "v": world.v.copy()}
+        stepper, last = world._stepper, world._last
+        for name, signal in self.signals.items():
+            numbers[f"signals/{name}"] = _reading(name, signal(world))
+        if "energy" in self.record:
+            numbers["energy"] = np.array(energy(self.model, world.q, world.v))
+        if "solver" in self.record:
+            told = stepper.told
+            rows = int(stepper.system.n_rows[0])
+            numbers["solver"] = (
+                (rows, told.sweeps, told.newton_steps, told.residual, told.parts) if last.done else (0,) * 5
+            )
+        if "torques" in self.record:
+            numbers["tau"] = last.tau.copy()
+            numbers["passive"] = passive_forces(stepper.space.w, last)
+        for name, value in numbers.items():
+            column = self.columns.setdefault(name, [])
+            if column and np.shape(column[0]) != np.shape(value):
+                shapes = np.shape(column[0]), np.shape(value)
+                raise ValueError(f"{name} had the shape {shapes[0]} and now has {shapes[1]}; it must stay the same")
+            column.append(value)
+        if "contacts" in self.record:
+            self.contacts.append(pushing(stepper, last.h) if last.done else NO_CONTACTS)
+        self.time.append(world.time)
+
+    def finished(self) -> Recording:
+        """All frames up to now."""
+        n = len(self.time)
+        columns = {name: np.array(values[:n]) for name, values in self.columns.items()}
+        solver, parts = columns.get("solver"), columns.get("energy")
+        whole = ("rows", "sweeps", "newton_steps", "parts")
+        return Recording(
+            np.array(self.time),
+            columns.get("q", np.zeros((0, self.model.nq))),
+            columns.get("v", np.zeros((0, self.model.nv))),
+            self.model,
+            _ragged(self.contacts[:n]) if "contacts" in self.record else None,
+            None if parts is None else Energy(*parts.T),
+            {}
+            if solver is None
+            else {
+                name: solver[:, k].astype(np.int64 if name in whole else np.float64) for k, name in enumerate(_SOLVER)
+            },
+            {name: columns[name] for name in ("tau", "passive") if name in columns},
+            {name: columns[f"signals/{name}"] for name in self.signals if f"signals/{name}" in columns},
+            tuple(self.events),
+            self.options,
+        )
+
+
+def _ragged(frames: list[Pushing]) -> Contacts:
+    counts = [len(frame.depth) for frame in frames]
+    start = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
+    names = ("shapes", "point", "normal", "depth", "force")
+    arrays = {name: np.concatenate([getattr(frame, name) for frame in (NO_CONTACTS, *frames)]) for name in names}
+    return Contacts(start, **arrays)
+
+
+def options_of(world: Running) -> dict[str, Any]:
+    """How a world is stepped, and by what; plain words and numbers."""
+    versions = {"python": platform.python_version(), "machine": platform.machine()}
+    for package in ("poise", "numpy", "numba"):
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:  # run from a checkout
+            versions[package] = "unknown"
+    import poise
+
+    versions["poise"] = poise.__version__
+    formulation = {"name": type(world.formulation).__name__} | asdict(world.formulation)
+    return {"dt": world.dt, "formulation": formulation, "versions": versions}
+
+
+def _checked_parts(record: Any) -> tuple[str, ...]:
+    if isinstance(record, str) or not isinstance(record, Iterable):
+        raise TypeError(f"record is {record!r}; it must be a list of names, of {', '.join(PARTS)}")
+    names = tuple(dict.fromkeys(record))
+    for name in names:
+        if name not in PARTS:
+            raise ValueError(f"{name!r} cannot be recorded{did_you_mean(name, PARTS)}; there are {', '.join(PARTS)}")
+    return names
+
+
+def _checked_signals(signals: Any) -> dict[str, Signal]:
+    if signals is None:
+        return {}
+    if not isinstance(signals, Mapping):
+        raise TypeError(f"signals is a {type(signals).__name__}; it must be functions of the world by their names")
+    for name, signal in signals.items():
+        if not isinstance(name, str) or not callable(signal):
+            raise TypeError(f"signal {name!r} is a {type(signal).__name__}; it must be a function of the world")
+    return dict(signals)
+
+
+def _reading(name: str, value: Any) -> Array:
+    """What a signal gives, as numbers."""
+    array = np.array(value)
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"signal {name!r} gave {value!r}; it must be numbers")
+    return array
