@@ -16,7 +16,7 @@ from poise.constraints.row_kernels import open_block, put_bounds, put_dof_row
 from poise.constraints.store import SINGLE
 from poise.kernel.jit import kernel
 from poise.kernel.memory import Block, Count, Index, Real, View, Width, load, scatter_where, store
-from poise.kernel.scalars import any_lane, select, spread, zero
+from poise.kernel.scalars import any_lane, fabs, maximum, minimum, select, spread, zero
 from poise.kernel.vec import Mat3
 from poise.model.model import Model
 
@@ -29,6 +29,8 @@ NARROWEST, WIDEST = 1e-4, 100.0
 
 OVERLOOKED = 1e-4
 """How far impulses may take a coordinate beyond a limit that has no row; rad or m."""
+TINY = 1e-30
+"""Changes of coordinates that are less are none."""
 
 LIMITS = View(
     "Limits",
@@ -159,6 +161,22 @@ def overlooked_limits(s, w, x, l, held, dt):
         wrong = wrong | ((below < -OVERLOOKED) & (load(held, 2 * k) == 0))
         wrong = wrong | ((above < -OVERLOOKED) & (load(held, 2 * k + 1) == 0))
     return wrong
+
+
+@kernel
+def share_within(s, w, x, l, held, dt):
+    """How much of a further change x of velocities leaves coordinates within the limits that have no rows."""
+    one = zero(load(s.q, 0)) + 1.0
+    share = one
+    for k in range(l.n_limits):
+        change = load(x.a, load(l.limit_dof, k)) * dt
+        _, _, below, above = room_ahead(s, w, x, l, k, dt)
+        size = maximum(fabs(change), zero(one) + TINY)
+        down = maximum(below + change * -1.0 + OVERLOOKED, zero(one)) / size
+        up = maximum(above + change + OVERLOOKED, zero(one)) / size
+        share = select((below < -OVERLOOKED) & (load(held, 2 * k) == 0), minimum(share, down), share)
+        share = select((above < -OVERLOOKED) & (load(held, 2 * k + 1) == 0), minimum(share, up), share)
+    return minimum(share, one)
 
 
 @kernel

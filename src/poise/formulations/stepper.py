@@ -72,10 +72,10 @@ _find_impulses = entry(
 )
 _finish_step = entry(
     velocity.finish_step,
-    *(MODEL, STATE, INPUT, WORK, STAGES, STORE),
+    *(MODEL, STATE, INPUT, WORK, STAGES, LIMITS, STORE),
     *_SOLVE,
     extra=("float64",),
-    widths=of_system(6, 13),
+    widths=of_system(7, 14),
 )
 
 
@@ -230,7 +230,7 @@ class Stepper:
         self._find_impulses = {
             id(now): bound(_find_impulses, self.width, *found, now, old, *solve) for now, old in orders
         }
-        self._finish_step = {id(now): bound(_finish_step, self.width, *state, now, *solve) for now, _ in orders}
+        self._finish_step = {id(now): bound(_finish_step, self.width, *state, self.limits, now, *solve) for now, _ in orders}
         self._contacts = c.c
 
     def step(self, dt: float, time: float = 0.0) -> int:

@@ -12,7 +12,7 @@ from math import inf
 
 from poise.constraints.ball_limit_rows import emit_ball_limits, strays
 from poise.constraints.contact_rows import emit_contacts, overlooked_contacts
-from poise.constraints.limit_rows import emit_frictions, emit_limits, overlooked_limits
+from poise.constraints.limit_rows import emit_frictions, emit_limits, overlooked_limits, share_within
 from poise.constraints.row_kernels import N_KINDS, blank, busiest, warm_start
 from poise.constraints.tree import place_centres
 from poise.constraints.tree_values import spread_velocity
@@ -29,6 +29,8 @@ from poise.model.solids import Solid
 from poise.solve.pgs_kernels import CONE
 
 VELOCITY = 0
+STRAYING = 0.2
+"""Share of displacements where they would take a ball joint beyond its limits."""
 SPHERE = int(Solid.SPHERE)
 BY_SPEED, BY_DISPLACEMENT = 1, 2
 """How errors of position are mended."""
@@ -208,16 +210,21 @@ def lay_shift(r, t, plain, p, a, dt, slop, share, tolerance):
 
 
 @kernel
-def shift_out(m, w, r, t, flow, plain, p, a, newton, o, dt):
-    """Displacements, as velocities over the step, that take rows out of what they have come into: to `o.shift`."""
+def shift_out(m, s, w, l, r, t, flow, plain, p, a, newton, o, dt):
+    """Displacements, as velocities over the step, that take rows out of what they have come into: to `o.shift`.
+
+    A limit that has no row is not exceeded for them: then they are shorter.
+    """
     slop = load(o.slop, 0)
     speeds_after(r, t, plain, p, a)
     lay_shift(r, t, plain, p, a, dt, slop, load(o.erp, 0), load(o.tolerance, 0))
     call_entry(o.solve, p, a, newton, o.sweeps, o.every)
     keep_lam(p, plain, a)
     call_entry(o.answer, m, w, t, flow)
+    share = share_within(s, w, flow, l, o.held, dt)
+    share = select(strays(s, w, flow, l, o.held, dt), share * STRAYING, share)
     for d in range(m.nv):
-        store(o.shift, d, load(flow.a, d))
+        store(o.shift, d, load(flow.a, d) * share)
 
 
 # ---- the step --------------------------------------------------------------------------------------------------------
@@ -311,7 +318,7 @@ def find_impulses(m, s, w, g, u, c, l, r, old, t, flow, plain, p, a, newton, o, 
 
 
 @kernel
-def apply_impulses(m, s, w, r, t, flow, plain, p, a, newton, o, dt):
+def apply_impulses(m, s, w, l, r, t, flow, plain, p, a, newton, o, dt):
     """What impulses add to the velocities, and the displacements that mend errors."""
     keep_answer(r, t, plain, p, a)
     store(o.residual, 0, load(a.residual, 0) * load(o.tolerance, 0) / load(a.tolerance, 0))
@@ -320,18 +327,18 @@ def apply_impulses(m, s, w, r, t, flow, plain, p, a, newton, o, dt):
     for d in range(m.nv):
         store(s.v, d, load(s.v, d) + load(flow.a, d))
     if o.stabilize == BY_DISPLACEMENT and any_overlap(r, t, p, load(o.slop, 0)):
-        shift_out(m, w, r, t, flow, plain, p, a, newton, o, dt)
+        shift_out(m, s, w, l, r, t, flow, plain, p, a, newton, o, dt)
 
 
 @kernel
-def finish_step(m, s, x, w, y, r, t, flow, plain, p, a, newton, o, dt):
+def finish_step(m, s, x, w, y, l, r, t, flow, plain, p, a, newton, o, dt):
     """The next state from the impulses; DONE, or DIVERGED and the state as it was."""
     for d in range(m.nv):
         store(o.shift, d, zero(load(s.v, d)))
     store(o.residual, 0, zero(load(o.residual, 0)))
     store(o.swept, 0, zero(load(o.swept, 0)))
     if load(t.n_rows, 0) > 0:
-        apply_impulses(m, s, w, r, t, flow, plain, p, a, newton, o, dt)
+        apply_impulses(m, s, w, l, r, t, flow, plain, p, a, newton, o, dt)
     for d in range(m.nv):
         v = load(s.v, d) + load(w.a, d) * dt
         store(s.v, d, v)
