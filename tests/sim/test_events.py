@@ -354,3 +354,20 @@ def test_a_controller_that_gives_something_else_is_refused() -> None:
     world.add_controller(lambda state: [0.0] * 6, name="list")
     with pytest.raises(TypeError, match=r"gave a list; it must give poise.sim.Targets"):
         world.step()
+
+
+def test_worlds_at_acceleration_level_have_events_and_sensors() -> None:
+    world = bouncing_ball(restitution=0.0, level="acceleration")
+    world.add_controller(lambda state: None)
+    heard = []
+    world.on("contact_begin", lambda world, event: heard.append(event))
+    world.step(60)
+    assert heard == []
+    recording = world.run(0.5, record=("contacts", "events"))
+    (event,) = heard
+    assert event in recording.events
+    assert event.time == pytest.approx(np.sqrt(2.0 / 9.81), abs=2 * world.dt)
+    mass = float(world.model.body_mass.sum())
+    assert recording.frame(-1).contacts[0].normal_force == pytest.approx(9.81 * mass)
+    assert poise.sim.ForcePlate("ground").read(world).force[2] == pytest.approx(9.81 * mass)
+    assert poise.sim.Imu("ball").read(world).specific_force == pytest.approx([0, 0, 9.81], abs=1e-6)

@@ -126,10 +126,9 @@ def touching(stepper: Stepper | Accelerated) -> list[int]:
     if found == 0 or count == 0:
         return []
     slots = slice(first, first + 3 * count, 3)
-    ids = rows.id[slots][rows.lam[slots] > 0.0]
-    mask = np.isin(c.id[:found], ids)
-    keys: list[int] = (c.a[:found][mask].astype(np.int64) * len(stepper.model.solids) + c.b[:found][mask]).tolist()
-    return keys
+    pushing, n = set(rows.id[slots][rows.lam[slots] > 0.0].tolist()), len(stepper.model.solids)
+    contacts = zip(*(c.arrays[name][:found].tolist() for name in ("id", "a", "b")), strict=True)
+    return [a * n + b for id, a, b in contacts if id in pushing]
 
 
 def reached(stepper: Stepper | Accelerated) -> list[int]:
@@ -139,11 +138,11 @@ def reached(stepper: Stepper | Accelerated) -> list[int]:
     if count == 0:
         return []
     slots = slice(first, first + count)
-    ids = rows.id[slots][rows.lam[slots] > 0.0]
-    number, code = ids // CODES, ids % CODES
-    ends = (number < nv) & np.isin(code, list(_ENDS))
-    balls = (number >= nv) & (number < nv + stepper.model.n_joints) & np.isin(code, list(_BALL_ENDS))
-    found: list[int] = ids[ends | balls].tolist()
+    found, end = [], nv + stepper.model.n_joints
+    for id in rows.id[slots][rows.lam[slots] > 0.0].tolist():
+        number, code = divmod(id, CODES)
+        if (number < nv and code in _ENDS) or (nv <= number < end and code in _BALL_ENDS):
+            found.append(id)
     return found
 
 
