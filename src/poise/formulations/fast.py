@@ -1,10 +1,10 @@
-"""Steps in which something moves farther than its own size allows to overlook: split at the first touches.
+"""Steps in which something moves farther than its own size allows to overlook: split into parts.
 
-A step is a row of parts. Before each, the first touch of what is fast is looked for by conservative advancement
-(`collision.impact`), and all goes on until then. Then follows a part without length, in which what has met bounces or
-stops; then the rest of the step, in the same way. After IMPACTS impacts, or PARTS parts, the rest is one part in which
-nothing bounces: all that could be met in it, however far, has speculative rows. They are right for straight ways, and
-may stop what would have gone past.
+A few parts of one length do where nothing goes far in them. What is faster is looked after: before each part, its first
+touch is looked for by conservative advancement (`collision.impact`), and all goes on until then. Then follows a part
+without length, in which what has met bounces or stops; then the rest of the step, in the same way. After IMPACTS
+impacts, or PARTS parts, the rest is one part in which nothing bounces: all that could be met in it, however far, has
+speculative rows. They are right for straight ways, and may stop what would have gone past.
 
 Free bodies move exactly as the search has it, with a constant twist about their origin. Links of trees do not: their
 parts are so short that they turn by TURN at most.
@@ -13,7 +13,7 @@ parts are so short that they turn by TURN at most.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf
+from math import ceil, inf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 HASTE = 0.5
 """Share of its least extent that a shape may move in a step without being looked after here."""
+EVEN = 16
+"""Parts of one length at most."""
 TOO_FAST = 3e8
 """Speed beyond which nothing is looked after; m/s."""
 TOUCH = 1e-6
@@ -97,8 +99,12 @@ class Split:
             name: float(rules.arrays[name][0]) for name in ("erp", "creep", "quick", "margin", "close", "tolerance")
         }
         paths = self._paths()
+        few = ceil(dt * float(rules.haste[0]) / HASTE)
         try:
-            end, parts = self._parts(dt, paths, kept)
+            if few <= EVEN:
+                end, parts = self._even_parts(dt, few, paths)
+            else:
+                end, parts = self._parts(dt, paths, kept)
         finally:
             for name, value in kept.items():
                 rules.arrays[name][...] = value
@@ -108,6 +114,20 @@ class Split:
             s.q[...], s.v[...] = start
         stepper.parts = parts
         return end
+
+    def _even_parts(self, dt: float, parts: int, paths: dict[str, Array]) -> tuple[int, int]:
+        """So many parts of one length, in none of which anything goes far."""
+        stepper, length = self.stepper, dt / parts
+        stepper.rules.erp[...] /= parts
+        scale_multipliers(stepper.rows.now, 1.0 / parts)
+        for part in range(parts):
+            self._follow(paths, part * length, (part + 1) * length, dt)
+            top = stepper.free_motion(length)
+            end = stepper.advance(length, stepper.near + 2.0 * length * top)
+            if end != DONE:
+                break
+        scale_multipliers(stepper.rows.now, parts)
+        return end, parts
 
     def _parts(self, dt: float, paths: dict[str, Array], kept: dict[str, float]) -> tuple[int, int]:
         """Part after part; how the last one ended, and how many there were."""

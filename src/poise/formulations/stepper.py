@@ -230,7 +230,9 @@ class Stepper:
         self._find_impulses = {
             id(now): bound(_find_impulses, self.width, *found, now, old, *solve) for now, old in orders
         }
-        self._finish_step = {id(now): bound(_finish_step, self.width, *state, self.limits, now, *solve) for now, _ in orders}
+        self._finish_step = {
+            id(now): bound(_finish_step, self.width, *state, self.limits, now, *solve) for now, _ in orders
+        }
         self._contacts = c.c
 
     def step(self, dt: float, time: float = 0.0) -> int:
