@@ -1,0 +1,111 @@
+"""A ragdoll that falls 3 m onto stairs, whichever way it starts: what must hold in every step, and at the end.
+
+The soak of a thousand seeds a step is `slow`; a few run with every change.
+"""
+
+from __future__ import annotations
+
+import functools
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+
+import numpy as np
+import pytest
+
+import poise
+from poise.model.model import Model
+
+STEP = 0.18
+SECONDS = 20.0
+DTS = {"1/60": 1 / 60, "1/240": 1 / 240, "1/1000": 1 / 1000}
+
+
+@dataclass(frozen=True)
+class Fall:
+    """What was worst in a fall."""
+
+    seed: int
+    rise: float
+    """Of mechanical energy in a step, over the energy at the start."""
+    limit: float
+    """Beyond a joint limit; degrees."""
+    kinetic: float
+    """At the end; J."""
+    overlap: float
+    """At the end; m."""
+
+
+@functools.cache
+def stairs() -> tuple[Model, str]:
+    """Stairs with a humanoid, and the name of its root."""
+    scene = poise.Scene()
+    scene.add_ground()
+    for k in range(8):
+        height = STEP * (k + 1)
+        scene.add(poise.box(0.3, 3.0, height), position=(-0.3 * k - 0.15, 0, height / 2), fixed=True, name=f"stair {k}")
+    hero = scene.add(poise.characters.humanoid(height=1.75, mass=70.0), name="hero")
+    return scene.compile(), hero.root.name
+
+
+def fall(seed: int, dt: float, seconds: float = SECONDS) -> Fall:
+    """Drop it over the stairs, turned and spinning anyhow; sleeping is off."""
+    model, root = stairs()
+    world = poise.World(model, dt=dt)
+    rng = np.random.default_rng(seed)
+    place = (-1.0 + rng.uniform(-0.5, 0.5), rng.uniform(-0.3, 0.3), 3.0 + 8 * STEP)
+    world.body(root).place(place, rng.normal(size=4), angular_velocity=2.0 * rng.normal(size=3))
+    first = last = poise.dynamics.energy(model, world.q, world.v).total
+    limits = model.dof_limits
+    coordinate = np.zeros(model.nv, np.intp)
+    coordinate[model.primitive_v_start] = model.primitive_q_start
+    limited = np.flatnonzero(np.isfinite(limits).any(axis=1))
+    rise = limit = 0.0
+    for _ in range(round(seconds / dt)):
+        world.step()
+        energy = poise.dynamics.energy(model, world.q, world.v)
+        rise, last = max(rise, energy.total - last), energy.total
+        q = world.q[coordinate[limited]]
+        limit = max(limit, float((limits[limited, 0] - q).max()), float((q - limits[limited, 1]).max()))
+    assert np.isfinite(world.q).all() and np.isfinite(world.v).all()
+    overlap = max((contact.depth for contact in world.report().contacts), default=0.0)
+    return Fall(seed, rise / first, float(np.degrees(limit)), energy.kinetic, overlap)
+
+
+def check(falls: list[Fall]) -> None:
+    """What must hold of many."""
+    for one in falls:
+        assert one.rise <= 0.005, one
+        assert one.limit <= 0.5, one
+        assert one.overlap <= 2e-3, one
+        assert one.kinetic <= 1.0, one
+    at_rest = sum(one.kinetic < 1e-3 for one in falls)
+    assert at_rest >= 0.99 * len(falls) - 0.5, [one for one in falls if one.kinetic >= 1e-3]
+
+
+@pytest.mark.parametrize("dt", DTS.values(), ids=DTS)
+def test_a_ragdoll_comes_to_rest_on_stairs(dt: float) -> None:
+    check([fall(seed, dt) for seed in range(1 if dt < 1 / 240 else 2)])
+
+
+def worst(falls: list[Fall]) -> str:
+    """The figures of many, in a line."""
+    rests = sum(one.kinetic < 1e-3 for one in falls)
+    return (
+        f"{len(falls)} falls: rise {max(one.rise for one in falls):.3%}, limits {max(one.limit for one in falls):.3f}°, "
+        f"overlap {1e3 * max(one.overlap for one in falls):.3f} mm, kinetic energy {max(one.kinetic for one in falls):.2g} J, "
+        f"at rest {rests}"
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(10))
+@pytest.mark.parametrize("dt", DTS.values(), ids=DTS)
+def test_a_thousand_ragdolls_come_to_rest(dt: float, part: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """A hundred seeds at a time."""
+    with ProcessPoolExecutor(2, get_context("spawn")) as pool:
+        seeds = range(100 * part, 100 * part + 100)
+        falls = list(pool.map(fall, seeds, [dt] * len(seeds), chunksize=5))
+    with capsys.disabled():
+        print(f"\ndt {dt:.4g} s, seeds {seeds.start} to {seeds.stop - 1}: {worst(falls)}", flush=True)
+    check(falls)
