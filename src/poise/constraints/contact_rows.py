@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise.constraints.parts import perpendiculars
+from poise.constraints.rolling_rows import emit_rolling
 from poise.constraints.row_kernels import open_block, put_bound, put_bounds, put_row
 from poise.constraints.store import CONTACT
 from poise.kernel.jit import kernel
-from poise.kernel.memory import Block, Real, View, Width, gather_where, load, scatter_where, store
+from poise.kernel.memory import Block, Count, Real, View, Width, gather_where, load, scatter_where, store
 from poise.kernel.scalars import any_lane, get_lane, maximum, select, spread, sqrt, zero
 from poise.kernel.spatial import Force, motion_at
 from poise.kernel.trace import formula
@@ -29,6 +30,9 @@ SURFACES = View(
     friction=Real,
     restitution=Real,
     compliance=Real,  # m/N
+    torsional=Real,  # m
+    rolling=Real,  # m
+    rolls=Count,  # 0 where all of these are nought
     thin=Real,  # least extent; infinite of planes and height fields; m
 )
 """Of every shape."""
@@ -40,6 +44,8 @@ def surfaces_block(solids: Solids, width: Width) -> Block:
     """The surfaces of a model's shapes, in the precision of a width."""
     names = ("friction", "restitution", "compliance")
     of_solids = {name: getattr(solids, name) for name in names}
+    torsional, rolling = solids.torsional_friction, solids.rolling_friction
+    of_solids |= {"torsional": torsional, "rolling": rolling, "rolls": int(np.any(torsional) or np.any(rolling))}
     return SURFACES.block(Width(width.elem), **of_solids, thin=least_extents(solids))
 
 
@@ -139,6 +145,9 @@ def emit_contact(w, g, u, c, r, k, there, dt, erp, quick):
     scatter_where(r.bounce, slot, select(approach < -quick, -e * approach, none), has_room)
     scatter_where(r.erp, slot, select(give > 0.0, none + 1.0, none + erp), has_room)
     scatter_where(r.cfm, slot, spread(give / (dt * dt), none), has_room)
+    if u.rolls != 0:
+        id = load(c.id, k)
+        emit_rolling(u, r, slot, has_room, id, a, b, body_a, body_b, link_a, link_b, arm_a, arm_b, n, t1, t2)
 
 
 @kernel

@@ -43,6 +43,7 @@ def open_block(r, kind, mask, id):
     scatter_where(r.slide, slot, zero(load(r.bound, 0)), there)
     scatter_where(r.strike, slot, zero(load(r.bound, 0)), there)
     scatter_where(r.slides, slot, zero(slot), there)
+    scatter_where(r.scaler, slot, zero(slot), there)
     return slot, there
 
 
@@ -144,6 +145,7 @@ def blank(r, lanes):
                     put_bounds(r, slot, unused, none, none)
                     store_where(r.id, first + n * stride + k, zero(slot) - 1, unused)
                     store_where(r.bound, first + n * stride + k, none, unused)
+                    store_where(r.scaler, first + n * stride + k, zero(slot), unused)
                 if kind == LAW:
                     blank_law(r, n, unused)
 

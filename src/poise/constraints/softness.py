@@ -18,6 +18,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf, isfinite, pi, sqrt
+from typing import Any
+
+from poise.kernel.scalars import select, zero
+from poise.kernel.trace import formula
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,19 @@ def spring(stiffness: float, damping: float, dt: float) -> Softness:
     if pull == 0.0 or not isfinite(1.0 / (dt * pull)):
         raise ValueError("a row without stiffness and damping is no row: leave it out")
     return Softness(dt * stiffness / pull, 1.0 / (dt * pull))
+
+
+@formula
+def spring_row(stiffness: Any, damping: Any, dt: Any) -> Any:
+    """ERP and CFM as those of `spring`, in kernels; where both are nought there is no row, and these are finite."""
+    rigid, viscous = stiffness == inf, damping == inf
+    none = zero(stiffness)
+    hard = rigid | viscous
+    k, c = select(hard, none, stiffness), select(hard, none + 1.0, damping)
+    pull = k * dt + c
+    pull = select(pull > 0.0, pull, none + 1.0)
+    erp = select(rigid, none + 1.0, k * dt / pull)
+    return erp, select(hard, none, 1.0 / (pull * dt))
 
 
 def oscillator(frequency: float, ratio: float, inverse_mass: float, dt: float) -> Softness:

@@ -58,6 +58,7 @@ STORE = View(
     slide=Real,  # μ of a contact that slides
     strike=Real,  # μ of an impact
     slides=Int,  # 1 where a contact slides as it is
+    scaler=Int,  # 1 + slot of the row whose multiplier the bound is to be multiplied by, 0 where it stands by itself
     # laws, by block of the region; vertices one after another
     law_lam=Real,
     law_w=Real,
@@ -125,14 +126,20 @@ def moved(old: Block, room: Sequence[int], term_room: int) -> Block:
 
 
 def used_rows(block: Block) -> dict[str, NDArray[Any]]:
-    """Copies of the arrays, nought where a slot has no row of any world: nothing is told of steps long ago."""
-    kept = {name: array.copy() for name, array in block.arrays.items()}
-    for k, stride in enumerate(STRIDES):
-        first, room, count = int(block.first[k]), int(block.room[k]), int(np.max(block.count[k]))
-        for name, array in kept.items():
-            if name not in (*_HEAD, *_TERM, *_LAW):
-                array[first + min(count, room) * stride : first + room * stride] = 0
-    return kept
+    """The arrays of a store with the same rows and no more room: nothing is told of steps long ago."""
+    room = [min(int(np.max(block.count[k])), int(block.room[k])) for k in range(len(KINDS))]
+    terms = min(int(np.max(block.term_count)), block.counts()["term_room"])
+    small = make_store(block.width, room, terms)
+    small.count[...], small.term_count[...] = block.count, block.term_count
+    for field, array in block.arrays.items():
+        kept = small.arrays[field]
+        if field in _TERM or field in _LAW:
+            kept[...] = array[: len(kept)]
+        elif field not in _HEAD:
+            for k, stride in enumerate(STRIDES):
+                n, source, goal = room[k] * stride, int(block.first[k]), int(small.first[k])
+                kept[goal : goal + n] = array[source : source + n]
+    return dict(small.arrays)
 
 
 def listed(counts: tuple[int, ...], first: NDArray[Any]) -> Listing:

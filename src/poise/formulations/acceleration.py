@@ -24,6 +24,7 @@ from poise.constraints.store import BALL, CONTACT
 from poise.formulations.acceleration_rows import KIND, Looker, Seen
 from poise.formulations.acceleration_solve import Forces, Settled, forces, is_lasting, settle, turn_to_hold
 from poise.formulations.backtracking import TOUCH, Start, to_first_contact
+from poise.formulations.extras import Extras
 from poise.formulations.fast import HASTE
 from poise.formulations.impact_rows import impulses
 from poise.formulations.integrators import INTEGRATORS
@@ -58,6 +59,12 @@ class Accelerated:
         if len(soft):
             body = model.body_names[int(model.solids.body[soft[0]])]
             raise ValueError(f'"{body}" has a compliant surface: at acceleration level contacts are rigid')
+        rubbing = np.flatnonzero((model.solids.rolling_friction > 0.0) | (model.solids.torsional_friction > 0.0))
+        if len(rubbing):
+            body = model.body_names[int(model.solids.body[rubbing[0]])]
+            raise ValueError(f'"{body}" has rolling or torsional friction: it takes the velocity level')
+        if any(loop.active for loop in model.loops) or any(one.active for one in model.couplings):
+            raise ValueError("the model has loops or coupled joints: they take the velocity level")
         self.model, self.integrator = model, integrator
         self.inner = Stepper(model, newton=newton, **rules)
         self.looker = Looker(self.inner)
@@ -96,6 +103,11 @@ class Accelerated:
             self.level,
         )
 
+    @property
+    def extras(self) -> Extras:
+        """Motors."""
+        return self.inner.extras
+
     def force_unit(self, dt: float) -> float:
         """What multipliers are to be divided by, to be forces."""
         return self.span
@@ -108,13 +120,14 @@ class Accelerated:
             "held/keys": np.array(keys, np.int64),
             "held/forces": np.array([lam for lam, _ in both]).reshape(-1, 3),
             "held/tangents": np.array([tangent for _, tangent in both]).reshape(-1, 3),
-        }
+        } | self.extras.memory()
 
     def remember(self, slots: Mapping[str, Array]) -> None:
         """Take up a memory; without one, nothing is remembered."""
         self._before = {}
         self.looker.rows.clear()
         self.inner.remember({})
+        self.extras.remember(slots)
         self._clear_told()
         if "held/keys" in slots:
             both = zip(slots["held/forces"], slots["held/tangents"], strict=True)
@@ -125,6 +138,7 @@ class Accelerated:
 
     def step(self, dt: float, time: float = 0.0) -> int:
         """One step from a time on; DONE, or DIVERGED and the state as it was."""
+        self.extras.check_forces_alone()
         s = self.space.s
         start = s.q.copy(), s.v.copy()
         before = dict(self._before)

@@ -22,7 +22,7 @@ def go(m, s, y, scale):
 
 EMIT = entry(
     velocity.emit,
-    *(MODEL, STATE, WORK, SHAPES, SURFACES, CONTACTS, LIMITS, STORE, FLOW, RULES),
+    *(MODEL, STATE, WORK, SHAPES, SURFACES, CONTACTS, LIMITS, STORE, STORE, FLOW, RULES),
     extra=("float64", "int64"),
 )
 GO = entry(go, MODEL, STATE, STAGES, extra=("float64",))

@@ -144,7 +144,17 @@ class Looker:
         c, margin = stepper.collider, stepper.rules.margin[0]
         stepper.rules.margin[...] = stepper.near
         while True:
-            views = (space.m, space.s, space.w, c.g, stepper.surfaces, c.c, stepper.limits, rows.now)
+            views = (
+                space.m,
+                space.s,
+                space.w,
+                c.g,
+                stepper.surfaces,
+                c.c,
+                stepper.limits,
+                stepper.extras.rows.now,
+                rows.now,
+            )
             EMIT[F64](*(view.handle for view in (*views, stepper.flow, stepper.rules)), SHORT, 0)
             if not rows.full():
                 break

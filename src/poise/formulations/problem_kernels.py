@@ -11,7 +11,7 @@ from math import inf
 from poise.constraints.row_kernels import busiest, stride_of
 from poise.constraints.store import BALL, CONTACT, KINDS, LAW, VERTICES
 from poise.kernel.jit import kernel
-from poise.kernel.memory import load, store
+from poise.kernel.memory import gather_where, load, store
 from poise.kernel.scalars import fabs, maximum, minimum, select, spread, zero
 from poise.kernel.trace import constant, formula, precision
 from poise.kernel.vec import Sym3
@@ -27,6 +27,12 @@ NEARNESS = 512.0
 def nearness(like):
     """Share of its largest diagonal entry that comes on top of a block's own part of A."""
     return constant(NEARNESS * 2.0 ** (1 - precision(like)), like)
+
+
+@formula
+def rounding(like):
+    """Share of the largest diagonal entry that rounding may leave of one that is nought: it is a sum of squares."""
+    return constant((32.0 * 2.0 ** (1 - precision(like))) ** 2, like)
 
 
 # ---- which rows there are --------------------------------------------------------------------------------------------
@@ -77,6 +83,21 @@ def list_rows(r, t, plain, p, lanes):
     store(p.n_rows, 0, row)
     store(p.n_blocks, 0, block)
     store(p.stride, 0, groups * width)
+
+
+# ---- what sort of rows they are --------------------------------------------------------------------------------------
+
+
+@kernel
+def is_joint(r, slot):
+    """Whether a row pushes and pulls without end, and has an error to mend."""
+    return (load(r.lo, slot) == -inf) & (load(r.hi, slot) == inf) & (load(r.erp, slot) > 0.0)
+
+
+@kernel
+def only_pushes(r, slot):
+    """Whether a row pushes without end and never pulls."""
+    return (load(r.lo, slot) >= 0.0) & (load(r.hi, slot) == inf)
 
 
 # ---- what they want --------------------------------------------------------------------------------------------------
@@ -132,13 +153,14 @@ def lay_law(r, p, k, dt):
 
 
 @kernel
-def lay_bounds(r, t, p, k, row, kind, dt):
-    """Bounds of a block's rows, as impulses."""
+def lay_bounds(r, t, p, k, row, kind, dt, least):
+    """Bounds of a block's rows, as impulses. A joint's row that moves nothing, to rounding, has no multiplier."""
     slot = load(t.slot, row)
     none = zero(load(p.b, 0))
     if kind == BOUNDED:
-        store(p.lo, row, load(r.lo, slot) * dt)
-        store(p.hi, row, load(r.hi, slot) * dt)
+        stuck = is_joint(r, slot) & (load(p.a, row * load(p.stride, 0) + row) <= least)
+        store(p.lo, row, select(stuck, none, load(r.lo, slot) * dt))
+        store(p.hi, row, select(stuck, none, load(r.hi, slot) * dt))
     else:
         for i in range(row, load(p.block_start, k + 1)):
             store(p.lo, i, spread(-inf, none))
@@ -147,7 +169,9 @@ def lay_bounds(r, t, p, k, row, kind, dt):
         store(p.lo, row, none)
         store(p.bound, k, load(r.bound, slot))
     elif kind == pgs_kernels.BALL:
-        store(p.bound, k, load(r.bound, slot) * dt)
+        scaler, bound = load(r.scaler, slot), load(r.bound, slot)
+        normal = gather_where(r.lam, scaler - 1, scaler > 0)  # as it was in the step before
+        store(p.bound, k, select(scaler > 0, bound * maximum(normal, none), bound * dt))
     elif kind == pgs_kernels.LAW:
         lay_law(r, p, k, dt)
 
@@ -155,17 +179,21 @@ def lay_bounds(r, t, p, k, row, kind, dt):
 @kernel
 def lay_problem(r, t, plain, p, a, dt, creep, tolerance):
     """All numbers of the problem, and the multipliers that the rows hold to start from."""
-    size = zero(load(p.b, 0))
+    size, largest = zero(load(p.b, 0)), zero(load(p.b, 0))
     for k in range(load(p.n_rows, 0)):
         slot = load(t.slot, k)
         b = load(plain.speed, k) - wanted_speed(r, slot, dt, creep)
         store(p.b, k, b)
-        size = maximum(size, fabs(b))
+        own = load(p.a, k * load(p.stride, 0) + k)
+        largest = maximum(largest, own)
         soften(r, p, slot, k)
+        # of what is soft, the speed that it takes away by itself: weak springs far from home want any speed at all
+        size = maximum(size, select(load(r.cfm, slot) > 0.0, fabs(b) * own / load(p.scale, k), fabs(b)))
         store(a.lam, k, load(r.lam, slot))
+    least = largest * rounding(largest)
     for k in range(load(p.n_blocks, 0)):
         kind, row = load(p.block_kind, k), load(p.block_start, k)
-        lay_bounds(r, t, p, k, row, kind, dt)
+        lay_bounds(r, t, p, k, row, kind, dt, least)
         if kind in (CONE, pgs_kernels.BALL):
             own_part(p, k, row)
             store(a.slip, k, zero(size))

@@ -32,6 +32,7 @@ from poise.dynamics.integrate import STAGES
 from poise.dynamics.layout import INPUT, MODEL, STATE, WORK
 from poise.dynamics.workspace import Workspace
 from poise.formulations import velocity
+from poise.formulations.extras import Extras
 from poise.formulations.fast import HASTE, TOO_FAST, Split
 from poise.formulations.velocity import DONE, NO_ROOM, RULES, UNSOLVED
 from poise.kernel.bound import Bound
@@ -42,8 +43,9 @@ from poise.solve.check import natural_map
 from poise.solve.newton import newton
 from poise.solve.newton_kernels import NEWTON, SOLVE, newton_block
 from poise.solve.pgs import NEWTON_ROWS
-from poise.solve.pgs_kernels import ANSWER, CONE, DENSE, ROWS
-from poise.solve.problem import Friction, Problem
+from poise.solve.pgs_kernels import ANSWER, BALL, CONE, DENSE, ROWS
+from poise.solve.pgs_kernels import LAW as LAWS
+from poise.solve.problem import Ball, Friction, Problem
 
 Array = NDArray[Any]
 NEWTON_STEPS = 12
@@ -65,10 +67,10 @@ _free_motion = entry(
 _SOLVE = (SYSTEM, FLOW, PLAIN, ROWS, ANSWER, NEWTON, RULES)
 _find_impulses = entry(
     velocity.find_impulses,
-    *(MODEL, STATE, WORK, SHAPES, SURFACES, CONTACTS, LIMITS, STORE, STORE),
+    *(MODEL, STATE, WORK, SHAPES, SURFACES, CONTACTS, LIMITS, STORE, STORE, STORE),
     *_SOLVE,
     extra=("float64",),
-    widths=of_system(9, 16),
+    widths=of_system(10, 17),
 )
 _finish_step = entry(
     velocity.finish_step,
@@ -147,6 +149,7 @@ class Stepper:
         self.space = Workspace(model, width)
         self.collider = Collider(model, width)
         self.rows = Rows(model, width)
+        self.extras = Extras(model, width)
         self._of_rows = width == F64
         self._lanes = rows_width(width)
         self.surfaces, self.limits = surfaces_block(model.solids, width), limits_block(model, width)
@@ -200,6 +203,7 @@ class Stepper:
         held = 2 * self.limits.counts()["n_limits"] + 3 * self.limits.counts()["n_balls"]
         told = dict.fromkeys((*numbers, "top", "haste", "residual", "swept", "looks"), 1)
         self.near, self._far = near, far
+        self._stabilize, self._erp = stabilize, erp
         block = RULES.block(width, shift=self.model.nv, held=held, **(told | counts | addresses))
         for name, value in numbers.items():
             block.arrays[name][...] = value
@@ -224,7 +228,7 @@ class Stepper:
         space, c, rows = self.space, self.collider, self.rows
         state = (space.m, space.s, space.x, space.w, space.stages)
         solve = (self.system, self.flow, self.plain, self.problem, self.answer, self.newton_room, self.rules)
-        found = (space.m, space.s, space.w, c.g, self.surfaces, c.c, self.limits)
+        found = (space.m, space.s, space.w, c.g, self.surfaces, c.c, self.limits, self.extras.rows.now)
         self._free_motion = bound(_free_motion, self.width, *state, c.g, self.surfaces, self.rules)
         orders = (rows.now, rows.before), (rows.before, rows.now)
         self._find_impulses = {
@@ -233,13 +237,14 @@ class Stepper:
         self._finish_step = {
             id(now): bound(_finish_step, self.width, *state, self.limits, now, *solve) for now, _ in orders
         }
-        self._contacts = c.c
+        self._contacts, self._guests = c.c, self.extras.rows.now
 
     def step(self, dt: float, time: float = 0.0) -> int:
         """One step, at whatever time; DONE or DIVERGED.
 
         What moves far is not overlooked: see `fast`; lanes of worlds look 5 cm ahead.
         """
+        self._whole = dt
         top = self.free_motion(dt)
         slack = self.near + 2.0 * dt * top
         self.parts = 1
@@ -254,7 +259,15 @@ class Stepper:
 
     def free_motion(self, dt: float) -> float:
         """Accelerations without rows; the greatest speed of a shape."""
-        self._free_motion(dt)
+        push = self.extras.torques()
+        if push is None:
+            self._free_motion(dt)
+        else:
+            tau = self.space.x.tau
+            own = tau.copy()
+            tau += push
+            self._free_motion(dt)
+            tau[...] = own
         return float(self.rules.top[0] if self._of_rows else self.rules.top.max())
 
     def advance(self, dt: float, slack: float, choose: Callable[[Block], None] | None = None) -> int:
@@ -262,6 +275,7 @@ class Stepper:
         self.collider.find(self.space, slack)
         if choose is not None:
             choose(self.collider.c)
+        self.extras.emit(self.space, dt, self._whole, self._joint_erp())
         rows = self.rows
         rows.now, rows.before = rows.before, rows.now
         while (end := self._find(dt)) == NO_ROOM:
@@ -271,12 +285,21 @@ class Stepper:
         end = int(self._finish_step[id(rows.now)](dt))
         if end != DONE:
             rows.now, rows.before = rows.before, rows.now  # multipliers that are not finite would start the next step
-        elif self.watch is not None:
+            return end
+        self.extras.measure(self.space, rows.now, dt)
+        if self.watch is not None:
             self.watch(self)
         return end
 
+    def _joint_erp(self) -> float:
+        """Share of a loop's error that is mended: all of it by displacements, which leave no speed behind."""
+        now = float(self.rules.erp.flat[0])
+        if self._stabilize != velocity.BY_DISPLACEMENT:
+            return now
+        return now / self._erp if self._erp > 0.0 else 0.0
+
     def _find(self, dt: float) -> int:
-        if self._contacts is not self.collider.c:  # there were more than there was room for
+        if self._contacts is not self.collider.c or self._guests is not self.extras.rows.now:  # there was no room
             self._bind()
         return int(self._find_impulses[id(self.rows.now)](dt))
 
@@ -285,6 +308,8 @@ class Stepper:
         n, p, a = int(self.system.n_rows[0]), self.problem, self.answer
         if n > NEWTON_ROWS:
             return 0
+        if np.any(p.block_kind[: int(p.n_blocks[0])] == LAWS):
+            return 0  # left to sweeps
         problem = packed_problem(p, n)
         lam, residuals = newton(problem, a.lam[:n].copy(), float(a.tolerance[0]), NEWTON_STEPS)
         residual = float(np.abs(natural_map(problem, lam)).max())
@@ -302,11 +327,12 @@ class Stepper:
         return Told(int(self.rules.swept.max()), self._newton_steps, float(self.rules.residual.max()), self.parts)
 
     def memory(self) -> dict[str, Array]:
-        """What the next step depends on beside coordinates and velocities: the rows, with their multipliers."""
-        return {f"rows/{name}": array for name, array in used_rows(self.rows.now).items()}
+        """What the next step depends on beside coordinates and velocities: rows with their multipliers, motors."""
+        return {f"rows/{name}": array for name, array in used_rows(self.rows.now).items()} | self.extras.memory()
 
     def remember(self, slots: Mapping[str, Array]) -> None:
         """Take up a memory; without one, nothing is remembered."""
+        self.extras.remember(slots)
         kept = {name.removeprefix("rows/"): array for name, array in slots.items() if name.startswith("rows/")}
         if not kept:
             self.rows.now.count[...] = 0
@@ -341,5 +367,10 @@ def packed_problem(p: Block, n: int) -> Problem:
         for k, (kind, row) in enumerate(zip(kinds.tolist(), starts.tolist(), strict=True))
         if kind == CONE
     ]
+    balls = [
+        Ball((int(row), int(row) + 1, int(row) + 2), float(p.bound[k]))
+        for k, (kind, row) in enumerate(zip(kinds.tolist(), starts.tolist(), strict=True))
+        if kind == BALL
+    ]
     lo, hi = p.lo[:n].copy(), p.hi[:n].copy()
-    return Problem(A, p.b[:n].copy(), lo, hi, frictions=cones)
+    return Problem(A, p.b[:n].copy(), lo, hi, frictions=cones, balls=balls)

@@ -12,13 +12,23 @@ from math import inf
 
 from poise.constraints.ball_limit_rows import emit_ball_limits, strays
 from poise.constraints.contact_rows import emit_contacts, overlooked_contacts
+from poise.constraints.guest_rows import emit_guests
 from poise.constraints.limit_rows import emit_frictions, emit_limits, overlooked_limits, share_within
+from poise.constraints.rolling_rows import renew
 from poise.constraints.row_kernels import N_KINDS, blank, busiest, warm_start
 from poise.constraints.tree import place_centres
 from poise.constraints.tree_values import spread_velocity
 from poise.dynamics.abm import articulated_body
 from poise.dynamics.integrate import displace, follow, is_sound, keep
-from poise.formulations.problem_kernels import begin, keep_answer, keep_lam, lay_problem, list_rows
+from poise.formulations.problem_kernels import (
+    begin,
+    is_joint,
+    keep_answer,
+    keep_lam,
+    lay_problem,
+    list_rows,
+    only_pushes,
+)
 from poise.kernel.calls import call_entry
 from poise.kernel.jit import kernel
 from poise.kernel.memory import Count, Int, Real, View, load, store
@@ -26,7 +36,7 @@ from poise.kernel.scalars import any_lane, fabs, get_lane, maximum, minimum, sel
 from poise.kernel.spatial import motion_at, no_motion
 from poise.kernel.vec import norm
 from poise.model.solids import Solid
-from poise.solve.pgs_kernels import CONE
+from poise.solve.pgs_kernels import BALL, CONE
 
 VELOCITY = 0
 STRAYING = 0.2
@@ -40,6 +50,8 @@ LOOKS = 2
 """How often rows are taken anew at most, for where impulses take bodies and joints."""
 MORE_ROOM, MORE_WAY = 0.5, 0.05
 """How much nearer limits (rad or m) and contacts (m) count in the last look."""
+ROLLS = 8
+"""How often the bounds of rolling friction follow normal forces at most."""
 SHIFT_TOLERANCE = 50.0
 """Of displacements, times that of impulses: natural residual over the largest error."""
 
@@ -90,7 +102,7 @@ def predict(m, s, w, x, dt):
 
 
 @kernel
-def emit(m, s, w, g, u, c, l, r, x, o, dt, look):
+def emit(m, s, w, g, u, c, l, e, r, x, o, dt, look):
     """The rows of a step. `x` has what impulses add to velocities, as far as it is known; `look` counts from 0.
 
     Rows stand against what will be wrong at the end of the step. The last look is at all that could.
@@ -99,6 +111,7 @@ def emit(m, s, w, g, u, c, l, r, x, o, dt, look):
         store(r.count, kind, zero(load(r.count, kind)))
     store(r.term_count, 0, zero(load(r.term_count, 0)))
     place_centres(m, w)
+    emit_guests(e, r, o.lanes)
     predict(m, s, w, x, dt)
     erp, close = load(o.erp, 0), load(o.close, 0) + load(o.turn, 0) * (dt * dt)
     margin = load(o.margin, 0) + load(o.push, 0) * (dt * dt)
@@ -159,14 +172,8 @@ def any_overlap(r, t, p, slop):
     for k in range(load(p.n_blocks, 0)):
         slot = load(t.slot, load(p.block_start, k))
         phi = load(r.phi, slot)
-        wrong = wrong | ((load(r.lo, slot) >= 0.0) & (phi < -slop)) | (is_joint(r, slot) & (phi != 0.0))
+        wrong = wrong | (only_pushes(r, slot) & (phi < -slop)) | (is_joint(r, slot) & (phi != 0.0))
     return any_lane(wrong)
-
-
-@kernel
-def is_joint(r, slot):
-    """Whether a row pushes and pulls without end, and has an error to mend."""
-    return (load(r.lo, slot) == -inf) & (load(r.hi, slot) == inf) & (load(r.erp, slot) > 0.0)
 
 
 @kernel
@@ -190,15 +197,17 @@ def lay_shift(r, t, plain, p, a, dt, slop, share, tolerance):
     worst = none
     for k in range(load(p.n_blocks, 0)):
         row, slot = load(p.block_start, k), load(t.slot, load(p.block_start, k))
-        joint, pushes = is_joint(r, slot), load(r.lo, slot) >= 0.0
+        # what nothing can move has no multiplier
+        joint, pushes = is_joint(r, slot) & (load(p.lo, row) < load(p.hi, row)), only_pushes(r, slot)
         ahead = load(r.phi, slot) * (1.0 / dt) + load(plain.speed, row)
         over = select(joint, ahead, minimum(ahead + slop * (1.0 / dt), none))
-        b = select(joint | (over < 0.0), over * share, maximum(ahead, none))
+        own = select(joint, load(r.erp, slot), none + share)
+        b = select(joint | (over < 0.0), over * own, maximum(ahead, none))
         worst = maximum(worst, fabs(select(joint | (over < 0.0), b, none)))
         store(p.b, row, b)
         store(p.lo, row, select(joint, none - inf, none))
         store(p.hi, row, select(joint | pushes, none + inf, none))
-        if load(p.block_kind, k) == CONE:
+        if load(p.block_kind, k) in (BALL, CONE):
             store(p.bound, k, none)
         for i in range(row + 1, load(p.block_start, k + 1)):
             store(p.b, i, none)
@@ -255,9 +264,9 @@ def free_motion(m, s, x, w, y, g, u, o, dt):
 
 
 @kernel
-def solve_rows(m, s, w, g, u, c, l, r, old, t, flow, plain, p, a, newton, o, dt, look):
+def solve_rows(m, s, w, g, u, c, l, e, r, old, t, flow, plain, p, a, newton, o, dt, look):
     """Rows of a step and their impulses: DONE, NO_ROOM for all rows, UNSOLVED."""
-    emit(m, s, w, g, u, c, l, r, flow, o, dt, look)
+    emit(m, s, w, g, u, c, l, e, r, flow, o, dt, look)
     if not has_room(r, o.lanes):
         return NO_ROOM
     if o.lanes > 1:
@@ -273,6 +282,12 @@ def solve_rows(m, s, w, g, u, c, l, r, old, t, flow, plain, p, a, newton, o, dt,
     if raise_bounces(r, t, plain, p, a):
         start_again(p, a)
         call_entry(o.solve, p, a, newton, o.sweeps, o.every)
+    if u.rolls != 0:
+        for _ in range(ROLLS):
+            if not renew(r, t, p, a):
+                break
+            start_again(p, a)
+            call_entry(o.solve, p, a, newton, o.sweeps, o.every)
     if any_lane(load(a.residual, 0) > load(a.tolerance, 0)):
         return UNSOLVED
     return DONE
@@ -298,7 +313,7 @@ def look_again(m, s, w, g, c, l, t, flow, plain, p, a, o, dt):
 
 
 @kernel
-def find_impulses(m, s, w, g, u, c, l, r, old, t, flow, plain, p, a, newton, o, dt):
+def find_impulses(m, s, w, g, u, c, l, e, r, old, t, flow, plain, p, a, newton, o, dt):
     """Rows of a step and their impulses, from the free motion and the contacts: DONE, NO_ROOM for all rows, UNSOLVED.
 
     The rows of the step before are in `old`.
@@ -308,12 +323,12 @@ def find_impulses(m, s, w, g, u, c, l, r, old, t, flow, plain, p, a, newton, o, 
     for i in range(m.n_links):
         store(flow.acceleration, i, no_motion(load(flow.a, 0)))
     store(o.looks, 0, zero(load(o.looks, 0)))
-    end = solve_rows(m, s, w, g, u, c, l, r, old, t, flow, plain, p, a, newton, o, dt, 0)
+    end = solve_rows(m, s, w, g, u, c, l, e, r, old, t, flow, plain, p, a, newton, o, dt, 0)
     look = 0
     while end != NO_ROOM and look < LOOKS and look_again(m, s, w, g, c, l, t, flow, plain, p, a, o, dt):
         look += 1
         store(o.looks, 0, zero(load(o.looks, 0)) + look)
-        end = solve_rows(m, s, w, g, u, c, l, r, old, t, flow, plain, p, a, newton, o, dt, look)
+        end = solve_rows(m, s, w, g, u, c, l, e, r, old, t, flow, plain, p, a, newton, o, dt, look)
     return end
 
 

@@ -188,6 +188,18 @@ def _drive_gaps(source: MjcfSource) -> list[str]:
         gaps.append(
             f"{named(len(dynamic), 'actuator', dynamic)} with activation dynamics: kept as read, not integrated."
         )
+    joined = ("joint", "jointinparent", "tendon")
+    elsewhere = [
+        a.name
+        for a in actuators
+        if a.kind in _PLAIN_DRIVES
+        and (
+            a.options["transmission"] not in joined
+            or (a.options["transmission"] == "tendon" and "joints" not in a.options)
+        )
+    ]
+    if elsewhere:
+        gaps.append(f"{named(len(elsewhere), 'actuator', elsewhere)} on sites or tendons in space: kept as read.")
     names = [actuator.name for actuator in actuators]
     gaps += _sentence(_nonzero(model, "actuator_delay"), names, "actuator", "with a delay: it is ignored")
     if model.nkey and model.na and np.any(model.key_act):

@@ -376,6 +376,58 @@ def add_ground(scene: Scene, name: str, height: float, material: Material, optio
     return handle
 
 
+def add_motor(scene: Scene, joint: Any, name: str | None, limit: Any, gear: Any, options: dict[str, Any]) -> str:
+    """See `Scene.motor`."""
+    from poise.model.scene import Actuator
+
+    label = joint if name is None else name
+    if not isinstance(joint, str):
+        raise SceneError(f"must be the name of a joint, found {joint!r}", field="joint")
+    if not isinstance(label, str) or not label:
+        raise SceneError(f"must be text that is not empty, found {label!r}", field="name")
+    if any(actuator.name == label for actuator in scene.actuators):
+        raise SceneError(f'there is a motor "{label}" already; give it another name', field="name")
+    place = f'motor "{label}": limit'
+    bounds = None
+    if limit is not None:
+        try:
+            low, high = (-float(limit), float(limit)) if np.ndim(limit) == 0 else map(float, limit)
+        except (TypeError, ValueError):
+            raise SceneError(f"must be a force or a pair (least, greatest), found {limit!r}", field=place) from None
+        if not low <= high:
+            raise SceneError(f"must be 0 or more, or a pair (least, greatest), found {limit!r}", field=place)
+        bounds = (low, high)
+    scene.actuators.append(Actuator(label, "servo", joint, gear=(gear,), force_range=bounds, options=options))
+    return label
+
+
+def add_loop(scene: Scene, kind: str, first: Any, second: Any, name: str | None, options: dict[str, Any]) -> str:
+    """See `Scene.loop`."""
+    from poise.model.scene import Loop
+
+    ends = [parent_name(scene, end) for end in (first, second)]
+    label = "-".join("world" if end is None else end for end in ends) if name is None else name
+    taken = [loop.name for loop in scene.loops]
+    if name is None and label in taken:
+        label = next(f"{label}_{k}" for k in range(2, len(taken) + 3) if f"{label}_{k}" not in taken)
+    if not isinstance(label, str) or not label:
+        raise SceneError(f"must be text that is not empty, found {label!r}", field="name")
+    if label in taken:
+        raise SceneError(f'there is a loop "{label}" already; give it another name', field="name")
+    known = [field for field in Loop.__dataclass_fields__ if field not in ("name", "kind", "first", "second")]
+    for option in options:
+        if option not in known:
+            hint = did_you_mean(option, known, _OTHER_OPTIONS)
+            raise SceneError(f"a loop has no option {option!r}{hint}", field=f'loop "{label}"')
+    for key in ("axis", "axis2"):
+        if key in options:
+            options[key] = parse_axis(options[key], key)
+    scene.loops.append(Loop(label, OTHER_NAMES.get(kind, kind), ends[0], ends[1], **options))
+    if all(end is not None for end in ends):
+        scene.excluded_pairs.append((str(ends[0]), str(ends[1])))
+    return label
+
+
 def find_body(scene: Scene, name: str) -> Body:
     """The body that a name stands for."""
     bodies = {body.name: body for body in scene.bodies}

@@ -73,7 +73,15 @@ def single_dof_chain(scene: Scene, *, drop_ball_forces: bool = False) -> Scene:
     bodies: list[Body] = []
     for body in scene.bodies:
         bodies += _split_body(body, taken)
-    chain = replace(scene, bodies=bodies, keyframes=[], name=f"{scene.name} (single-DOF chain)")
+    chain = replace(
+        scene,
+        bodies=bodies,
+        keyframes=[],
+        actuators=[],
+        equalities=[],
+        loops=[],
+        name=f"{scene.name} (single-DOF chain)",
+    )
     if scene.keyframes:
         model, chain_model = scene.compile(), chain.compile()
         chain.keyframes = [_convert_keyframe(model, chain_model, frame) for frame in scene.keyframes]

@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 
 from poise.model.errors import SceneError
 from poise.model.joints import JOINTS, WIDTHS, JointKind, Primitive
+from poise.model.loops import LoopJoint, Parts, compile_couplings, compile_loops, placed_bodies
 from poise.model.massprops import MassProperties, body_mass_properties, combine, pack_inertia
 from poise.model.mobility import LinkMotion, check_mobility
 from poise.model.model import Model
+from poise.model.motors import Places, compile_motors
 from poise.model.scene import Body, Joint, Scene
 from poise.model.solids import gather_solids
 from poise.model.validate import validate
@@ -51,8 +53,35 @@ def compile_scene(scene: Scene) -> Model:
     gravity = np.array(scene.gravity, dtype=np.float64)
     paths = tuple((j, bodies[b].path) for j, b in enumerate(tables.joint_body) if bodies[b].motion == "kinematic")
     solids = gather_solids(bodies, layout.link, layout.position, layout.quat)
-    shared = {"solids": solids, "excluded": _excluded(scene, bodies), "paths": paths}
+    parts = _parts(layout, tables)
+    loops = compile_loops(scene, parts)
+    joined = {"motors": compile_motors(scene, _places(tables, loops)), "loops": loops}
+    joined["couplings"] = compile_couplings(scene, parts)
+    shared = {"solids": solids, "excluded": _excluded(scene, bodies), "paths": paths, **joined}
     return Model(name=scene.name, gravity=gravity, dt=float(scene.dt), **shared, **arrays)  # type: ignore[arg-type]
+
+
+def _joint_places(tables: _Tables) -> dict[str, tuple[str, int, int]]:
+    """Kind, first velocity and first coordinate of each joint."""
+    starts = zip(tables.joint_kinds, tables.joint_v_start, tables.joint_q_start, strict=False)
+    return dict(zip(tables.joint_names, starts, strict=False))
+
+
+def _parts(layout: _Layout, tables: _Tables) -> Parts:
+    """What loops refer to."""
+    positions, quats = placed_bodies(layout.parents, [_body_pose(body) for body in layout.bodies])
+    number = {body.name: b for b, body in enumerate(layout.bodies)}
+    return Parts(number, positions, quats, layout.link, _joint_places(tables), tables.q_rest)
+
+
+def _places(tables: _Tables, loops: tuple[LoopJoint, ...]) -> Places:
+    """Where motors find what they drive."""
+    joints = _joint_places(tables)
+    dofs = {name: d for d, name in enumerate(tables.dof_names)}
+    scalars = zip(tables.kind, tables.v_start, tables.q_start, strict=True)
+    q_of_dof = {d: j for kind, d, j in scalars if kind != Primitive.BALL}
+    names = [_suffixed(loop.name, suffix) for loop in loops for suffix in loop.coordinates]
+    return Places(joints, dofs, tables.q_rest, q_of_dof, {name: k for k, name in enumerate(names)})
 
 
 def _excluded(scene: Scene, bodies: list[Body]) -> NDArray[np.int32]:

@@ -17,6 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise.model.errors import resolve_name
+from poise.model.loops import Coupling, LoopJoint
+from poise.model.motors import Motor
 from poise.model.solids import Solids, no_solids
 
 if TYPE_CHECKING:
@@ -150,6 +152,11 @@ class Model:
     """Shapes of all bodies."""
     paths: tuple[tuple[int, Path], ...] = ()
     """(joint, path) of each kinematic body, in the order of the joints."""
+    motors: tuple[Motor, ...] = ()
+    """In the order of the scene's actuators."""
+    loops: tuple[LoopJoint, ...] = ()
+    """Joints beside those of the tree."""
+    couplings: tuple[Coupling, ...] = ()
 
     def __repr__(self) -> str:
         counts = f"n_bodies {self.n_bodies}, n_joints {self.n_joints}, nq {self.nq}, nv {self.nv}"

@@ -161,7 +161,7 @@ class Keyframe:
 
 @dataclass
 class Actuator:
-    """A drive that a file asks for; kept as read until motors take it up."""
+    """A drive: as `Scene.motor` makes it (kind "servo"), or as a file asks for it; see `poise.model.motors`."""
 
     name: str
     kind: str
@@ -175,7 +175,7 @@ class Actuator:
 
 @dataclass
 class Equality:
-    """A loop or coupling that a file asks for; kept as read until constraints take it up."""
+    """A loop or coupling that a file asks for, as it is read; see `poise.model.loops`."""
 
     name: str
     kind: str
@@ -183,6 +183,45 @@ class Equality:
     second: str | None = None
     active: bool = True
     options: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Loop:
+    """A joint that closes a loop: between two bodies that the tree does not join, or one and the world (None).
+
+    >>> Loop("door", "hinge", "frame", "leaf", axis=(0, 0, 1)).kind
+    'hinge'
+    """
+
+    name: str
+    kind: str
+    """A name in `poise.model.joints.JOINTS`, but not free."""
+    first: str | None
+    second: str | None
+    position: Vector | None = None
+    """Of the joint in the world, the scene being at rest; the second body's origin when missing; m."""
+    axis: Vector | None = None
+    """As those of `Joint`, but in the world's axes, the scene being at rest."""
+    axis2: Vector | None = None
+    anchor_first: Vector | None = None
+    """The joint's point in the first body's frame, instead of `position`; for loops that are open at rest; m."""
+    anchor_second: Vector | None = None
+    quat_first: Quaternion | None = None
+    """Axes of the joint in the first body's frame, which `axis` and `axis2` are then written in."""
+    quat_second: Quaternion | None = None
+    pitch: float = 0.0
+    """Screw: advance per radian; m/rad."""
+    limits: Bounds | tuple[Bounds | None, ...] | None = None
+    """Of its coordinates, 0 where both frames coincide; rad or m."""
+    cone: tuple[float, float] | float | None = None
+    twist: Bounds | None = None
+    friction: float = 0.0
+    """Dry friction of each coordinate; N or N·m."""
+    break_force: float = float("inf")
+    """Force that breaks it; N."""
+    break_torque: float = float("inf")
+    """Torque that breaks it; N·m."""
+    active: bool = True
 
 
 @dataclass
@@ -204,6 +243,7 @@ class Scene:
     keyframes: list[Keyframe] = field(default_factory=list)
     actuators: list[Actuator] = field(default_factory=list)
     equalities: list[Equality] = field(default_factory=list)
+    loops: list[Loop] = field(default_factory=list)
     excluded_pairs: list[tuple[str, str]] = field(default_factory=list)
     """Names of bodies that pass through each other."""
     dt: float = 1.0 / 240.0
@@ -390,6 +430,71 @@ class Scene:
         'shelf'
         """
         return self._join("fixed", parent, thing, **options)
+
+    def motor(
+        self,
+        joint: str,
+        name: str | None = None,
+        *,
+        stiffness: float = 0.0,
+        damping: float = 0.0,
+        limit: float | Bounds | None = None,
+        target: Any = None,
+        speed: float = 0.0,
+        torque: float = 0.0,
+        gear: float = 1.0,
+    ) -> str:
+        """Drive a joint of one coordinate, a ball joint, or one coordinate of any joint ("hip.wx"); gives the name.
+
+        The force, torque + stiffness (target − x) + damping (speed − ẋ), is met at the end of each step, and stays
+        within ±limit (or a range). x is gear times the coordinate. The target is where the joint is at rest when
+        missing, (w, x, y, z) of a ball, each of whose three torques has the limit. An infinite stiffness or damping
+        takes the joint there within a step, with whatever force within the limit does it. See `World.motor`.
+
+        >>> from poise.model.shapes import box
+        >>> scene = Scene()
+        >>> _ = scene.hinge(None, box(0.1, 0.1, 1.0), axis="y", name="arm")
+        >>> scene.motor("arm", stiffness=100.0, damping=5.0, limit=20.0)
+        'arm'
+        """
+        from poise.model import build
+
+        options = {"stiffness": stiffness, "damping": damping, "target": target, "speed": speed, "torque": torque}
+        return build.add_motor(self, joint, name, limit, gear, options)
+
+    def loop(
+        self, kind: str, first: Any, second: Any = None, name: str | None = None, *, axis: Any = "z", **options: Any
+    ) -> str:
+        """Close a loop by a joint between two bodies, or one and the world (None); gives its name.
+
+        Every kind of joint but free will do. `position`, `axis` and `axis2` are those of the joint in the world, the
+        scene being at rest; other options are those of `Loop`. The two bodies pass through each other.
+
+        >>> from poise.model.shapes import box
+        >>> scene = Scene()
+        >>> a = scene.hinge(None, box(0.1, 0.1, 1.0), name="a", axis="y", position=(0, 0, 0.5))
+        >>> scene.loop("hinge", a, None, axis="y", position=(0, 0, 1), limits=(-0.5, 0.5))
+        'a-world'
+        """
+        from poise.model import build
+
+        return build.add_loop(self, kind, first, second, name, options | {"axis": axis})
+
+    def couple(self, first: str, second: str | None, coefficients: Any = (0.0, 1.0), name: str | None = None) -> str:
+        """Couple two joints of one coordinate, as gears do: first = Σ coefficients · second^k; gives a name.
+
+        Both count from where they are at rest; there may be up to five coefficients. Without a second joint the first
+        is held.
+
+        >>> from poise.model.shapes import box
+        >>> scene = Scene()
+        >>> _ = scene.hinge(None, box(0.1, 0.1, 1.0), name="a"), scene.hinge(None, box(0.1, 0.1, 1.0), name="b")
+        >>> scene.couple("a", "b", (0.0, -2.0))
+        'a-b'
+        """
+        label = f"{first}-{second or 'rest'}" if name is None else name
+        self.equalities.append(Equality(label, "joint", first, second, options={"coefficients": coefficients}))
+        return label
 
     def _join(self, kind: str, parent: Any, thing: Any, **options: Any) -> Any:
         from poise.model import build

@@ -9,7 +9,7 @@ from poise.model.check_parts import STILL, check_inertia, check_joint, check_sha
 from poise.model.checks import Checker, as_sequence, shown
 from poise.model.errors import Problem, SceneError, did_you_mean
 from poise.model.joints import JOINTS
-from poise.model.scene import Actuator, Body, Equality, Inertia, Joint, Keyframe, Motion, Scene
+from poise.model.scene import Actuator, Body, Equality, Inertia, Joint, Keyframe, Loop, Motion, Scene
 from poise.model.shapes import Shape
 
 __all__ = ["Problem", "SceneError", "did_you_mean", "find_problems", "validate"]
@@ -244,12 +244,27 @@ def _check_references(check: Checker, scene: Scene, bodies: list[Body]) -> None:
         for name in items:
             if name not in names:
                 check.fail(f"excluded_pairs[{k}]", f'there is no body "{name}"{did_you_mean(name, names)}')
-    _is_list_of(check, "equalities", scene.equalities, Equality)
+    if _is_list_of(check, "equalities", scene.equalities, Equality):
+        for k, one in enumerate(scene.equalities):
+            check.at(f"equalities[{k}]").text("name", one.name)
+            options: object = one.options
+            if not isinstance(options, dict):
+                check.at(f'equality "{one.name}"').fail("options", f"must be a dict, found {shown(options)}")
+    if _is_list_of(check, "loops", scene.loops, Loop):
+        for k, loop in enumerate(scene.loops):
+            check.at(f"loops[{k}]").text("name", loop.name)
     if not _is_list_of(check, "actuators", scene.actuators, Actuator):
         return
     for k, actuator in enumerate(scene.actuators):
         check.at(f"actuators[{k}]").text("name", actuator.name)
         part = check.at(f'actuator "{actuator.name}"')
+        part.text("kind", actuator.kind)
+        target: object = actuator.target
+        given: object = actuator.options
+        if not isinstance(target, str):
+            part.fail("target", f"must be the name of a joint, found {shown(target)}")
+        if not isinstance(given, dict):
+            part.fail("options", f"must be a dict, found {shown(given)}")
         part.numbers("gear", actuator.gear, None)
         for field, bounds in (("control_range", actuator.control_range), ("force_range", actuator.force_range)):
             if bounds is not None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from poise.sim.acting import Controller, Targets
 from poise.sim.events import Event
+from poise.sim.loops import LoopReport, WorldLoop
+from poise.sim.motors import WorldMotor
 from poise.sim.recording import PARTS, Frame, Recording
 from poise.sim.report import ContactReport, LimitReport, Report
 from poise.sim.sensors import ContactSensor, ForcePlate, Imu, JointSensor
@@ -20,8 +22,11 @@ __all__ = [
     "Imu",
     "JointSensor",
     "LimitReport",
+    "LoopReport",
     "Recording",
     "Report",
     "Targets",
     "World",
+    "WorldLoop",
+    "WorldMotor",
 ]

@@ -141,7 +141,7 @@ def reached(stepper: Stepper | Accelerated) -> list[int]:
     found, end = [], nv + stepper.model.n_joints
     for id in rows.id[slots][rows.lam[slots] > 0.0].tolist():
         number, code = divmod(id, CODES)
-        if (number < nv and code in _ENDS) or (nv <= number < end and code in _BALL_ENDS):
+        if (0 <= number < nv and code in _ENDS) or (nv <= number < end and code in _BALL_ENDS):
             found.append(id)
     return found
 

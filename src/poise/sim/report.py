@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise.constraints.ball_limit_rows import CONE, TWIST_LOWER, TWIST_UPPER
+from poise.constraints.guest_rows import USERS
 from poise.constraints.limit_rows import CODES, FRICTION, LOWER, UPPER
 from poise.constraints.store import CONTACT, SINGLE
 from poise.dynamics.measures import Energy, Momentum, energy, momentum
@@ -17,6 +18,8 @@ from poise.formulations.stepper import Stepper
 from poise.formulations.tracking import TRACK
 from poise.model.model import Model
 from poise.sim.last import LastStep, passive_forces
+from poise.sim.loops import LoopReport, loop_reports
+from poise.sim.motors import motor_forces, motor_rows
 
 Array = NDArray[Any]
 _LIMITS = {LOWER: "lower", UPPER: "upper", FRICTION: "friction", TRACK: "track"}
@@ -91,6 +94,9 @@ class Report:
     """Farthest that a coordinate is past its limit now; 0 where none is; rad or m."""
     timing: dict[str, float] | None = None
     """Seconds by stage, in worlds with `timing`."""
+    motors: dict[str, Any] = field(default_factory=dict)
+    """Force of each motor, three of one that turns a ball joint; N or N·m."""
+    loops: list[LoopReport] = field(default_factory=list)
 
 
 def report_of(
@@ -122,7 +128,15 @@ def report_of(
         float(found.depth.max(initial=0.0)),
         _beyond(model, q),
         timing,
+        _motors(stepper, stepper.force_unit(last.h)) if model.motors and last.done else {},
+        loop_reports(stepper.extras) if last.done else [],
     )
+
+
+def _motors(stepper: Stepper | Accelerated, dt: float) -> dict[str, Any]:
+    force = motor_forces(stepper, dt)
+    told = zip(stepper.model.motors, motor_rows(stepper.model), strict=True)
+    return {motor.name: force[rows] if motor.ball else float(force[rows.start]) for motor, rows in told}
 
 
 @dataclass(frozen=True)
@@ -193,7 +207,7 @@ def _beyond(model: Model, q: Array) -> float:
 def _limits(stepper: Stepper | Accelerated, dt: float) -> list[LimitReport]:
     rows = stepper.rows.now
     first = int(rows.first[SINGLE])
-    slots = range(first, first + int(rows.count[SINGLE]))
+    slots = [k for k in range(first, first + int(rows.count[SINGLE])) if 0 <= rows.id[k] < USERS]
     return [_limit(stepper.model, int(rows.id[k]), float(rows.lam[k]) / dt, float(rows.Jdof[k])) for k in slots]
 
 

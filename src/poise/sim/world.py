@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from poise.dynamics.deltas import force_delta
-from poise.dynamics.inputs import body_number, checked_vector, number_within
+from poise.dynamics.inputs import body_number, check_model, checked_vector, number_within
 from poise.dynamics.measures import bodies
 from poise.dynamics.simulation import Diverged, Simulation
 from poise.formulations.acceleration import Accelerated
@@ -22,16 +22,17 @@ from poise.model.model import Model
 from poise.model.state import State
 from poise.sim.acting import Hooks
 from poise.sim.clock import Clock
+from poise.sim.joined import Hook, Joined
 from poise.sim.last import LastStep, passive_forces
+from poise.sim.motors import Controls
 from poise.sim.placed import PlacedBody
 from poise.sim.recording import Recording
 from poise.sim.report import Report, report_of
-from poise.sim.running import Running
 
 Array = NDArray[Any]
 
 
-class World(Running):
+class World(Joined):
     """A model with contacts and limits on its way through time; see `Simulation` for what can act on it.
 
     >>> import poise
@@ -63,6 +64,9 @@ class World(Running):
         self._tracks: list[Track] = []
         self._hooks = Hooks()
         self._keyframes = tuple(keyframes)
+        check_model(model)
+        self._controls = Controls(model)
+        self._row_hooks: list[Hook] = []
         super().__init__(model, state, dt=dt)
         self._first = self.state
 
@@ -80,6 +84,7 @@ class World(Running):
     def __getstate__(self) -> dict[str, Any]:
         """What copies and pickles take along, with what the rows remember."""
         own = {"_pushes": [*self._pushes], "_tracks": [*self._tracks], "_hooks": self._hooks.copy()}
+        own |= {"_controls": self._controls.copy(), "_row_hooks": [*self._row_hooks]}
         return super().__getstate__() | own | {"_memory": self._stepper.memory(), "_timed": self.timing}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -93,7 +98,7 @@ class World(Running):
     def state(self) -> State:
         """A copy of all that the next steps depend on; assign one to go back to it, bit for bit."""
         state = State(self.q.copy(), self.v.copy(), self.time)
-        state.slots |= self._stepper.memory() | self._hooks.memory()
+        state.slots |= self._stepper.memory() | self._hooks.memory() | self._joint_memory()
         if self._pushes:
             state.slots["pushes"] = np.array([(body, *wrench) for body, wrench in self._pushes])
         return state
@@ -103,6 +108,7 @@ class World(Running):
         self._take(state)
         self._stepper.remember(state.slots)
         self._hooks.remember(state.slots)
+        self._remember_joints(state)
         self._pushes = [(int(row[0]), row[1:].copy()) for row in state.slots.get("pushes", ())]
         self._tell_nothing()
 
@@ -156,6 +162,7 @@ class World(Running):
         start = (q.copy(), v.copy()) if parts > 1 else (last.q, last.v)
         saved = self._lay_pushes() if self._pushes else None
         try:
+            self._begin_joints()
             for k in range(parts):
                 last.begin(q, v, h)
                 if self._paths:

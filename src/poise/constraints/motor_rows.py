@@ -1,0 +1,221 @@
+"""Rows of motors: springs and dampers towards a goal, with a bounded force (LIU eqs. 9-13, VON §5.1-§5.3).
+
+With f as in `model.motors`, eq. 1, met at the end of a step h, a motor is a row on its coordinate x with
+
+    v_ref = erp (target − x)/h + (1 − erp) speed + h cfm torque,   erp, cfm as in `softness`
+
+and the bounds of f. All of it is in the row's target: a motor has no error that would be mended. Motors without
+stiffness and damping are no rows, but forces on the coordinates (`torques`).
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poise.constraints.row_kernels import open_block, put_bounds, put_dof_row, put_term
+from poise.constraints.softness import spring_row
+from poise.constraints.store import SINGLE, STORE
+from poise.dynamics.kinematics import load_four
+from poise.dynamics.layout import STATE
+from poise.dynamics.passive import component
+from poise.kernel.jit import entry, kernel
+from poise.kernel.memory import Block, Count, Index, Real, View, Width, load, scatter_where
+from poise.kernel.quat import conjugate, log_rotation, normalize
+from poise.kernel.scalars import any_lane, maximum, minimum, select, zero
+from poise.kernel.spatial import no_force
+from poise.kernel.trace import formula
+from poise.model.joints import Primitive
+from poise.model.model import Model
+
+Array = NDArray[Any]
+FIRST_ID = -2
+"""Id of the first motor's row; those of the others go downwards. Rows of joints have ids from 0 on."""
+LEAST = 1e-12
+"""Bounds of motors are at least ± this: what is bounded by 0 counts as something that pushes, elsewhere; N or N·m."""
+
+MOTORS = View(
+    "Motors",
+    n_rows=Count,
+    term_start=Index,  # (n_rows + 1) coordinates of a row
+    term_dof=Index,
+    term_q=Index,  # coordinate, or the first of a ball's four
+    term_part=Index,  # −1; of a ball 0, 1, 2: which part of its rotation vector
+    ball=Index,  # (n_rows) number of the rotation that is the target, −1 where it is a number
+    term_gear=Real,
+    # (n_rows)
+    stiffness=Real,
+    damping=Real,
+    target=Real,
+    speed=Real,
+    torque=Real,
+    acceleration=Real,
+    hurries=Real,  # 1 where the acceleration is the goal, whatever the others are
+    low=Real,
+    high=Real,
+    rotation=Real,  # (4 · balls) targets of balls; w, x, y, z
+)
+SETTINGS = ("stiffness", "damping", "target", "speed", "torque", "acceleration", "hurries", "low", "high", "rotation")
+"""What may change from step to step, and is a part of the state."""
+
+
+def motors_block(model: Model, width: Width) -> Block:
+    """The motors of a model as they are at first."""
+    scalar = {int(d): int(j) for d, j in zip(model.primitive_v_start, model.primitive_q_start, strict=True)}
+    starts, terms, ball, rotations = [0], [], [], []
+    numbers: dict[str, list[float]] = {name: [] for name in ("stiffness", "damping", "speed", "torque", "low", "high")}
+    target = []
+    for motor in model.motors:
+        per_row = [(d,) for d in motor.dofs] if motor.ball else [motor.dofs]
+        for dofs in per_row:
+            gears = (1.0,) if motor.ball else motor.gear
+            terms += [(d, *_place(model, scalar, d), gear) for d, gear in zip(dofs, gears, strict=False)]
+            starts.append(len(terms))
+            ball.append(len(rotations) // 4 if motor.ball else -1)
+            target.append(0.0 if motor.ball else motor.target[0])
+            for name, values in numbers.items():
+                values.append(getattr(motor, name))
+        rotations += motor.target if motor.ball else ()
+    n = len(ball)
+    table = np.array([term[:3] for term in terms], np.int32).reshape(-1, 3)
+    return MOTORS.block(
+        width,
+        n_rows=n,
+        term_start=np.array(starts, np.int32),
+        term_dof=table[:, 0].copy(),
+        term_q=table[:, 1].copy(),
+        term_part=table[:, 2].copy(),
+        term_gear=np.array([term[3] for term in terms], np.float64),
+        ball=np.array(ball, np.int32),
+        target=np.array(target, np.float64),
+        acceleration=n,
+        hurries=n,
+        rotation=np.array(rotations, np.float64),
+        **{name: np.array(values, np.float64) for name, values in numbers.items()},
+    )
+
+
+def _place(model: Model, scalar: dict[int, int], d: int) -> tuple[int, int]:
+    """Coordinate of a degree of freedom, and which part of a ball's rotation vector it is, or −1."""
+    first = d if d in scalar else d - 1 if d - 1 in scalar else d - 2
+    k = int(np.flatnonzero(model.primitive_v_start == first)[0])
+    return scalar[first], d - first if model.primitive_kind[k] == Primitive.BALL else -1
+
+
+def is_force(b: Block) -> Array:
+    """Whether motors, row by row, are forces and not rows."""
+    return np.asarray((b.stiffness == 0.0) & (b.damping == 0.0) & (b.hurries == 0.0))
+
+
+def torques(b: Block, nv: int) -> Array | None:
+    """(nv,) forces of the motors that have no row, of each world; None where there are none."""
+    force = np.where(is_force(b), np.clip(b.torque, b.low, b.high), 0.0)
+    if not force.any():
+        return None
+    tau = np.zeros((nv, *force.shape[1:]), force.dtype)
+    rows = np.repeat(np.arange(len(force)), np.diff(b.term_start))
+    np.add.at(tau, b.term_dof, b.term_gear * force[rows])
+    return tau
+
+
+@formula
+def motor_law(
+    stiffness: Any,
+    damping: Any,
+    error: Any,
+    speed: Any,
+    torque: Any,
+    now: Any,
+    acceleration: Any,
+    hurries: Any,
+    dt: Any,
+    whole: Any,
+) -> Any:
+    """Wanted velocity and softness of a motor's row; `error` is from x to its target, `now` its velocity."""
+    erp, cfm = spring_row(stiffness, damping, dt)
+    # the hard ones have the whole of a step to get there, also where it is split
+    reach = select(stiffness == inf, error * (1.0 / whole), error * (1.0 / dt))
+    wanted = reach * erp + speed * (1.0 - erp) + torque * cfm * dt
+    hurry = hurries > 0.0
+    return select(hurry, now + acceleration * dt, wanted), select(hurry, zero(cfm), cfm)
+
+
+@kernel
+def put_motor(b, e, slot, there, j, error, now, dt, whole):
+    """What makes a row a motor's."""
+    wanted, cfm = motor_law(
+        load(b.stiffness, j),
+        load(b.damping, j),
+        error,
+        load(b.speed, j),
+        load(b.torque, j),
+        now,
+        load(b.acceleration, j),
+        load(b.hurries, j),
+        dt,
+        whole,
+    )
+    none = zero(error)
+    put_bounds(e, slot, there, minimum(load(b.low, j), none - LEAST), maximum(load(b.high, j), none + LEAST))
+    scatter_where(e.target, slot, wanted, there)
+    scatter_where(e.cfm, slot, cfm, there)
+
+
+@kernel
+def drives(b, j):
+    """Worlds in which a motor is a row."""
+    return (load(b.stiffness, j) > 0.0) | (load(b.damping, j) > 0.0) | (load(b.hurries, j) > 0.0)
+
+
+@kernel
+def term_value(s, b, n):
+    """Coordinate of a term, of a ball a part of its rotation vector."""
+    part, q = load(b.term_part, n), load(b.term_q, n)
+    if part < 0:
+        return load(s.q, q)
+    return component(log_rotation(normalize(load_four(s.q, q))), part)
+
+
+@kernel
+def ball_error(s, b, j):
+    """A part of the rotation vector from where a ball is to where it should be, in the child's axes."""
+    n = load(b.term_start, j)
+    goal = normalize(load_four(b.rotation, 4 * load(b.ball, j)))
+    turn = conjugate(normalize(load_four(s.q, load(b.term_q, n)))) @ goal
+    return component(log_rotation(turn), load(b.term_part, n))
+
+
+@kernel
+def emit_motor(s, b, e, j, there, dt, whole):
+    """The row of a motor on coordinates, in the lanes of a mask."""
+    none = zero(load(s.q, 0))
+    first, last = load(b.term_start, j), load(b.term_start, j + 1)
+    slot, there = open_block(e, SINGLE, there, zero(load(e.count, 0)) + (FIRST_ID - j))
+    put_dof_row(e, slot, there, zero(slot) + load(b.term_dof, first), load(b.term_gear, first))
+    minus = zero(slot) - 1
+    x, now = none, none
+    for n in range(first, last):
+        d, gear = load(b.term_dof, n), load(b.term_gear, n)
+        x, now = x + term_value(s, b, n) * gear, now + load(s.v, d) * gear
+        if n > first:
+            put_term(e, slot, there, minus, no_force(none), minus + (d + 1), gear)
+    error = load(b.target, j) - x
+    if load(b.ball, j) >= 0:
+        error = ball_error(s, b, j)
+    put_motor(b, e, slot, there, j, error, now, dt, whole)
+
+
+@kernel
+def emit_motors(s, b, e, dt, whole):
+    """Rows of all motors on coordinates."""
+    for j in range(b.n_rows):
+        if load(b.term_start, j + 1) > load(b.term_start, j):
+            there = drives(b, j)
+            if any_lane(there):
+                emit_motor(s, b, e, j, there, dt, whole)
+
+
+EMIT_MOTORS = entry(emit_motors, STATE, MOTORS, STORE, extra=("float64", "float64"))

@@ -1,0 +1,88 @@
+"""Rows of rolling and torsional friction: what a contact's patch holds against, beside sliding.
+
+At a contact with the normal force λ_n the torque about the normal is at most μ_t λ_n, that along the tangents μ_r λ_n
+together (coefficients in m, of two materials the larger one). Each is a ball of rows on the relative angular velocity,
+times a lever ρ, so that its multipliers are forces and its velocities those of points: |λ| ≤ (μ/ρ) λ_n. Radii follow
+the normal multipliers as they are found: sweeps go on until both agree (`renew`).
+"""
+
+from __future__ import annotations
+
+from poise.constraints.row_kernels import open_block, put_bound, put_row
+from poise.constraints.store import BALL, CONTACT
+from poise.kernel.jit import kernel
+from poise.kernel.memory import gather_where, load, scatter_where, store
+from poise.kernel.scalars import any_lane, fabs, maximum, minimum, select, spread, zero
+from poise.kernel.spatial import Force, no_force
+from poise.kernel.vec import norm, zero3
+from poise.solve import pgs_kernels
+
+SHORTEST, LONGEST = 1e-3, 1.0
+"""Levers are taken to be within; m."""
+
+
+@kernel
+def put_spin(r, slot, there, body_a, body_b, axis):
+    """A row on the relative angular velocity along an axis."""
+    f = Force(axis, zero3(axis.x))
+    put_row(r, slot, there, body_a, body_b, -f, f)
+
+
+@kernel
+def emit_spins(r, contact, there, id, body_a, body_b, x, y, mu, lever):
+    """Rows on spins about x and y that a contact holds against; of two, or of one where y is nought."""
+    slot, there = open_block(r, BALL, there, id)
+    minus = zero(slot) - 1
+    put_spin(r, slot, there, body_a, body_b, x * lever)
+    put_spin(r, slot + 1, there, body_a, body_b, y * lever)
+    put_row(r, slot + 2, there, minus, minus, no_force(lever), no_force(lever))
+    put_bound(r, slot, there, mu / lever)
+    scatter_where(r.scaler, slot, contact + 1, there)
+
+
+@kernel
+def emit_rolling(u, r, contact, there, id, a, b, body_a, body_b, link_a, link_b, arm_a, arm_b, n, t1, t2):
+    """Rolling and torsional friction of the contact at a slot, between shapes a and b."""
+    none = zero(n.x)
+    far = none + LONGEST
+    reach_a, reach_b = select(link_a >= 0, norm(arm_a), far), select(link_b >= 0, norm(arm_b), far)
+    lever = maximum(minimum(minimum(reach_a, reach_b), far), none + SHORTEST)
+    twist = maximum(gather_where(u.torsional, a, there), gather_where(u.torsional, b, there))
+    roll = maximum(gather_where(u.rolling, a, there), gather_where(u.rolling, b, there))
+    twist, roll = spread(twist, none), spread(roll, none)
+    twists, rolls = there & (twist > 0.0), there & (roll > 0.0)
+    if any_lane(twists):
+        emit_spins(r, contact, twists, zero(id) - 2 - id, body_a, body_b, n, zero3(none), twist, lever)
+    if any_lane(rolls):
+        emit_spins(r, contact, rolls, id, body_a, body_b, t1, t2, roll, lever)
+
+
+@kernel
+def first_contact(p):
+    """Number of the first row of contacts, −1 where there is none."""
+    for k in range(load(p.n_blocks, 0)):
+        if load(p.block_kind, k) == pgs_kernels.CONE:
+            return load(p.block_start, k)
+    return -1
+
+
+@kernel
+def renew(r, t, p, a):
+    """Radii from the normal multipliers as they are; whether any changes by more than the tolerance."""
+    changed = False
+    first = first_contact(p)
+    if first >= 0:
+        for k in range(load(p.n_blocks, 0)):
+            if load(p.block_kind, k) == pgs_kernels.BALL:
+                row = load(p.block_start, k)
+                scaler = load(r.scaler, load(t.slot, row))
+                there = scaler > 0
+                if any_lane(there):
+                    at = scaler - 1 - load(r.first, CONTACT) + first
+                    normal = gather_where(a.lam, at, there)
+                    old = load(p.bound, k)
+                    new = select(there, load(r.bound, load(t.slot, row)) * maximum(normal, zero(normal)), old)
+                    store(p.bound, k, new)
+                    if any_lane(fabs(new - old) * load(p.scale, row) > load(a.tolerance, 0)):
+                        changed = True
+    return changed

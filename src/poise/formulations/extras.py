@@ -1,0 +1,160 @@
+"""What a stepper has beside a tree, contacts and limits: motors, loops, couplings, and rows that users add."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poise.constraints.loop_layout import REMEMBERED, couplings_block, loops_block
+from poise.constraints.loop_rows import EMIT_COUPLINGS, EMIT_LOOPS, MEASURE_LOOPS
+from poise.constraints.motor_rows import EMIT_MOTORS, SETTINGS, is_force, motors_block, torques
+from poise.constraints.rows import Rows
+from poise.dynamics.workspace import Workspace
+from poise.kernel.memory import Block, Width
+from poise.model.loops import LoopJoint
+from poise.model.model import Model
+
+Array = NDArray[Any]
+
+
+class Extras:
+    """Rows that are made once a step (`constraints.guest_rows`), and what they are made of."""
+
+    def __init__(self, model: Model, width: Width) -> None:
+        self.model, self.width = model, width
+        self.rows, self.motors = Rows(model, width), motors_block(model, width)
+        self.couplings = couplings_block(model, width)
+        self.hooks: list[Callable[[Rows], None]] = []
+        """Add rows of their own to each step."""
+        self.attached: list[LoopJoint] = []
+        """Loops beside those of the model."""
+        self._serials: list[int] = []
+        self._next, self._had = len(model.loops), False
+        self._lay_loops()
+
+    @property
+    def joints(self) -> tuple[LoopJoint, ...]:
+        """All loops: those of the model, then those that were attached."""
+        return (*self.model.loops, *self.attached)
+
+    def _lay_loops(self) -> None:
+        serials = [*range(len(self.model.loops)), *self._serials]
+        self.loops = loops_block(self.model, self.joints, serials, self.width)
+        self._any = bool(self.model.motors or self.joints or self.model.couplings)
+
+    def _relay(self, joints: Sequence[LoopJoint], serials: Sequence[int]) -> None:
+        """Another list of attached loops; what the others remember stays."""
+        old, before = self.loops, [*range(len(self.model.loops)), *self._serials]
+        self.attached, self._serials = list(joints), list(serials)
+        self._lay_loops()
+        now = [*range(len(self.model.loops)), *self._serials]
+        for k, serial in enumerate(now):
+            if serial not in before:
+                continue
+            was = before.index(serial)
+            for name in REMEMBERED:
+                new_at, old_at = k, was
+                if name == "value":
+                    new_at = slice(*self.loops.coordinate_start[k : k + 2].tolist())  # type: ignore[assignment]
+                    old_at = slice(*old.coordinate_start[was : was + 2].tolist())  # type: ignore[assignment]
+                self.loops.arrays[name][new_at] = old.arrays[name][old_at]
+
+    def attach(self, joint: LoopJoint) -> None:
+        """One more loop."""
+        self._relay([*self.attached, joint], [*self._serials, self._next])
+        self._next += 1
+
+    def detach(self, number: int) -> None:
+        """One attached loop less."""
+        kept = [k for k in range(len(self.attached)) if k != number]
+        self._relay([self.attached[k] for k in kept], [self._serials[k] for k in kept])
+
+    # ---- steps -------------------------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """A new step: nothing has broken in it yet."""
+        if self.joints:
+            self.loops.broke[...] = 0
+
+    def torques(self) -> Array | None:
+        """(nv,) forces of motors that are no rows."""
+        return torques(self.motors, self.model.nv) if self.model.motors else None
+
+    def check_forces_alone(self) -> None:
+        """Refuse what is a row: the acceleration level takes motors that are mere forces, and nothing else of these."""
+        if self.hooks or self.attached:
+            raise ValueError("rows of hooks and attached bodies take the velocity level")
+        if self.model.motors and not is_force(self.motors).all():
+            ends = np.cumsum([3 if motor.ball else 1 for motor in self.model.motors])
+            row = int(np.flatnonzero(~is_force(self.motors))[0])
+            name = self.model.motors[int(np.searchsorted(ends, row, side="right"))].name
+            raise ValueError(f'motor "{name}" has a stiffness, damping or acceleration: it takes the velocity level')
+
+    def emit(self, space: Workspace, dt: float, whole: float, erp: float) -> None:
+        """Rows of a step, or of a part of one that is `whole` long."""
+        if not self._any and not self.hooks and not self._had:
+            return
+        rows, self._had = self.rows, self._any or bool(self.hooks)
+        rows.clear()
+        for hook in self.hooks:
+            hook(rows)
+        kept = rows.now.count.copy(), rows.now.term_count.copy()
+        while True:
+            self._emit(space, rows.now, dt, whole, erp)
+            if not rows.full():
+                return
+            rows.grow()
+            rows.now.count[...], rows.now.term_count[...] = kept
+
+    def _emit(self, space: Workspace, e: Block, dt: float, whole: float, erp: float) -> None:
+        width, m, s, w = self.width, space.m.handle, space.s.handle, space.w.handle
+        if self.model.motors:
+            EMIT_MOTORS[width](s, self.motors.handle, e.handle, dt, whole)
+        if self.joints:
+            EMIT_LOOPS[width](m, s, w, self.loops.handle, self.motors.handle, e.handle, dt, whole, erp)
+        if self.model.couplings:
+            EMIT_COUPLINGS[width](s, self.couplings.handle, e.handle, erp)
+
+    def measure(self, space: Workspace, rows: Block, dt: float) -> None:
+        """Forces of loops, from the solved rows of a step; what they are too much for, breaks."""
+        if self.joints:
+            MEASURE_LOOPS[self.width](space.w.handle, self.loops.handle, rows.handle, dt)
+
+    # ---- memory ------------------------------------------------------------------------------------------------------
+
+    def memory(self) -> dict[str, Array]:
+        """What the next step depends on."""
+        kept = {}
+        if self.model.motors:
+            kept |= {f"motors/{name}": self.motors.arrays[name].copy() for name in SETTINGS}
+        if self.joints:
+            kept |= {f"loops/{name}": self.loops.arrays[name].copy() for name in REMEMBERED}
+        if self._next > len(self.model.loops):
+            told = json.dumps([self._next, self._serials, self.attached]).encode()
+            kept["loops/attached"] = np.frombuffer(told, np.uint8).copy()
+        return kept
+
+    def remember(self, slots: Mapping[str, Array]) -> None:
+        """Take up a memory; what it does not tell of motors and the model's loops stays."""
+        for name in SETTINGS:
+            if f"motors/{name}" in slots:
+                self.motors.arrays[name][...] = slots[f"motors/{name}"]
+        self._next, self._serials, told = len(self.model.loops), [], []
+        if "loops/attached" in slots:
+            self._next, self._serials, told = json.loads(slots["loops/attached"].tobytes())
+        self.attached = [_loop(item) for item in told]
+        self._lay_loops()
+        for name in REMEMBERED:
+            if f"loops/{name}" in slots:
+                self.loops.arrays[name][...] = slots[f"loops/{name}"]
+
+
+def _loop(item: list[Any]) -> LoopJoint:
+    """A loop as it was before it was written down."""
+    joint = LoopJoint(*item)
+    flat = {name: tuple(getattr(joint, name)) for name in ("point_a", "frame_a", "point_b", "frame_b", "cone")}
+    return joint._replace(**flat, limits=tuple((low, high) for low, high in joint.limits))

@@ -1,0 +1,212 @@
+"""Motors: from the actuators of a scene to what worlds need to know of each.
+
+The force of a motor, along its own coordinate x and its speed ẋ, is
+
+    f = torque + stiffness (target − x) + damping (speed − ẋ),   low ≤ f ≤ high                            (1)
+
+x is a combination of coordinates, Σ gear · q, and each of these feels gear · f: MuJoCo's actuators without activation.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any, NamedTuple
+
+from poise.model.checks import Checker
+from poise.model.errors import SceneError, did_you_mean, resolve_name
+from poise.model.joints import JOINTS
+from poise.model.scene import Actuator, Scene
+
+PLAIN = ("servo", "motor", "position", "velocity", "damper", "general")
+"""Kinds of actuators whose force is that of (1); all others do nothing."""
+_NUMBERS = ("stiffness", "damping", "speed", "torque")
+_SERVO = (*_NUMBERS, "target")
+
+
+class Motor(NamedTuple):
+    """One motor of a compiled model.
+
+    >>> from poise.model.shapes import box
+    >>> scene = Scene()
+    >>> _ = scene.hinge(None, box(0.1, 0.1, 1.0), axis="y", name="arm")
+    >>> _ = scene.motor("arm", stiffness=100.0, damping=5.0, limit=20.0)
+    >>> scene.compile().motors[0].high
+    20.0
+    """
+
+    name: str
+    dofs: tuple[int, ...] = ()
+    """Degrees of freedom that it acts on; none for one that does nothing, or that drives a loop."""
+    gear: tuple[float, ...] = ()
+    ball: bool = False
+    """Whether it turns a ball joint to a rotation; then `dofs` are the ball's three."""
+    stiffness: float = 0.0
+    """N/m or N·m/rad."""
+    damping: float = 0.0
+    """N·s/m or N·m·s/rad."""
+    target: tuple[float, ...] = (0.0,)
+    """x to reach, four numbers (w, x, y, z) of a ball; m or rad."""
+    speed: float = 0.0
+    """m/s or rad/s."""
+    torque: float = 0.0
+    """N or N·m."""
+    low: float = -inf
+    """Least force; N or N·m."""
+    high: float = inf
+    control: str = "torque"
+    """What a control sets: torque, target, speed or damping."""
+    gain: float = 1.0
+    """It sets gain · control + offset."""
+    offset: float = 0.0
+    control_low: float = -inf
+    control_high: float = inf
+    coordinate: int = -1
+    """Number of the loop's coordinate that it drives instead (see `loops`)."""
+
+
+class Places(NamedTuple):
+    """Where the coordinates of joints and loops are, by name."""
+
+    joints: dict[str, tuple[str, int, int]]
+    """Kind, first degree of freedom, first coordinate."""
+    dofs: dict[str, int]
+    q_rest: list[float]
+    q_of_dof: dict[int, int]
+    """Coordinate of each degree of freedom that is not a ball's."""
+    loops: dict[str, int]
+    """Number of each coordinate of a loop."""
+
+
+def compile_motors(scene: Scene, places: Places) -> tuple[Motor, ...]:
+    """All motors of a scene, in the order of its actuators."""
+    taken: set[str] = set()
+    for actuator in scene.actuators:
+        if actuator.kind == "servo" and actuator.name in taken:
+            raise _wrong(scene, actuator, "name", "must be unique, found two")
+        taken.add(actuator.name)
+    return tuple(_compile(scene, actuator, places) for actuator in scene.actuators)
+
+
+def _wrong(scene: Scene, actuator: Actuator, field: str, message: str) -> SceneError:
+    return SceneError(message, file=scene.source, field=f'actuator "{actuator.name}": {field}')
+
+
+def _compile(scene: Scene, actuator: Actuator, places: Places) -> Motor:
+    low, high = map(float, actuator.force_range or (-inf, inf))
+    least, most = map(float, actuator.control_range or (-inf, inf))
+    idle = Motor(actuator.name, low=low, high=high, control_low=least, control_high=most)
+    options = actuator.options
+    if actuator.kind not in PLAIN or options.get("activation", "none") != "none":
+        return idle
+    if actuator.kind == "servo":
+        return _servo(scene, actuator, places, idle)
+    motor = _joined(scene, actuator, places, idle)
+    if "gain_parameters" in options:
+        return _affine(motor, options)
+    if actuator.kind == "motor":
+        return motor
+    return idle
+
+
+def _joined(scene: Scene, actuator: Actuator, places: Places, idle: Motor) -> Motor:
+    """A motor on the coordinates of a joint, or on those that a tendon of joints combines."""
+    way = actuator.options.get("transmission", "joint")
+    if way == "tendon":
+        combined = actuator.options.get("joints", {})
+        joints = [(name, factor) for name, factor in combined.items() if name in places.joints]
+        if not joints or len(joints) != len(combined):
+            return idle
+        gear = float(actuator.gear[0])
+        return idle._replace(
+            dofs=tuple(places.joints[name][1] for name, _ in joints), gear=tuple(gear * factor for _, factor in joints)
+        )
+    if way not in ("joint", "jointinparent"):
+        return idle
+    if actuator.target not in places.joints:
+        hint = did_you_mean(actuator.target, places.joints)
+        raise _wrong(scene, actuator, "target", f'there is no joint "{actuator.target}" that moves{hint}')
+    kind, first, _ = places.joints[actuator.target]
+    n = JOINTS[kind].nv
+    if way == "jointinparent" and JOINTS[kind].has_quaternion:
+        return idle
+    gears = [*map(float, actuator.gear), *[0.0] * n][:n]
+    used = [(first + k, gear) for k, gear in enumerate(gears) if gear != 0.0]
+    return idle._replace(dofs=tuple(d for d, _ in used), gear=tuple(gear for _, gear in used))
+
+
+def _affine(motor: Motor, options: dict[str, Any]) -> Motor:
+    """MuJoCo's force = gain · control + bias, gain and bias linear in x and ẋ."""
+    gain, bias = options["gain_parameters"], options["bias_parameters"]
+    if options["bias"] == "none":
+        bias = (0.0, 0.0, 0.0)
+    if options["gain"] == "affine":
+        if gain[0] == 0.0 and gain[1] == 0.0 and gain[2] <= 0.0 and options["bias"] == "none":
+            return motor._replace(control="damping", gain=-gain[2])
+        return motor._replace(dofs=(), gear=())
+    if options["gain"] != "fixed" or options["bias"] not in ("none", "affine") or bias[1] > 0.0 or bias[2] > 0.0:
+        return motor._replace(dofs=(), gear=())
+    k, c = -bias[1], -bias[2]
+    motor = motor._replace(stiffness=k + 0.0, damping=c + 0.0)
+    if k == gain[0] != 0.0 and bias[0] == 0.0:
+        return motor._replace(control="target")
+    if k == 0.0 and c == gain[0] != 0.0 and bias[0] == 0.0:
+        return motor._replace(control="speed")
+    return motor._replace(gain=gain[0], offset=bias[0], torque=bias[0])
+
+
+def _servo(scene: Scene, actuator: Actuator, places: Places, idle: Motor) -> Motor:
+    """A motor as `Scene.motor` describes it."""
+    options = actuator.options
+    _check_servo(scene, actuator)
+    stiffness, damping, speed, torque = (float(options.get(name, 0.0)) for name in _NUMBERS)
+    own = idle._replace(stiffness=stiffness, damping=damping, speed=speed, torque=torque)
+    motor, rest = _driven(scene, actuator, places, own)
+    if options.get("target") is not None:
+        rest = _target(scene, actuator, motor.ball)
+    sets = "target" if motor.stiffness > 0.0 else "speed" if motor.damping > 0.0 else "torque"
+    return motor._replace(target=rest, control=sets)
+
+
+def _check_servo(scene: Scene, actuator: Actuator) -> None:
+    check = Checker(scene.source).at(f'actuator "{actuator.name}"')
+    for name, value in actuator.options.items():
+        if name not in _SERVO:
+            check.fail(name, f"a motor has no such option{did_you_mean(name, _SERVO)}")
+        elif name in ("stiffness", "damping"):
+            check.number(name, value, negative=False, infinite=True)
+        elif name != "target":
+            check.number(name, value)
+    if check.problems:
+        raise SceneError.of(check.problems)
+
+
+def _target(scene: Scene, actuator: Actuator, ball: bool) -> tuple[float, ...]:
+    check, value = Checker(scene.source).at(f'actuator "{actuator.name}"'), actuator.options["target"]
+    if ball:
+        check.quaternion("target", value)
+    else:
+        check.number("target", value)
+    if check.problems:
+        raise SceneError.of(check.problems)
+    return tuple(map(float, value)) if ball else (float(value),)
+
+
+def _driven(scene: Scene, actuator: Actuator, places: Places, motor: Motor) -> tuple[Motor, tuple[float, ...]]:
+    """The motor on what it drives, and where that is at rest."""
+    names = [*places.joints, *places.dofs, *places.loops]
+    try:
+        name = resolve_name("joint", actuator.target, list(dict.fromkeys(names)), file=scene.source)
+    except SceneError as error:
+        raise _wrong(scene, actuator, "target", error.problems[0].message) from None
+    gear = float(actuator.gear[0]) if actuator.gear else 1.0
+    if name in places.dofs:
+        d = places.dofs[name]
+        rest = places.q_rest[places.q_of_dof[d]] * gear if d in places.q_of_dof else 0.0
+        return motor._replace(dofs=(d,), gear=(gear,)), (rest,)
+    if name in places.loops:
+        return motor._replace(coordinate=places.loops[name], gear=(gear,)), (0.0,)
+    kind, first, _ = places.joints[name]
+    if kind == "ball":
+        return motor._replace(dofs=(first, first + 1, first + 2), gear=(1.0, 1.0, 1.0), ball=True), (1.0, 0.0, 0.0, 0.0)
+    listed = ", ".join(f'"{name}.{suffix}"' for suffix in JOINTS[kind].v_names)
+    raise _wrong(scene, actuator, "target", f'"{name}" has several coordinates; name one of {listed}')

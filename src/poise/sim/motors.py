@@ -1,0 +1,246 @@
+"""Motors of a world: what they are to do, by name, and what they did."""
+
+from __future__ import annotations
+
+from math import inf, isfinite
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from poise.constraints.motor_rows import FIRST_ID, is_force
+from poise.constraints.store import SINGLE
+from poise.model.errors import SceneError, resolve_name
+from poise.model.model import Model
+from poise.motion.rotations import quat_normalize
+
+if TYPE_CHECKING:
+    from poise.formulations.acceleration import Accelerated
+    from poise.formulations.stepper import Stepper
+    from poise.sim.joined import Joined
+
+Array = NDArray[Any]
+
+
+def motor_rows(model: Model) -> list[slice]:
+    """Rows of each motor: three of one that turns a ball joint, else one."""
+    ends = np.cumsum([0, *(3 if motor.ball else 1 for motor in model.motors)]).tolist()
+    return [slice(ends[k], ends[k + 1]) for k in range(len(model.motors))]
+
+
+def motor_number(model: Model, name: str | int) -> int:
+    """A motor's place, from its name or number."""
+    names = [motor.name for motor in model.motors]
+    if isinstance(name, str):
+        try:
+            return names.index(resolve_name("motor", name, names))
+        except SceneError as error:
+            raise KeyError(str(error)) from None
+    if isinstance(name, bool) or not isinstance(name, int | np.integer) or not 0 <= name < len(names):
+        raise KeyError(f"motor {name!r}: there are {len(names)}, by name or counted from 0")
+    return int(name)
+
+
+def _number(name: str, value: Any, *, least: float = -inf, infinite: bool = False) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} is {value!r}; it must be a number") from None
+    if not (number >= least and (isfinite(number) or (infinite and number == inf))):
+        raise ValueError(
+            f"{name} is {value}; it must be {'finite' if least == -inf else f'a number from {least:g} on'}"
+        )
+    return number
+
+
+class WorldMotor:
+    """A motor of a world: its force is torque + stiffness (target − x) + damping (speed − ẋ), within its limit.
+
+    x is the motor's gear times the coordinate that it drives. Of a ball joint the target is a rotation (w, x, y, z),
+    and speed, torque and force are three numbers, in the child's axes.
+
+    >>> import poise
+    >>> scene = poise.Scene()
+    >>> _ = scene.hinge(None, poise.box(0.1, 0.1, 1.0, mass=2.0), axis="y", anchor=(0, 0, 0.5), name="arm")
+    >>> _ = scene.motor("arm", stiffness=500.0, damping=50.0, limit=30.0)
+    >>> world = scene.build(dt=1 / 240)
+    >>> world.motor("arm").target = 0.4
+    >>> world.step(480)
+    >>> 0.38 < world.q[0] < 0.4
+    True
+    """
+
+    __slots__ = ("index", "world")
+
+    def __init__(self, world: Joined, index: int) -> None:
+        self.world, self.index = world, index
+
+    def __repr__(self) -> str:
+        return f"<motor {self.name!r}>"
+
+    @property
+    def name(self) -> str:
+        """Its full name."""
+        return self.world.model.motors[self.index].name
+
+    @property
+    def _stepper(self) -> Stepper | Accelerated:
+        stepper: Stepper | Accelerated = self.world._stepper
+        return stepper
+
+    @property
+    def _rows(self) -> slice:
+        return motor_rows(self.world.model)[self.index]
+
+    @property
+    def _ball(self) -> bool:
+        return self.world.model.motors[self.index].ball
+
+    def _get(self, field: str) -> Any:
+        values = self._stepper.extras.motors.arrays[field][self._rows]
+        return values.copy() if self._ball else float(values[0])
+
+    def _set(self, field: str, value: Any) -> None:
+        numbers = np.asarray(value, np.float64) if self._ball and np.ndim(value) else _number(field, value)
+        if np.ndim(numbers) and (np.shape(numbers) != (3,) or not np.isfinite(numbers).all()):
+            raise ValueError(f"{field} is {value!r}; it must be three finite numbers, or one")
+        self._stepper.extras.motors.arrays[field][self._rows] = numbers
+
+    @property
+    def target(self) -> Any:
+        """x to reach, or (w, x, y, z) of a ball; m or rad."""
+        if not self._ball:
+            return self._get("target")
+        k = int(self._stepper.extras.motors.ball[self._rows.start])
+        return self._stepper.extras.motors.rotation[4 * k : 4 * k + 4].copy()
+
+    @target.setter
+    def target(self, target: ArrayLike) -> None:
+        if not self._ball:
+            self._set("target", target)
+            return
+        quat = np.asarray(target, np.float64)
+        if quat.shape != (4,) or not np.isfinite(quat).all() or not quat.any():
+            raise ValueError(f"target is {target!r}; that of a ball must be a rotation (w, x, y, z)")
+        k = int(self._stepper.extras.motors.ball[self._rows.start])
+        self._stepper.extras.motors.rotation[4 * k : 4 * k + 4] = quat_normalize(quat)
+
+    @property
+    def speed(self) -> Any:
+        """Speed to have, or to have on the way; m/s or rad/s."""
+        return self._get("speed")
+
+    @speed.setter
+    def speed(self, speed: ArrayLike) -> None:
+        self._set("speed", speed)
+
+    @property
+    def torque(self) -> Any:
+        """Force on top; N or N·m."""
+        return self._get("torque")
+
+    @torque.setter
+    def torque(self, torque: ArrayLike) -> None:
+        self._set("torque", torque)
+
+    @property
+    def acceleration(self) -> Any:
+        """Acceleration to have, as far as the limit allows, instead of all the rest; None where there is none; 1/s²."""
+        return self._get("acceleration") if self._stepper.extras.motors.hurries[self._rows.start] > 0.0 else None
+
+    @acceleration.setter
+    def acceleration(self, acceleration: ArrayLike | None) -> None:
+        if acceleration is not None:
+            self._set("acceleration", acceleration)
+        self._stepper.extras.motors.hurries[self._rows] = 0.0 if acceleration is None else 1.0
+
+    @property
+    def stiffness(self) -> float:
+        """N/m or N·m/rad; infinite: within a step."""
+        return float(self._stepper.extras.motors.stiffness[self._rows.start])
+
+    @stiffness.setter
+    def stiffness(self, stiffness: float) -> None:
+        self._stepper.extras.motors.stiffness[self._rows] = _number("stiffness", stiffness, least=0.0, infinite=True)
+
+    @property
+    def damping(self) -> float:
+        """N·s/m or N·m·s/rad; infinite: within a step."""
+        return float(self._stepper.extras.motors.damping[self._rows.start])
+
+    @damping.setter
+    def damping(self, damping: float) -> None:
+        self._stepper.extras.motors.damping[self._rows] = _number("damping", damping, least=0.0, infinite=True)
+
+    @property
+    def limit(self) -> tuple[float, float]:
+        """Least and greatest force; a single number f sets ±f; N or N·m."""
+        b, first = self._stepper.extras.motors, self._rows.start
+        return float(b.low[first]), float(b.high[first])
+
+    @limit.setter
+    def limit(self, limit: float | tuple[float, float]) -> None:
+        if isinstance(limit, tuple | list) and len(limit) == 2 and limit[0] <= limit[1]:
+            low, high = float(limit[0]), float(limit[1])
+        elif isinstance(limit, tuple | list):
+            raise ValueError(f"limit is {limit!r}; it must be a force, 0 or more, or a pair (least, greatest)")
+        else:
+            high = _number("limit", limit, least=0.0, infinite=True)
+            low = -high
+        self._stepper.extras.motors.low[self._rows], self._stepper.extras.motors.high[self._rows] = low, high
+
+    @property
+    def force(self) -> Any:
+        """What it did in the last step; N or N·m."""
+        unit = self._stepper.force_unit(self.world.dt / self.world.formulation.substeps)
+        force = motor_forces(self._stepper, unit)[self._rows]
+        return force if self._ball else float(force[0])
+
+
+def motor_forces(stepper: Stepper | Accelerated, dt: float) -> Array:
+    """(rows,) forces of all motors in the last step."""
+    b, rows = stepper.extras.motors, stepper.rows.now
+    force = np.where(is_force(b), np.clip(b.torque, b.low, b.high), 0.0)
+    first = int(rows.first[SINGLE])
+    ids = FIRST_ID - rows.id[first : first + int(rows.count[SINGLE])]
+    ours = np.flatnonzero((ids >= 0) & (ids < len(force)))
+    force[ids[ours]] = rows.lam[first + ours] / dt
+    return np.asarray(force)
+
+
+class Controls:
+    """Numbers that set motors: as MuJoCo's ctrl, one for each actuator, within its range."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.values = np.array([_first_control(motor) for motor in model.motors], np.float64)
+        self.applied = self.values.copy()
+
+    def copy(self) -> Controls:
+        """One of its own."""
+        new = Controls(self.model)
+        new.values, new.applied = self.values.copy(), self.applied.copy()
+        return new
+
+    def apply(self, stepper: Stepper | Accelerated) -> None:
+        """Set what has changed."""
+        if np.array_equal(self.values, self.applied):
+            return
+        rows = motor_rows(self.model)
+        for k in np.flatnonzero(self.values != self.applied).tolist():
+            motor, value = self.model.motors[k], float(self.values[k])
+            if not isfinite(value):
+                self.values[k] = self.applied[k]
+                raise ValueError(f'ctrl[{k}] is {value}; the control of motor "{motor.name}" must be finite')
+            if motor.ball:
+                self.values[k] = self.applied[k]
+                raise ValueError(f'motor "{motor.name}" turns a ball joint: set world.motor("{motor.name}").target')
+            value = min(max(value, motor.control_low), motor.control_high)
+            stepper.extras.motors.arrays[motor.control][rows[k]] = motor.gain * value + motor.offset
+            self.applied[k] = self.values[k]
+
+
+def _first_control(motor: Any) -> float:
+    """The control that a motor starts with."""
+    value = motor.target[0] if motor.control == "target" else float(getattr(motor, motor.control))
+    return float((value - motor.offset) / motor.gain) if motor.gain and not motor.ball else 0.0

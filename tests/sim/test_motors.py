@@ -1,0 +1,375 @@
+"""Motors: the implicit law of springs and dampers, bounds, what MuJoCo's actuators do, lanes, bad input."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+
+import poise
+from poise.formulations.stepper import Stepper
+from poise.formulations.velocity import DONE
+from poise.kernel.memory import F32X16, F64, F64X8, Width
+from poise.model.model import Model
+
+EXACT = poise.Reduced(tolerance=1e-12)
+
+
+def chain() -> poise.Scene:
+    """A joint of every kind that has scalar coordinates, and a ball, one after the other."""
+    scene = poise.Scene()
+    parent = None
+    for kind in ("hinge", "universal", "slider", "cylindrical", "ball", "screw", "planar"):
+        options = {"pitch": 0.1} if kind == "screw" else {}
+        join = getattr(scene, kind)
+        parent = join(
+            parent, poise.box(0.1, 0.12, 0.3, mass=1.0), name=kind, axis="x", position=(0, 0, -0.35), **options
+        )
+    return scene
+
+
+def motors(scene: poise.Scene, **options) -> None:
+    """A motor for each coordinate, one for the ball."""
+    for name in scene.compile().dof_names:
+        if not name.startswith("ball"):
+            scene.motor(name, **options)
+    scene.motor("ball", **options)
+
+
+def arm(limit: float | None = None, gravity: float = 0.0, rub: float = 0.0, **options) -> poise.World:
+    """A rod of 1 m and 3 kg, I = 1 kg·m² about its end, with a motor there."""
+    scene = poise.Scene(gravity=(0, 0, -gravity))
+    rod = poise.model.Body("arm", inertia=poise.model.Inertia(3.0, com=(0, 0, -0.5), moments=(0.25, 0.25, 0.01)))
+    scene.hinge(None, rod, axis="y", damping=rub)
+    scene.motor("arm", limit=limit, **options)
+    return scene.build(EXACT, dt=0.01)
+
+
+def test_unbounded_motors_are_drives_folded_into_the_inertia() -> None:
+    """Rows and the diagonal of the articulated inertia are two ways to write one backward Euler step."""
+    scene, plain = chain(), chain().compile()
+    motors(scene, stiffness=120.0, damping=9.0)
+    world, driven = scene.build(EXACT, dt=0.01), poise.World(plain, dt=0.01)
+    rng = np.random.default_rng(1)
+    goal = plain.q_rest + 0.4 * rng.normal(size=plain.nq)
+    ball = plain.q_slice("ball")
+    goal[ball] = (0.9, 0.3, -0.2, 0.1) / np.linalg.norm((0.9, 0.3, -0.2, 0.1))
+    driven.drive = poise.dynamics.Drive(120.0, 9.0, goal)
+    for name in world.motors:
+        place = plain.q_names.index(name) if name in plain.q_names else ball
+        world.motor(name).target = goal[place]
+    for _ in range(100):
+        world.step()
+        driven.step()
+    assert np.abs(driven.q - plain.q_rest).max() > 0.1
+    assert world.q == pytest.approx(driven.q, abs=1e-9)
+    assert world.v == pytest.approx(driven.v, abs=1e-8)
+    told = world.report().motors
+    for d, name in enumerate(plain.dof_names):
+        force = told["ball"][d - plain.v_slice("ball").start] if name.startswith("ball") else told[name]
+        assert force == pytest.approx(driven.drive_forces[d], abs=1e-6)
+
+
+def test_a_limit_holds() -> None:
+    """Far from its target a motor pushes as hard as it may: q = f t²/(2 I), by semi-implicit Euler f h² n(n + 1)/2."""
+    world = arm(limit=2.0, stiffness=1e4, damping=10.0, target=3.0)
+    world.step(50)
+    assert world.motor("arm").force == 2.0
+    assert world.v[0] == pytest.approx(2.0 * 0.5, rel=1e-12)
+    assert world.q[0] == pytest.approx(2.0 * 0.01**2 * 50 * 51 / 2, rel=1e-12)
+    world.motor("arm").limit = (-0.5, 0.0)
+    world.step()
+    assert abs(world.motor("arm").force) <= 1e-12
+
+
+def test_a_servo_that_is_too_weak_gives_way_to_gravity() -> None:
+    """It rests where gravity is as strong: 3 kg · 9.81 m/s² · 0.5 m · sin q = 10 N·m."""
+    weak, strong = (arm(limit=f, gravity=9.81, stiffness=1e5, damping=1e3, target=1.2, rub=20.0) for f in (10.0, 20.0))
+    for world in (weak, strong):
+        world.step(3000)
+    assert strong.q[0] == pytest.approx(1.2 - 14.715 * np.sin(1.2) / 1e5, abs=1e-6)
+    assert weak.q[0] == pytest.approx(np.arcsin(10.0 / 14.715), abs=1e-6)
+    assert strong.motor("arm").force == pytest.approx(14.715 * np.sin(strong.q[0]), rel=1e-5)
+
+
+@pytest.mark.parametrize("damping", [np.inf, 50.0])
+def test_a_speed_is_reached_and_kept(damping: float) -> None:
+    """I = 1: at most 2 rad/s² until then; with finite damping the implicit step ends at the speed too."""
+    world = arm(limit=2.0, damping=damping, speed=0.3)
+    world.step(10)
+    assert world.v[0] == pytest.approx(0.2, rel=1e-12)
+    world.step(100)
+    assert world.v[0] == pytest.approx(0.3, rel=1e-9)
+
+
+def test_an_infinite_stiffness_is_there_in_a_step() -> None:
+    world = arm(stiffness=np.inf, target=0.25)
+    world.step()
+    assert world.q[0] == pytest.approx(0.25, abs=1e-12)
+    world.motor("arm").target = 0.3
+    world.motor("arm").limit = 1.0
+    world.step()
+    assert world.v[0] == pytest.approx(25.0 - 0.01, rel=1e-9)
+
+
+def test_an_acceleration_is_had() -> None:
+    world = arm(gravity=9.81, limit=100.0)
+    assert world.motor("arm").acceleration is None
+    world.motor("arm").acceleration = 1.5
+    world.step(100)
+    assert world.v[0] == pytest.approx(1.5, rel=1e-9)
+    world.motor("arm").acceleration = None
+    world.step()
+    assert world.motor("arm").force == 0.0
+
+
+def test_a_torque_is_a_force_on_the_coordinate() -> None:
+    world = arm(torque=0.7, limit=0.5)
+    world.step(10)
+    assert world.v[0] == pytest.approx(0.5 * 0.1, rel=1e-12)
+    assert world.motor("arm").force == 0.5
+    assert world.report().rows == 0
+    assert (world.tau == 0.0).all()
+    world.motor("arm").torque = -0.3
+    world.step()
+    assert world.motor("arm").force == -0.3
+
+
+def test_weak_springs_do_not_make_contacts_careless() -> None:
+    """A spring far from home wants any speed at all; tolerances are those of speeds that rows take away."""
+    scene = poise.Scene()
+    scene.add_ground()
+    scene.add(poise.box(0.2, 0.2, 0.2), name="box", position=(0, 0, 0.1))
+    scene.hinge(None, poise.box(0.1, 0.1, 1.0, mass=2.0), axis="y", name="arm", position=(5, 0, 3))
+    scene.motor("arm", stiffness=1e-3, target=100.0, limit=1.0)
+    world = scene.build(dt=1 / 240)
+    world.step(240)
+    assert abs(world.v[2]) < 1e-4
+    assert abs(world.q[2] - 0.1) < 1e-5
+
+
+# ---- MuJoCo ----------------------------------------------------------------------------------------------------------
+
+MJCF = """
+<mujoco>
+  <option timestep="0.001" integrator="Euler"/> <default><geom contype="0" conaffinity="0"/></default>
+  <worldbody>
+    <body pos="0 0 2">
+      <joint name="a" type="hinge" axis="0 1 0"/> <geom type="box" size="0.05 0.05 0.2" mass="1"/>
+      <body pos="0 0 -0.4">
+        <joint name="b" type="hinge" axis="1 0 0"/> <geom type="box" size="0.05 0.05 0.2" mass="1"/>
+        <body pos="0 0 -0.4">
+          <joint name="c" type="slide" axis="0 0 1"/> <geom type="box" size="0.05 0.05 0.2" mass="1"/>
+          <body pos="0 0 -0.4"> <joint name="d" type="ball"/> <geom type="box" size="0.05 0.08 0.2" mass="1"/> </body>
+        </body>
+      </body>
+    </body>
+  </worldbody>
+  <tendon><fixed name="t"><joint joint="a" coef="0.5"/><joint joint="b" coef="-2"/></fixed></tendon>
+  <actuator>
+    <motor name="torque" joint="a" gear="30" ctrlrange="-0.4 0.4" ctrllimited="true"/>
+    <position name="place" joint="b" kp="40" kv="2" gear="1.5"/>
+    <velocity name="pace" joint="c" kv="5" forcerange="-3 3" forcelimited="true"/>
+    <general name="mixed" joint="a" gainprm="3" biastype="affine" biasprm="0.5 -2 -0.3"/>
+    <damper name="damper" joint="b" kv="2" ctrlrange="0 1"/>
+    <motor name="turn" joint="d" gear="0.3 -0.2 0.5"/>
+    <motor name="pull" tendon="t" gear="2"/>
+  </actuator>
+  <keyframe><key name="go" qpos="0.3 -0.2 0.1 1 0 0 0" ctrl="0.1 0.2 0 0 0.5 1 0"/></keyframe>
+</mujoco>
+"""
+
+
+def test_mujoco_actuators_push_as_in_mujoco(tmp_path) -> None:
+    """Forces of the first step differ by what is implicit here and explicit there: the order of the step, 1e-3 s."""
+    mujoco = pytest.importorskip("mujoco")
+    (tmp_path / "drives.xml").write_text(MJCF)
+    scene = poise.load(tmp_path / "drives.xml")
+    theirs = mujoco.MjModel.from_xml_string(MJCF)
+    data = mujoco.MjData(theirs)
+    rng = np.random.default_rng(2)
+    for _ in range(5):
+        world = scene.build(EXACT, dt=1e-6)
+        quat = rng.normal(size=4)
+        q = np.concatenate((0.3 * rng.normal(size=3), quat / np.linalg.norm(quat)))
+        v, ctrl = rng.normal(size=6), rng.normal(size=7)
+        ctrl[4] = abs(ctrl[4])
+        world.q[...], world.v[...], world.ctrl[...] = q, v, ctrl
+        data.qpos[:], data.qvel[:], data.ctrl[:] = q, v, ctrl
+        mujoco.mj_forward(theirs, data)
+        before = world.v.copy()
+        world.step()
+        assert (world.v - before) / 1e-6 == pytest.approx(data.qacc, rel=1e-3, abs=1e-3)
+        told = [world.report().motors[name] for name in world.motors]
+        assert told == pytest.approx(data.actuator_force, rel=1e-3, abs=1e-3)
+
+
+def test_a_keyframe_sets_controls(tmp_path) -> None:
+    pytest.importorskip("mujoco")
+    (tmp_path / "drives.xml").write_text(MJCF)
+    scene = poise.load(tmp_path / "drives.xml")
+    world = scene.build()
+    world.state = poise.State.from_keyframe(scene, "go", world.model)
+    world.step()
+    assert world.motor("torque").force == pytest.approx(0.1)
+    assert world.motor("place").target == 0.2
+
+
+def test_a_robot_of_urdf_has_its_effort_as_limit(tmp_path) -> None:
+    (tmp_path / "r.urdf").write_text(
+        '<robot name="r"><link name="base"/><link name="tip"><inertial><mass value="1"/><origin xyz="0 0 -1"/>'
+        '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link><joint name="j" type="continuous">'
+        '<parent link="base"/><child link="tip"/><axis xyz="0 1 0"/><limit effort="5" velocity="2"/></joint></robot>'
+    )
+    world = poise.load(tmp_path / "r.urdf").build(dt=0.01)
+    world.ctrl[0] = 7.0
+    world.step()
+    assert world.motor("j").force == 5.0
+
+
+# ---- acceleration level ----------------------------------------------------------------------------------------------
+
+
+def test_at_acceleration_level_motors_are_forces_alone() -> None:
+    scene = poise.Scene(gravity=(0, 0, 0))
+    rod = poise.model.Body("arm", inertia=poise.model.Inertia(3.0, com=(0, 0, -0.5), moments=(0.25, 0.25, 0.01)))
+    scene.hinge(None, rod, axis="y")
+    scene.motor("arm", torque=0.7, limit=0.5)
+    world = scene.build(poise.Reduced(level="acceleration"), dt=0.01)
+    world.step(10)
+    assert world.v[0] == pytest.approx(0.05, rel=1e-9)
+    assert world.report().motors == {"arm": 0.5}
+    saved = world.state
+    world.motor("arm").torque = 0.1
+    world.state = saved
+    assert world.motor("arm").torque == 0.7
+    world.motor("arm").stiffness = 1.0
+    with pytest.raises(ValueError, match='motor "arm" has a stiffness, damping or acceleration'):
+        world.step()
+    scene.couple("arm", None)
+    with pytest.raises(ValueError, match="loops or coupled joints: they take the velocity level"):
+        scene.build(poise.Reduced(level="acceleration"))
+
+
+# ---- state -----------------------------------------------------------------------------------------------------------
+
+
+def test_going_back_takes_targets_along_bit_for_bit(tmp_path) -> None:
+    scene = chain()
+    motors(scene, stiffness=50.0, damping=4.0, limit=6.0)
+    world = scene.build(dt=0.01)
+    world.motor("ball").target = (0.8, 0.6, 0, 0)
+    world.ctrl[0] = 0.7
+    world.step(20)
+    saved, twin = world.state, copy.deepcopy(world)
+    saved.save(tmp_path / "s.npz", world.model)
+    world.step(20)
+    end = world.state
+    world.motor("hinge").target = -1.0
+    world.motor("ball").target = (1, 0, 0, 0)
+    world.motor("ball").limit = 1.0
+    world.ctrl[1] = 0.3
+    world.step(5)
+    world.state = saved
+    world.step(20)
+    assert world.state.same_bits(end)
+    twin.step(20)
+    assert twin.state.same_bits(end)
+    other = scene.build(dt=0.01)
+    other.state = poise.State.load(tmp_path / "s.npz", other.model)
+    other.step(20)
+    assert other.state.same_bits(end)
+
+
+@pytest.mark.parametrize(("width", "exact"), [(F64X8, 1e-9), (F32X16, 3e-3)], ids=str)
+def test_lanes_step_as_each_world_alone(width: Width, exact: float) -> None:
+    scene = chain()
+    motors(scene, stiffness=50.0, damping=4.0, limit=4.0)
+    scene.motor("hinge", "torque only")
+    model: Model = scene.compile()
+    rng = np.random.default_rng(4)
+    n = len(model.motors) + 2
+    target, stiffness = 0.5 * rng.normal(size=(n, width.lanes)), np.full((n, width.lanes), 50.0)
+    stiffness[0, ::2] = 0.0  # a motor that has no row in some worlds, for its damping is nought too
+    torque = rng.normal(size=(n, width.lanes))
+    tolerance = 1e-11 if width.elem == "f64" else 1e-5
+
+    def stepper(width: Width, lane: int | None) -> Stepper:
+        one = Stepper(model, width, newton=False, split=False, tolerance=tolerance, sweeps=400)
+        part = slice(None) if lane is None else lane
+        for name, values in (("target", target), ("stiffness", stiffness), ("torque", torque)):
+            one.extras.motors.arrays[name][: n - 1] = values[: n - 1, part]
+        one.extras.motors.damping[0] = np.where(stiffness[0, part] > 0.0, 4.0, 0.0)
+        for _ in range(60):
+            assert one.step(1 / 240) == DONE
+        return one
+
+    together = stepper(width, None)
+    for lane in range(width.lanes):
+        alone = stepper(F64, lane)
+        assert together.space.s.q[:, lane] == pytest.approx(alone.space.s.q, abs=exact)
+
+
+# ---- bad input -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda s: s.motor("elbow"), 'actuator "elbow": target: there is no joint "elbow"'),
+        (lambda s: s.motor("planar"), '"planar" has several coordinates; name one of "planar.x"'),
+        (lambda s: s.motor(3), "must be the name of a joint, found 3"),
+        (lambda s: s.motor("hinge", stiffness=-1.0), "stiffness: must be 0 or more, found -1"),
+        (lambda s: s.motor("hinge", damping=np.nan), "damping: must be a finite number, found nan"),
+        (lambda s: s.motor("hinge", target="up"), "target: must be a number, found 'up'"),
+        (lambda s: s.motor("ball", target=0.3), "target: must be 4 numbers"),
+        (lambda s: s.motor("hinge", limit=-2.0), "limit: must be 0 or more, or a pair"),
+        (lambda s: s.motor("hinge", limit="strong"), "limit: must be a force or a pair"),
+        (lambda s: (s.motor("hinge"), s.motor("hinge")), 'there is a motor "hinge" already'),
+        (lambda s: s.motor("hinge", gear=np.inf), "gear\\[0\\]: must be a finite number"),
+    ],
+)
+def test_a_motor_that_cannot_be(call, message: str) -> None:
+    def build() -> None:
+        scene = chain()
+        call(scene)
+        scene.compile()
+
+    with pytest.raises(poise.SceneError, match=message):
+        build()
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("target", np.nan),
+        ("target", (1, 2)),
+        ("speed", "fast"),
+        ("stiffness", -1.0),
+        ("damping", np.nan),
+        ("limit", -1.0),
+        ("limit", (2.0, 1.0)),
+        ("limit", (np.nan, 1.0)),
+        ("acceleration", np.inf),
+        ("torque", None),
+    ],
+)
+def test_settings_that_cannot_be(field: str, value: object) -> None:
+    world = arm()
+    with pytest.raises(ValueError, match=f"^{field} is "):
+        setattr(world.motor("arm"), field, value)
+
+
+def test_motors_that_are_not_there() -> None:
+    world = arm()
+    with pytest.raises(KeyError, match='there is no motor "leg"'):
+        world.motor("leg")
+    with pytest.raises(KeyError, match="motor 3: there are 1"):
+        world.motor(3)
+    with pytest.raises(ValueError, match="ctrl must be 1 finite numbers"):
+        world.ctrl = [1.0, 2.0]
+    world.ctrl[0] = np.nan
+    with pytest.raises(ValueError, match=r"ctrl\[0\] is nan"):
+        world.step()
+    world.step()
