@@ -26,6 +26,7 @@ TARGETED = {
     "convergence": 0,
     "collision": 7,
     "step": 2,
+    "links": 1,
 }
 
 
