@@ -29,7 +29,7 @@ CHAIN = """<mujoco><option timestep="0.001"/><worldbody>
 </worldbody></mujoco>"""
 FINE = 8000
 DURATION = {"humanoid": 0.1, "chain": 0.4}
-STEPS = {"humanoid": (80, 160), "chain": (160, 320)}
+STEPS = {"humanoid": (80, 160), "chain": (320, 640)}
 CASES = [
     ("velocity", None, 1),
     ("acceleration", "euler", 1),

@@ -47,6 +47,8 @@ PARTS = 60
 """Of a step at most."""
 TOLERANCE = 1e-8
 """Natural residual of constraint forces, over the largest |b|."""
+JOLT = 20.0
+"""Times the present speeds: a larger change within a part is none of forces."""
 ROUNDS = 3
 """In which contacts turn from sliding to holding."""
 
@@ -70,8 +72,8 @@ class Accelerated:
         self.looker = Looker(self.inner)
         self.space, self.collider = self.inner.space, self.inner.collider
         self._before: dict[int, tuple[Array, Array]] = {}
-        self.watch: Callable[[Accelerated], None] | None = None
-        """Called after every step."""
+        self.watch: Callable[[Any], None] | None = None
+        """Called after every part of a step and every impact, with the stepper that was at work."""
         self._clear_told()
 
     def _clear_told(self) -> None:
@@ -148,8 +150,6 @@ class Accelerated:
         except FloatingPointError:
             end = DIVERGED
         if end == DONE and np.isfinite(s.q).all() and np.isfinite(s.v).all():
-            if self.watch is not None:
-                self.watch(self)
             return DONE
         s.q[...], s.v[...] = start
         self._before = before
@@ -178,6 +178,8 @@ class Accelerated:
                 return self._at_velocity_level(left, now, dt)
             self.backtracks += found.backtracks
             self._keep_forces()
+            self._tell_forces(found.seen)
+            self._show()
             left, now = left - found.length, now + found.length
             if left <= 1e-12 * dt:
                 left = 0.0
@@ -236,7 +238,7 @@ class Accelerated:
             if not first or found is None or not turn_to_hold(seen, self._settled, found, h):
                 break
             found = forces(seen, self._settled, TOLERANCE)
-        if found is None:
+        if found is None or self._is_jolt(seen, found, h):
             return None
         self.iterations += found.iterations
         self.residual = max(self.residual, found.residual)
@@ -244,6 +246,15 @@ class Accelerated:
             if key in self._settled.holds:
                 self._settled.lam[key] = lam
         return found
+
+    def _is_jolt(self, seen: Seen, found: Forces, h: float) -> bool:
+        """Whether forces would change velocities within a part far beyond what there is of them: near a jam forces grow
+        without end, and the answer is an impact.
+        """
+        change = h * float(np.abs(seen.A @ found.lam).max(initial=0.0))
+        speed = max(float(self.inner.rules.top[0]), float(np.abs(seen.speed).max(initial=0.0)))
+        pulls = (seen.free, seen.one["a_ref"], self.model.gravity)
+        return change > JOLT * (speed + h * sum(float(np.abs(pull).max(initial=0.0)) for pull in pulls))
 
     def _keep_forces(self) -> None:
         """The constraint set of the part that was taken, with forces and tangents."""
@@ -262,6 +273,8 @@ class Accelerated:
             return seen
         lam, spent = impulses(seen, touching, touching & ~pushing)
         self.iterations += spent
+        self.looker.rows.now.lam[seen.slots] = lam
+        self._show()
         self.space.s.v[...] += self.looker.answer(seen, lam)
         after = self.looker.look(now)
         parting = after.keys[after.one_sided & (after.approach() > LEAVING)]
@@ -283,14 +296,21 @@ class Accelerated:
         for track in self.looker.tracks:
             for d in track.dofs.tolist():
                 x.tau[d] += self._before.get(CODES * d + TRACK, (np.zeros(3), None))[0][0]
-        self.inner.remember({})
+        y.path_v[: model.nv] = y.path_v[model.nv : 2 * model.nv] - left * y.path_a[: model.nv]  # as in `World`
+        self.inner.rows.now.count[...] = 0  # what it remembers is of long ago
+        self.inner.watch = self.watch
         try:
             end = self.inner.step(left)
         finally:
             x.tau[...] = tau
         self.parts += self.inner.parts
-        self._before = {}
+        led = {CODES * d + TRACK for track in self.looker.tracks for d in track.dofs.tolist()}
+        self._before = {key: kept for key, kept in self._before.items() if key in led}
         return end
+
+    def _show(self) -> None:
+        if self.watch is not None:
+            self.watch(self)
 
     def _tell_forces(self, seen: Seen) -> None:
         """Put the last forces to the rows as they are now, for the report."""

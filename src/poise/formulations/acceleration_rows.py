@@ -30,6 +30,8 @@ SHORT = 1e-9
 """Step for which rows are emitted: none, as far as reach and softness go; s."""
 ALONG = 1e-4
 """Way along the velocity over which J is differentiated; rad or m."""
+STEEPEST = 10.0
+"""Times that a contact may run faster along an edge than bodies move."""
 KEPT = 64
 """Systems whose memory is kept."""
 KIND = 1 << 32
@@ -54,6 +56,8 @@ class Seen:
     """(m,) J v; m/s or rad/s."""
     pull: Array
     """(m,) J a_free + γ."""
+    free: Array
+    """(m,) J a_free."""
     A: Array
     """(m, m)"""
     a_free: Array
@@ -175,8 +179,28 @@ class Looker:
         if not count:
             return
         slots = first + np.arange(3 * count)
-        bend = c.bend[self._contact_places(now.id[slots[::3]])].reshape(-1, 3)
+        places = self._contact_places(now.id[slots[::3]])
+        bend = c.bend[places].reshape(-1, 3)
+        bend = np.where((np.linalg.norm(bend, axis=1) <= self._most_bend(places))[:, None], bend, 0.0)
         now.gamma[slots] = np.einsum("nkj,nj->nk", now.Jb[slots].reshape(count, 3, 6)[:, :, 3:], bend).ravel()
+
+    def _most_bend(self, places: Array) -> Array:
+        """(n,) how large γ of a contact can be, but for edges that are all but parallel: there contacts run off."""
+        stepper, solids, w = self.stepper, self.model.solids, self.stepper.space.w
+        c, thin = stepper.collider.c, np.array(stepper.surfaces.thin)
+        point = c.point[places].reshape(-1, 3)
+        speed, spin, reach = np.zeros_like(point), np.zeros(len(places)), np.zeros(len(places))
+        least = np.minimum(thin[c.a[places]], thin[c.b[places]])
+        for sign, shape in ((-1.0, c.a[places]), (1.0, c.b[places])):
+            moves, link = solids.link[shape] >= 0, np.maximum(solids.link[shape], 0)
+            velocity = np.where(moves[:, None], w.velocity[link].reshape(-1, 6), 0.0)
+            away = point - w.origin[self.model.link_root[link]].reshape(-1, 3)
+            arm = np.linalg.norm(away - w.r[link].reshape(-1, 3), axis=1)
+            turn = np.linalg.norm(velocity[:, :3], axis=1)
+            speed = speed + sign * (velocity[:, 3:] + np.cross(velocity[:, :3], away))
+            spin, reach = spin + turn, reach + turn * arm
+        fastest = np.linalg.norm(speed, axis=1) + reach
+        return np.asarray(STEEPEST * fastest * (spin + fastest / least))
 
     def _contact_places(self, ids: Array) -> Array:
         """Places of contacts in the collider's list, by their ids."""
@@ -238,6 +262,7 @@ class Looker:
         if met.any():
             c, places = self.stepper.collider.c, self._contact_places(now.id[heads[met]])
             pairs[met] = c.a[places].astype(np.int64) * len(self.model.solids) + c.b[places]
+        pull = system.values("pull") if m else np.zeros(0)
         one = {name: now.arrays[name][slots].copy() for name in _FIELDS}
         A = system.matrix() if m else np.zeros((0, 0))
         if not np.isfinite(A).all():
@@ -249,7 +274,8 @@ class Looker:
             slots,
             one["phi"][starts],
             system.values("speed") if m else np.zeros(0),
-            system.values("pull") if m else np.zeros(0),
+            pull,
+            pull - now.gamma[slots],
             A,
             space.w.a.copy(),
             one,

@@ -23,10 +23,12 @@ from poise.constraints.limit_rows import CODES
 from poise.constraints.store import BALL, CONTACT, LAW, SINGLE
 from poise.formulations.acceleration_rows import KIND, Seen
 from poise.formulations.tracking import TRACK
+from poise.kernel.memory import F64
 from poise.solve.check import natural_map, size_of
 from poise.solve.lemke import Lemke
 from poise.solve.newton import newton
-from poise.solve.pgs import PGS
+from poise.solve.pgs_kernels import RUN
+from poise.solve.pgs_pack import pack, start
 from poise.solve.problem import Ball, Friction, Options, Problem
 
 Array = NDArray[Any]
@@ -34,9 +36,9 @@ SLIP = 1e-6
 """Tangent speed below which a contact holds in any case; m/s."""
 CREEP = 0.05
 """Speed at which deep overlaps are mended; m/s."""
-FIRST, SWEEPS, STEPS = 4, 400, 15
+FIRST, SWEEPS, STEPS = 2, 400, 15
 """Steps of Newton's method, then sweeps, then steps again, before pivoting is tried."""
-ENOUGH = 1e-6
+ENOUGH = 1e-5
 """Natural residual, over the largest |b|, with which an answer counts as one."""
 
 
@@ -279,7 +281,7 @@ def forces(seen: Seen, settled: Settled, tolerance: float) -> Forces | None:
     x, steps = newton(problem, reduced.warm, tolerance * size, FIRST)
     spent, residual = len(steps), _residual(problem, x)
     if residual > tolerance * size:
-        x, more = _longer(problem, x, tolerance, any(hold.slides for hold in settled.holds.values()))
+        x, more = _longer(problem, x, tolerance)
         spent, residual = spent + more, _residual(problem, x)
     if residual > ENOUGH * size:
         found = Lemke().solve(_reduce(seen, settled, cone=False).problem, Options(tolerance))
@@ -293,15 +295,23 @@ def forces(seen: Seen, settled: Settled, tolerance: float) -> Forces | None:
     return Forces(lam, seen.pull + seen.A @ lam, residual / size, spent)
 
 
-def _longer(problem: Problem, x: Array, tolerance: float, slides: bool) -> tuple[Array, int]:
-    """What a few of Newton's steps have not solved: sweeps, where A is symmetric, and more steps."""
-    spent = 0
-    if not slides:
-        swept = PGS(memory=5, newton=False).solve(problem, Options(tolerance, SWEEPS, x))
-        x, spent = swept.lam, swept.iterations
-        if swept.ok:
+def _longer(problem: Problem, x: Array, tolerance: float) -> tuple[Array, int]:
+    """What a few of Newton's steps have not solved: sweeps, and more steps.
+
+    Sweeps take A row by row, and need not have it symmetric; whether they have led to an answer is measured.
+    """
+    options = Options(tolerance, SWEEPS, x)
+    goal, spent = tolerance * size_of(problem), 0
+    if float(problem.diagonal.min()) > 0.0:
+        layout, packed = pack([problem], F64, 1.0)
+        state = start([problem], layout, F64, options, [x])
+        RUN[F64](packed.handle, state.handle, SWEEPS, 4, 1)
+        swept, spent = state.best.copy(), int(state.sweeps[0])
+        if np.isfinite(swept).all() and _residual(problem, swept) < _residual(problem, x):
+            x = swept
+        if _residual(problem, x) <= goal:
             return x, spent
-    x, steps = newton(problem, x, tolerance * size_of(problem), STEPS)
+    x, steps = newton(problem, x, goal, STEPS)
     return x, spent + len(steps)
 
 
