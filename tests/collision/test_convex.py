@@ -9,6 +9,7 @@ that points on curved shapes are off by 1e-5 span at most.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,7 @@ LEANING = 1e-3
 """Lines that lean by less than this touch side by side, each end with a normal of its own; rad."""
 names = [f"{a.name}-{b.name}".lower() for a, b in COMBINATIONS]
 every_pair = pytest.mark.parametrize("kinds", COMBINATIONS, ids=names)
+DEEP = [(a, b) for b in (CYLINDER, ELLIPSOID) for a in (CAPSULE, BOX, CYLINDER, ELLIPSOID, HULL)]
 every_size = pytest.mark.parametrize("size", ["usual", "any"])
 
 
@@ -224,3 +226,31 @@ def test_the_middle_of_an_ellipsoid() -> None:
     x[1] = 0.2 * np.sqrt(1.0 - (x[0] / 0.3) ** 2 - (x[2] / 0.5) ** 2)
     assert np.allclose(gap, [-0.21, -0.01 - np.linalg.norm(x - centre[1]), -0.21, -0.11], rtol=0, atol=1e-15)
     assert np.allclose(np.abs(normal[[0, 3]]), [(0, 1, 0), (0, 0, 1)], atol=1e-15)
+
+
+@pytest.mark.parametrize("kinds", DEEP, ids=[f"{a.name}-{b.name}".lower() for a, b in DEEP])
+def test_small_deep_in_round(kinds: tuple[Solid, Solid]) -> None:
+    """Ways out are nearly alike: points face each other along the normal, and turning all does not change the gap."""
+    rng = np.random.default_rng(7)
+    n, turned = 20, 15
+    small = bodies(rng, kinds[0], n, 5e-4, 5e-2, rotations(rng, n))
+    large = bodies(rng, kinds[1], n, 5.0, 50.0, rotations(rng, n))
+    if kinds[1] == ELLIPSOID:
+        large = replace(large, size=large.size[:, [0, 0, 0]])
+    small = small.at(unit_vectors(rng, n) * (small.extent() * rng.uniform(0.0, 2.0, n))[:, None])
+    whole = rotations(rng, n * turned)
+    a, b = (
+        replace(
+            shape[np.repeat(np.arange(n), turned)],
+            position=np.einsum("nij,nj->ni", whole, np.repeat(shape.position, turned, axis=0)),
+            rotation=whole @ np.repeat(shape.rotation, turned, axis=0),
+        )
+        for shape in sorted((small, large), key=lambda shape: shape.kind)
+    )
+    gap, normal, point = deepest(a, b, touches(a, b))
+    half = 0.5 * gap[:, None] * normal
+    bound = 1e-5 * span(a, b) + 1e-6
+    assert (np.abs(outside(a, point - half)) < bound).all()
+    assert (np.abs(outside(b, point + half)) < bound).all()
+    spread = np.ptp(gap.reshape(n, turned), axis=1)
+    assert (spread < slack(a, b, gap)[::turned]).all()

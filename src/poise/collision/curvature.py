@@ -194,11 +194,10 @@ def tangents(n: Any) -> Any:
 
 
 @formula
-def normal_rate(n: Any, gap: Any, slide: Any, a: Any, b: Any) -> Any:
-    """ṅ of eq. 1, from the relative velocity of the nearest points."""
+def turn_by(n: Any, gap: Any, P: Any, right: Any) -> Any:
+    """x across n of (P + gap) x = right, for positive P + gap."""
     g, h = tangents(n)
-    Pg, Ph = (a.P + b.P) @ g, (a.P + b.P) @ h
-    right = slide + a.P @ cross(a.w, n) + b.P @ cross(b.w, n)
+    Pg, Ph = P @ g, P @ h
     least = constant(1e-12, gap)
     xx, yy, xy = maximum(dot(g, Pg) + gap, least), maximum(dot(h, Ph) + gap, least), dot(g, Ph)
     x, y = dot(g, right), dot(h, right)
@@ -210,6 +209,12 @@ def normal_rate(n: Any, gap: Any, slide: Any, a: Any, b: Any) -> Any:
     minor = (second - share * first) / maximum(small - share * xy, least)
     major = (first - xy * minor) / big
     return g * select(swap, minor, major) + h * select(swap, major, minor)
+
+
+@formula
+def normal_rate(n: Any, gap: Any, slide: Any, a: Any, b: Any) -> Any:
+    """ṅ of eq. 1, from the relative velocity of the nearest points."""
+    return turn_by(n, gap, a.P + b.P, slide + a.P @ cross(a.w, n) + b.P @ cross(b.w, n))
 
 
 @formula

@@ -35,6 +35,12 @@ def alike(like: Any) -> Any:
     return constant(1e-10 if precision(like) > 24 else 1e-5, like)
 
 
+@formula
+def aside(like: Any) -> Any:
+    """How far, over the size of shapes, nearest points may be from facing each other along the normal of a side."""
+    return constant(1e-5 if precision(like) > 24 else 1e-3, like)
+
+
 @kernel
 def put_nearest(t, near, origin, ra, rb):
     """One touch, where two shapes are nearest."""
@@ -51,7 +57,10 @@ def frame_gap(g, t, a, b, A, B, near, normal, size):
     noise = maximum(16.0 * rounding(size) * size, 1e-10 * fabs(near.gap))
     # of a triangle, more may mean across an edge where the surface goes on
     same = gap >= near.gap - noise and (b >= 0 or gap <= near.gap + noise)
-    return dot(near.normal, normal) > 0.999 and same, gap
+    # deep in what is round many directions are as good, each with points of its own
+    turn, most = near.normal - normal, aside(size) * size
+    here = dot(turn, turn) * near.gap * near.gap <= most * most
+    return dot(near.normal, normal) > 0.999 and same and here, gap
 
 
 # ---- which corners are kept ------------------------------------------------------------------------------------------
