@@ -78,12 +78,12 @@ def crease_of(g, t, seat, i, S, n):
 
 
 @kernel
-def climb(g, t, a, b, A, B, normal):
-    """A direction of greater gap near another one, and the gap along it."""
+def climb(g, t, a, b, A, B, normal, steps):
+    """A direction of greater gap near another one, so many steps on at most, and the gap along it."""
     stand_alone()
     pa, pb = nearest_points(g, t, a, b, A, B, normal)
     gap = dot(normal, pb - pa)
-    for _ in range(STEPS):
+    for _ in range(steps):
         P = core_radii(g, a, A, normal) + core_radii(g, b, B, normal)
         crease, other = crease_of(g, t, SEAT_A, a, A, normal), crease_of(g, t, SEAT_B, b, B, normal)
         if dot(crease, crease) < 0.5:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from poise.collision.climb import climb
+from poise.collision.climb import STEPS, climb
 from poise.collision.epa import GAP, MOST_CORNERS, NONE, TRIED, note_direction, search_depth
 from poise.collision.gjk import APART, FAR, Near, search_gap
 from poise.collision.layout import Placed
@@ -92,7 +92,8 @@ def is_flat(g, a, b):
 def refine(g, t, a, b, A, B, normal, apart, close, size, pushes):
     """A direction made exact: the best gap near it, its normal and points."""
     stand_alone()
-    normal, gap = climb(g, t, a, b, A, B, normal)
+    steps = 0 if is_flat(g, a, b) else STEPS
+    normal, gap = climb(g, t, a, b, A, B, normal, steps)
     near = Near(normal, gap, zero3(gap), zero3(gap))
     stride, before = zero(size) + 1.0, zero(size) + 4.0
     for _ in range(pushes):
@@ -110,10 +111,11 @@ def refine(g, t, a, b, A, B, normal, apart, close, size, pushes):
             apart = maximum(0.1 * apart, close)  # too far for shapes as curved as these
         before = turn2
         normal, gap = near.normal, near.gap
-        onward, higher = climb(g, t, a, b, A, B, normal)
-        if higher > gap:
-            normal, gap = onward, higher
-            continue
+        if steps > 0:
+            onward, higher = climb(g, t, a, b, A, B, normal, steps)
+            if higher > gap:
+                normal, gap = onward, higher
+                continue
         # on curved shapes rounds go the same way, each by a fraction of the last: try to go farther
         onward = unit(normal + turn * stride, normal)
         pa, pb = nearest_points(g, t, a, b, A, B, onward)
