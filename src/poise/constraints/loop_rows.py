@@ -26,9 +26,9 @@ from poise.constraints.loop_layout import (
     TURN,
     TURN_X,
 )
-from poise.constraints.motor_rows import FIRST_ID, MOTORS, drives, put_motor
+from poise.constraints.motor_rows import FIRST_ID, MOTORS, drives, emit_motors, put_motor
 from poise.constraints.parts import Body, at_least, at_most, reach, reach_row, row_velocity, world
-from poise.constraints.row_kernels import open_block, put_bounds, put_dof_row, put_row, put_term
+from poise.constraints.row_kernels import N_KINDS, has_room, open_block, put_bounds, put_dof_row, put_row, put_term
 from poise.constraints.store import SINGLE, STORE
 from poise.constraints.tree import place_centres
 from poise.dynamics.layout import MODEL, STATE, WORK
@@ -282,6 +282,22 @@ def emit_couplings(s, i, e, erp):
             scatter_where(e.erp, slot, zero(x) + erp, there)
 
 
-EMIT_LOOPS = entry(emit_loops, MODEL, STATE, WORK, LOOPS, MOTORS, STORE, extra=("float64",) * 3)
-EMIT_COUPLINGS = entry(emit_couplings, STATE, COUPLINGS, STORE, extra=("float64",))
+@kernel
+def make_guests(m, s, w, b, j, i, e, dt, whole, erp, kept, lanes):
+    """Rows of motors, loops and couplings, after those that are there where `kept` is not 0; 1 if all have room."""
+    if kept == 0:
+        for kind in range(N_KINDS):
+            store(e.count, kind, zero(load(e.count, kind)))
+        store(e.term_count, 0, zero(load(e.term_count, 0)))
+    emit_motors(s, b, e, dt, whole)
+    if j.n_loops > 0:
+        emit_loops(m, s, w, j, b, e, dt, whole, erp)
+    emit_couplings(s, i, e, erp)
+    if has_room(e, lanes):
+        return 1
+    return 0
+
+
+_NUMBERS = ("float64", "float64", "float64", "int64", "int64")
+MAKE_GUESTS = entry(make_guests, MODEL, STATE, WORK, MOTORS, LOOPS, COUPLINGS, STORE, extra=_NUMBERS)
 MEASURE_LOOPS = entry(measure_loops, WORK, LOOPS, STORE, extra=("float64",))

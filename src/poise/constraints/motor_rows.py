@@ -5,7 +5,7 @@ With f as in `model.motors`, eq. 1, met at the end of a step h, a motor is a row
     v_ref = erp (target − x)/h + (1 − erp) speed + h cfm torque,   erp, cfm as in `softness`
 
 and the bounds of f. All of it is in the row's target: a motor has no error that would be mended. Motors without
-stiffness and damping are no rows, but forces on the coordinates (`torques`).
+stiffness and damping are no rows, but forces on the coordinates (`add_motor_forces`).
 """
 
 from __future__ import annotations
@@ -18,12 +18,11 @@ from numpy.typing import NDArray
 
 from poise.constraints.row_kernels import open_block, put_bounds, put_dof_row, put_term
 from poise.constraints.softness import spring_row
-from poise.constraints.store import SINGLE, STORE
+from poise.constraints.store import SINGLE
 from poise.dynamics.kinematics import load_four
-from poise.dynamics.layout import STATE
 from poise.dynamics.passive import component
-from poise.kernel.jit import entry, kernel
-from poise.kernel.memory import Block, Count, Index, Real, View, Width, load, scatter_where
+from poise.kernel.jit import kernel
+from poise.kernel.memory import Block, Count, Index, Real, View, Width, load, scatter_where, store
 from poise.kernel.quat import conjugate, log_rotation, normalize
 from poise.kernel.scalars import any_lane, maximum, minimum, select, zero
 from poise.kernel.spatial import no_force
@@ -110,17 +109,6 @@ def is_force(b: Block) -> Array:
     return np.asarray((b.stiffness == 0.0) & (b.damping == 0.0) & (b.hurries == 0.0))
 
 
-def torques(b: Block, nv: int) -> Array | None:
-    """(nv,) forces of the motors that have no row, of each world; None where there are none."""
-    force = np.where(is_force(b), np.clip(b.torque, b.low, b.high), 0.0)
-    if not force.any():
-        return None
-    tau = np.zeros((nv, *force.shape[1:]), force.dtype)
-    rows = np.repeat(np.arange(len(force)), np.diff(b.term_start))
-    np.add.at(tau, b.term_dof, b.term_gear * force[rows])
-    return tau
-
-
 @formula
 def motor_law(
     stiffness: Any,
@@ -171,6 +159,18 @@ def drives(b, j):
 
 
 @kernel
+def add_motor_forces(b, w):
+    """Forces of motors that are no rows, to those that act on the coordinates."""
+    for j in range(b.n_rows):
+        force = maximum(minimum(load(b.torque, j), load(b.high, j)), load(b.low, j))
+        force = select(drives(b, j), zero(force), force)
+        if any_lane(force != 0.0):
+            for n in range(load(b.term_start, j), load(b.term_start, j + 1)):
+                d = load(b.term_dof, n)
+                store(w.total, d, load(w.total, d) + force * load(b.term_gear, n))
+
+
+@kernel
 def term_value(s, b, n):
     """Coordinate of a term, of a ball a part of its rotation vector."""
     part, q = load(b.term_part, n), load(b.term_q, n)
@@ -216,6 +216,3 @@ def emit_motors(s, b, e, dt, whole):
             there = drives(b, j)
             if any_lane(there):
                 emit_motor(s, b, e, j, there, dt, whole)
-
-
-EMIT_MOTORS = entry(emit_motors, STATE, MOTORS, STORE, extra=("float64", "float64"))

@@ -131,6 +131,18 @@ def busiest(r, kind, lanes):
 
 
 @kernel
+def has_room(r, lanes):
+    """Whether every row that was counted is there, with its terms."""
+    terms = load(r.term_count, 0)
+    there = get_lane(terms, 0) <= r.term_room
+    for lane in range(1, lanes):
+        there = there and get_lane(terms, lane) <= r.term_room
+    for kind in range(N_KINDS):
+        there = there and busiest(r, kind, lanes) <= load(r.room, kind)
+    return there
+
+
+@kernel
 def blank(r, lanes):
     """Leave nothing in the slots that a world does not use and a busier one does."""
     for kind in range(N_KINDS):

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise.constraints.loop_layout import REMEMBERED, couplings_block, loops_block
-from poise.constraints.loop_rows import EMIT_COUPLINGS, EMIT_LOOPS, MEASURE_LOOPS
-from poise.constraints.motor_rows import EMIT_MOTORS, SETTINGS, is_force, motors_block, torques
+from poise.constraints.loop_rows import MAKE_GUESTS, MEASURE_LOOPS
+from poise.constraints.motor_rows import SETTINGS, is_force, motors_block
 from poise.constraints.rows import Rows
 from poise.dynamics.workspace import Workspace
+from poise.kernel.bound import Bound
 from poise.kernel.memory import Block, Width
 from poise.model.loops import LoopJoint
 from poise.model.model import Model
@@ -34,6 +35,8 @@ class Extras:
         """Loops beside those of the model."""
         self._serials: list[int] = []
         self._next, self._had = len(model.loops), False
+        self._lanes = width.lanes
+        self._on: tuple[Any, Any, Any] = (None, None, None)
         self._lay_loops()
 
     @property
@@ -80,10 +83,6 @@ class Extras:
         if self.joints:
             self.loops.broke[...] = 0
 
-    def torques(self) -> Array | None:
-        """(nv,) forces of motors that are no rows."""
-        return torques(self.motors, self.model.nv) if self.model.motors else None
-
     def check_forces_alone(self) -> None:
         """Refuse what is a row: the acceleration level takes motors that are mere forces, and nothing else of these."""
         if self.hooks or self.attached:
@@ -94,30 +93,33 @@ class Extras:
             name = self.model.motors[int(np.searchsorted(ends, row, side="right"))].name
             raise ValueError(f'motor "{name}" has a stiffness, damping or acceleration: it takes the velocity level')
 
+    @property
+    def busy(self) -> bool:
+        """Whether there may be rows, or have been in the last step."""
+        return self._any or bool(self.hooks) or self._had
+
     def emit(self, space: Workspace, dt: float, whole: float, erp: float) -> None:
         """Rows of a step, or of a part of one that is `whole` long."""
-        if not self._any and not self.hooks and not self._had:
-            return
         rows, self._had = self.rows, self._any or bool(self.hooks)
-        rows.clear()
-        for hook in self.hooks:
-            hook(rows)
-        kept = rows.now.count.copy(), rows.now.term_count.copy()
-        while True:
-            self._emit(space, rows.now, dt, whole, erp)
-            if not rows.full():
-                return
+        kept = None
+        if self.hooks:
+            rows.clear()
+            for hook in self.hooks:
+                hook(rows)
+            kept = rows.now.count.copy(), rows.now.term_count.copy()
+        while not self._make(space)(dt, whole, erp, kept is not None, self._lanes):
             rows.grow()
-            rows.now.count[...], rows.now.term_count[...] = kept
+            if kept is not None:
+                rows.now.count[...], rows.now.term_count[...] = kept
 
-    def _emit(self, space: Workspace, e: Block, dt: float, whole: float, erp: float) -> None:
-        width, m, s, w = self.width, space.m.handle, space.s.handle, space.w.handle
-        if self.model.motors:
-            EMIT_MOTORS[width](s, self.motors.handle, e.handle, dt, whole)
-        if self.joints:
-            EMIT_LOOPS[width](m, s, w, self.loops.handle, self.motors.handle, e.handle, dt, whole, erp)
-        if self.model.couplings:
-            EMIT_COUPLINGS[width](s, self.couplings.handle, e.handle, erp)
+    def _make(self, space: Workspace) -> Bound:
+        """The entry with all that it works on, which grows."""
+        on, loops, store = self._on
+        if space is not on or self.loops is not loops or self.rows.now is not store:
+            blocks = (space.m, space.s, space.w, self.motors, self.loops, self.couplings, self.rows.now)
+            self._on = (space, self.loops, self.rows.now)
+            self._bound = Bound(MAKE_GUESTS, self.width, *(block.handle for block in blocks))
+        return self._bound
 
     def measure(self, space: Workspace, rows: Block, dt: float) -> None:
         """Forces of loops, from the solved rows of a step; what they are too much for, breaks."""

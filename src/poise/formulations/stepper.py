@@ -15,6 +15,7 @@ from poise.collision.pipeline import Collider
 from poise.constraints import tree
 from poise.constraints.contact_rows import SURFACES, surfaces_block
 from poise.constraints.limit_rows import LIMITS, limits_block
+from poise.constraints.motor_rows import MOTORS
 from poise.constraints.rows import Rows
 from poise.constraints.store import LAW, STORE, STRIDES, VERTICES, make_store, moved, used_rows
 from poise.constraints.tree import FLOW, PLAIN, SYSTEM
@@ -62,7 +63,7 @@ _MULTIPLY = entry(multiply_worlds, MODEL, SYSTEM, PLAIN)
 
 
 _free_motion = entry(
-    velocity.free_motion, MODEL, STATE, INPUT, WORK, STAGES, SHAPES, SURFACES, RULES, extra=("float64",)
+    velocity.free_motion, MODEL, STATE, INPUT, WORK, STAGES, SHAPES, SURFACES, MOTORS, RULES, extra=("float64",)
 )
 _SOLVE = (SYSTEM, FLOW, PLAIN, ROWS, ANSWER, NEWTON, RULES)
 _find_impulses = entry(
@@ -157,6 +158,7 @@ class Stepper:
             width, x=model.nv, motion=model.n_links, share=model.nv, a=model.nv, acceleration=model.n_links
         )
         self.rules = self._rules(**rules)
+        self._top, self._haste, self._erp_now = (self.rules.arrays[name] for name in ("top", "haste", "erp"))
         self._split: Split | None = None
         self.watch: Callable[[Stepper], None] | None = None
         """Called after every part of a step."""
@@ -229,7 +231,7 @@ class Stepper:
         state = (space.m, space.s, space.x, space.w, space.stages)
         solve = (self.system, self.flow, self.plain, self.problem, self.answer, self.newton_room, self.rules)
         found = (space.m, space.s, space.w, c.g, self.surfaces, c.c, self.limits, self.extras.rows.now)
-        self._free_motion = bound(_free_motion, self.width, *state, c.g, self.surfaces, self.rules)
+        self._free_motion = bound(_free_motion, self.width, *state, c.g, self.surfaces, self.extras.motors, self.rules)
         orders = (rows.now, rows.before), (rows.before, rows.now)
         self._find_impulses = {
             id(now): bound(_find_impulses, self.width, *found, now, old, *solve) for now, old in orders
@@ -252,30 +254,23 @@ class Stepper:
             return self.advance(dt, min(slack, self._far))
         if not top < TOO_FAST:  # on its way to `Diverged`
             return self.advance(dt, self._far)
-        if self.split and dt * self.rules.haste[0] > HASTE:
+        if self.split and dt * self._haste.item() > HASTE:
             self._split = self._split or Split(self)
             return self._split.step(dt)
         return self.advance(dt, slack)
 
     def free_motion(self, dt: float) -> float:
         """Accelerations without rows; the greatest speed of a shape."""
-        push = self.extras.torques()
-        if push is None:
-            self._free_motion(dt)
-        else:
-            tau = self.space.x.tau
-            own = tau.copy()
-            tau += push
-            self._free_motion(dt)
-            tau[...] = own
-        return float(self.rules.top[0] if self._of_rows else self.rules.top.max())
+        self._free_motion(dt)
+        return float(self._top.item() if self._of_rows else self._top.max())
 
     def advance(self, dt: float, slack: float, choose: Callable[[Block], None] | None = None) -> int:
         """A step, or a part of one, from its free motion on. `choose` may take contacts away."""
         self.collider.find(self.space, slack)
         if choose is not None:
             choose(self.collider.c)
-        self.extras.emit(self.space, dt, self._whole, self._joint_erp())
+        if self.extras.busy:
+            self.extras.emit(self.space, dt, self._whole, self._joint_erp())
         rows = self.rows
         rows.now, rows.before = rows.before, rows.now
         while (end := self._find(dt)) == NO_ROOM:
@@ -293,7 +288,7 @@ class Stepper:
 
     def _joint_erp(self) -> float:
         """Share of a loop's error that is mended: all of it by displacements, which leave no speed behind."""
-        now = float(self.rules.erp.flat[0])
+        now = float(self._erp_now.flat[0])
         if self._stabilize != velocity.BY_DISPLACEMENT:
             return now
         return now / self._erp if self._erp > 0.0 else 0.0

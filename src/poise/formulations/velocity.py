@@ -14,11 +14,12 @@ from poise.constraints.ball_limit_rows import emit_ball_limits, strays
 from poise.constraints.contact_rows import emit_contacts, overlooked_contacts
 from poise.constraints.guest_rows import emit_guests
 from poise.constraints.limit_rows import emit_frictions, emit_limits, overlooked_limits, share_within
+from poise.constraints.motor_rows import add_motor_forces
 from poise.constraints.rolling_rows import renew
-from poise.constraints.row_kernels import N_KINDS, blank, busiest, warm_start
+from poise.constraints.row_kernels import N_KINDS, blank, has_room, warm_start
 from poise.constraints.tree import place_centres
 from poise.constraints.tree_values import spread_velocity
-from poise.dynamics.abm import articulated_body
+from poise.dynamics.abm import accelerate, balance, prepare
 from poise.dynamics.integrate import displace, follow, is_sound, keep
 from poise.formulations.problem_kernels import (
     begin,
@@ -32,7 +33,7 @@ from poise.formulations.problem_kernels import (
 from poise.kernel.calls import call_entry
 from poise.kernel.jit import kernel
 from poise.kernel.memory import Count, Int, Real, View, load, store
-from poise.kernel.scalars import any_lane, fabs, get_lane, maximum, minimum, select, zero
+from poise.kernel.scalars import any_lane, fabs, maximum, minimum, select, zero
 from poise.kernel.spatial import motion_at, no_motion
 from poise.kernel.vec import norm
 from poise.model.solids import Solid
@@ -121,18 +122,6 @@ def emit(m, s, w, g, u, c, l, e, r, x, o, dt, look):
     emit_frictions(l, r)
     emit_limits(s, w, x, l, r, o.held, dt, erp, close, look)
     emit_ball_limits(s, w, x, l, r, o.held, dt, erp, close, look)
-
-
-@kernel
-def has_room(r, lanes):
-    """Whether every row that was counted is there, with its terms."""
-    terms = load(r.term_count, 0)
-    there = get_lane(terms, 0) <= r.term_room
-    for lane in range(1, lanes):
-        there = there and get_lane(terms, lane) <= r.term_room
-    for kind in range(N_KINDS):
-        there = there and busiest(r, kind, lanes) <= load(r.room, kind)
-    return there
 
 
 # ---- what bounces ----------------------------------------------------------------------------------------------------
@@ -240,12 +229,15 @@ def shift_out(m, s, w, l, r, t, flow, plain, p, a, newton, o, dt):
 
 
 @kernel
-def free_motion(m, s, x, w, y, g, u, o, dt):
+def free_motion(m, s, x, w, y, g, u, b, o, dt):
     """Accelerations without rows, links in their places, the top speed of all shapes, and their haste."""
     if y.n_prescribed != 0:
         follow(m, s, x, y, 0)
     keep(m, s, y)
-    articulated_body(m, s, x, w, dt)
+    prepare(m, s, x, w, dt)
+    add_motor_forces(b, w)
+    balance(m, x, w)
+    accelerate(m, x, w)
     top = zero(load(s.q, 0))
     haste = top
     for i in range(g.n_shapes):

@@ -224,7 +224,7 @@ class Controls:
 
     def apply(self, stepper: Stepper | Accelerated) -> None:
         """Set what has changed."""
-        if np.array_equal(self.values, self.applied):
+        if self.values.tobytes() == self.applied.tobytes():
             return
         rows = motor_rows(self.model)
         for k in np.flatnonzero(self.values != self.applied).tolist():
