@@ -190,22 +190,22 @@ def test_a_pile_gains_no_energy() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_humanoid_falls(seed: int) -> None:
-    """No energy, no overlap, no limit exceeded; it comes to lie."""
+    """It gains no energy, overlaps with nothing, and is down after a second."""
     rng, scene = np.random.default_rng(seed), poise.Scene()
     scene.add_ground(friction=0.8)
     scene.add(poise.characters.humanoid(height=1.75, mass=70.0), name="hero")
     world = scene.build(acceleration(), dt=1 / 240)
     world.body("hero/pelvis").place(position=(0, 0, 1.2), angular_velocity=rng.normal(size=3))
-    before = energy(world.model, world.q, world.v).total
-    for _ in range(360):
+    before = start = energy(world.model, world.q, world.v).total
+    for _ in range(240):
         world.step()
         report = world.report()
-        assert report.energy.total <= before + 1e-3
+        assert report.energy.total <= before + 1e-5 * start  # the integrator's error, as with single boxes
         assert max([contact.depth for contact in report.contacts], default=0.0) < 1e-4
         before = report.energy.total
-    assert before < 200.0
+    assert before < 0.5 * start
 
 
 # ---- resting ---------------------------------------------------------------------------------------------------------
