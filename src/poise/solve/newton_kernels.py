@@ -24,6 +24,8 @@ LOOSER, LOOSEST = 0.1, 1e-10
 """What is left of the softness after a step down, and its least."""
 ROWS_A_SWEEP = 32
 """For each so many rows there is a sweep more before a step, which takes as long as many sweeps then."""
+GROUP = 8
+"""Numbers that a register holds."""
 TRIES, SHORTER = 3, 0.3
 """Tries of a step, each shorter than the one before."""
 DOWN = 0.9
@@ -35,6 +37,7 @@ NEWTON = View(
     "Newton",
     lanes=Count,  # problems
     n_active=Index,  # (1) rows of the linear system
+    across=Index,  # (1) from one row of the matrix to the next
     row=Index,  # which they are
     matrix=Real,
     right=Real,
@@ -50,8 +53,8 @@ NEWTON = View(
 def newton_block(width: Width, rows: int) -> Block:
     """Room for so many rows."""
     sizes = dict.fromkeys(("row", "right", "step", "shift", "kept"), rows)
-    one = dict.fromkeys(("n_active", "softness", "fails", "steps"), 1)
-    return NEWTON.block(width, lanes=width.lanes, matrix=rows * rows, **sizes, **one)
+    one = dict.fromkeys(("n_active", "across", "softness", "fails", "steps"), 1)
+    return NEWTON.block(width, lanes=width.lanes, matrix=rows * (rows + GROUP), **sizes, **one)
 
 
 # ---- pieces ----------------------------------------------------------------------------------------------------------
@@ -166,11 +169,11 @@ def shift_residuals(p, n):
 @kernel
 def lay_row(p, n, i, r, free, scale, softness):
     """Line i of the system, row r: free A + (1 − free) scale; `free` is 0 or 1."""
-    active, at = load(n.n_active, 0), r * load(p.stride, 0)
+    active, across, at = load(n.n_active, 0), load(n.across, 0), r * load(p.stride, 0)
     for j in range(active):
-        store(n.matrix, i * active + j, load(p.a, at + load(n.row, j)) * free)
-    own = load(n.matrix, i * active + i) + scale * (1.0 - free + softness)
-    store(n.matrix, i * active + i, own)
+        store(n.matrix, i * across + j, load(p.a, at + load(n.row, j)) * free)
+    end_row(n, i)
+    add_entry(n, i * across + i, scale * (1.0 - free + softness))
     store(n.right, r, load(n.right, r) - load(n.shift, r) * free)
 
 
@@ -180,31 +183,41 @@ def lay_cone(p, s, n, i, k, at, softness):
     mu, scale = load(p.bound, k), largest_scale(p, at, 3)
     _, aim, u, v = cone_aim(p, s, k, at)
     f = cone_slope(aim, mu)
-    active, stride = load(n.n_active, 0), load(p.stride, 0)
+    active, across, stride = load(n.n_active, 0), load(n.across, 0), load(p.stride, 0)
     x, y, z = at * stride, (at + 1) * stride, (at + 2) * stride
     u, v = u * mu, v * mu
     for j in range(active):
         c = load(n.row, j)
         ay, az = load(p.a, y + c), load(p.a, z + c)
         felt = f @ Vec3(load(p.a, x + c) + u * ay + v * az, ay, az)
-        store(n.matrix, i * active + j, felt.x)
-        store(n.matrix, (i + 1) * active + j, felt.y)
-        store(n.matrix, (i + 2) * active + j, felt.z)
+        store(n.matrix, i * across + j, felt.x)
+        store(n.matrix, (i + 1) * across + j, felt.y)
+        store(n.matrix, (i + 2) * across + j, felt.z)
+    end_row(n, i)
+    end_row(n, i + 1)
+    end_row(n, i + 2)
     ay, az = load(n.shift, at + 1), load(n.shift, at + 2)
     felt = f @ Vec3(load(n.shift, at) + u * ay + v * az, ay, az)
     store(n.right, at, load(n.right, at) - felt.x)
     store(n.right, at + 1, load(n.right, at + 1) - felt.y)
     store(n.right, at + 2, load(n.right, at + 2) - felt.z)
     held = 1.0 + softness
-    add_entry(n, i * active + i, scale * (held - f.xx))
-    add_entry(n, i * active + i + 1, -(scale * f.xy))
-    add_entry(n, i * active + i + 2, -(scale * f.xz))
-    add_entry(n, (i + 1) * active + i, -(scale * f.xy))
-    add_entry(n, (i + 1) * active + i + 1, scale * (held - f.yy))
-    add_entry(n, (i + 1) * active + i + 2, -(scale * f.yz))
-    add_entry(n, (i + 2) * active + i, -(scale * f.xz))
-    add_entry(n, (i + 2) * active + i + 1, -(scale * f.yz))
-    add_entry(n, (i + 2) * active + i + 2, scale * (held - f.zz))
+    add_entry(n, i * across + i, scale * (held - f.xx))
+    add_entry(n, i * across + i + 1, -(scale * f.xy))
+    add_entry(n, i * across + i + 2, -(scale * f.xz))
+    add_entry(n, (i + 1) * across + i, -(scale * f.xy))
+    add_entry(n, (i + 1) * across + i + 1, scale * (held - f.yy))
+    add_entry(n, (i + 1) * across + i + 2, -(scale * f.yz))
+    add_entry(n, (i + 2) * across + i, -(scale * f.xz))
+    add_entry(n, (i + 2) * across + i + 1, -(scale * f.yz))
+    add_entry(n, (i + 2) * across + i + 2, scale * (held - f.zz))
+
+
+@kernel
+def end_row(n, i):
+    """Fill up a row of the matrix."""
+    for j in range(load(n.n_active, 0), load(n.across, 0)):
+        store(n.matrix, i * load(n.across, 0) + j, zero(load(n.softness, 0)))
 
 
 @kernel
@@ -219,6 +232,7 @@ def lay_system(p, s, n):
     shift_residuals(p, n)
     softness = load(n.softness, 0)
     i, active = 0, load(n.n_active, 0)
+    store(n.across, 0, (active + GROUP - 1) // GROUP * GROUP)
     for k in range(load(p.n_blocks, 0)):
         at = load(p.block_start, k)
         if i < active and load(n.row, i) == at:
@@ -236,26 +250,31 @@ def lay_system(p, s, n):
 
 @kernel
 def eliminate(n):
-    """Solve the system, without a choice of pivots: rows are held by their softness. Steps go to `step`."""
-    active = load(n.n_active, 0)
+    """Solve the system, without a choice of pivots: rows are held by their softness. Steps go to `step`.
+
+    Rows of the matrix begin and end at whole groups of eight, and so do their sums: what is to the left of a pivot does
+    not count any more.
+    """
+    active, across = load(n.n_active, 0), load(n.across, 0)
     for k in range(active):
-        pivot = load(n.matrix, k * active + k)
+        pivot = load(n.matrix, k * across + k)
         inverse = 1.0 / select(fabs(pivot) > least(pivot), pivot, zero(pivot) + 1.0)
-        store(n.matrix, k * active + k, inverse)
         right = load(n.right, load(n.row, k))
+        first = (k + 1) // GROUP * GROUP
         for i in range(k + 1, active):
-            share = load(n.matrix, i * active + k) * inverse
+            share = load(n.matrix, i * across + k) * inverse
             if any_lane(share != 0.0):
-                for j in range(k + 1, active):
-                    entry = load(n.matrix, i * active + j)
-                    store(n.matrix, i * active + j, entry - share * load(n.matrix, k * active + j))
+                for j in range(first, across):
+                    entry = load(n.matrix, i * across + j)
+                    store(n.matrix, i * across + j, entry - share * load(n.matrix, k * across + j))
                 store(n.right, load(n.row, i), load(n.right, load(n.row, i)) - share * right)
+        store(n.matrix, k * across + k, inverse)
     for down in range(active):
         k = active - 1 - down
         sum = load(n.right, load(n.row, k))
         for j in range(k + 1, active):
-            sum = sum - load(n.matrix, k * active + j) * load(n.step, load(n.row, j))
-        store(n.step, load(n.row, k), sum * load(n.matrix, k * active + k))
+            sum = sum - load(n.matrix, k * across + j) * load(n.step, load(n.row, j))
+        store(n.step, load(n.row, k), sum * load(n.matrix, k * across + k))
 
 
 # ---- steps -----------------------------------------------------------------------------------------------------------
