@@ -1,0 +1,133 @@
+"""Sweeps and Newton's steps in kernels, as worlds solve their rows: against the natural map of `check`."""
+
+from __future__ import annotations
+
+from math import inf
+
+import numpy as np
+import pytest
+
+from poise.formulations.stepper import answer_block, problem_block
+from poise.kernel.memory import F32X16, F64, F64X8, Block, Width, aligned
+from poise.solve.check import natural_map
+from poise.solve.newton_kernels import SOLVE, newton_block
+from poise.solve.pgs_kernels import BOUNDED, CONE
+from poise.solve.problem import Friction, Problem
+
+MU = 0.7
+
+
+def drawn(seed: int, contacts: int, singles: int, rank: int) -> Problem:
+    """Contacts, limits, and motors of bounded strength on a system of so many degrees of freedom."""
+    rng = np.random.default_rng(seed)
+    n = singles + 3 * contacts
+    J = rng.normal(size=(n, rank))
+    A = J @ J.T / rank + np.diag(np.r_[np.full(singles, 1e-3), np.zeros(3 * contacts)])
+    b = J @ rng.normal(size=rank)
+    lo, hi = np.full(n, -inf), np.full(n, inf)
+    lo[:singles:2] = 0.0
+    lo[1:singles:2], hi[1:singles:2] = -0.3, 0.3
+    starts = singles + 3 * np.arange(contacts)
+    lo[starts] = 0.0
+    cones = [Friction(int(s), (int(s) + 1, int(s) + 2), MU, cone=True) for s in starts]
+    return Problem(A, b, lo, hi, frictions=cones)
+
+
+def laid(problems: list[Problem], width: Width, tolerance: float) -> tuple[Block, Block]:
+    """Blocks of problems that have the same rows, one a lane."""
+    first = problems[0]
+    n, singles = first.size, first.size - 3 * len(first.frictions)
+    shape = (n * n, width.lanes) if width.lanes > 1 else (n * n,)
+    p = problem_block(width, n, 0, aligned(shape, width.dtype))
+    starts = [*range(singles), *range(singles, n + 1, 3)]
+    p.n_rows[0], p.stride[0], p.n_blocks[0] = n, n, len(starts) - 1
+    p.block_kind[: len(starts) - 1] = [BOUNDED] * singles + [CONE] * len(first.frictions)
+    p.block_start[: len(starts)] = starts
+    p.block_row[:n] = np.arange(n)
+    p.bound[...] = MU
+    a = answer_block(width, n)
+    for lane, problem in enumerate(problems):
+        at = (slice(None), lane) if width.lanes > 1 else slice(None)
+        matrix = problem.matrix()
+        p.a[at] = matrix.ravel()
+        for k, start in enumerate(starts[singles:-1], singles):
+            own = matrix[start : start + 3, start : start + 3] + 1e-9 * np.eye(3)
+            sym = own[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
+            p.local[k][at] = sym
+        for name, values in (("b", problem.b), ("lo", problem.lo), ("hi", problem.hi)):
+            p.arrays[name][:n][at] = values
+        p.scale[:n][at] = np.diag(matrix)
+    a.best_residual[...] = a.residual[...] = inf
+    a.tolerance[...] = tolerance
+    return p, a
+
+
+def solved(problems: list[Problem], width: Width, tolerance: float, sweeps: int = 300) -> tuple[np.ndarray, np.ndarray]:
+    """(n, lanes) multipliers, and how many sweeps each took."""
+    p, a = laid(problems, width, tolerance)
+    SOLVE[width](p.handle, a.handle, newton_block(width, problems[0].size).handle, sweeps, 2)
+    return a.best.reshape(-1, width.lanes)[: problems[0].size], a.sweeps.reshape(-1)
+
+
+def residual(problem: Problem, lam: np.ndarray) -> float:
+    return float(np.abs(natural_map(problem, lam)).max())
+
+
+@pytest.mark.parametrize(("contacts", "singles", "rank"), [(0, 6, 12), (4, 3, 30), (8, 4, 40)])
+def test_definite_problems_are_solved_to_rounding(contacts: int, singles: int, rank: int) -> None:
+    for seed in range(40):
+        problem = drawn(seed, contacts, singles, rank)
+        lam, sweeps = solved([problem], F64, 1e-11)
+        assert residual(problem, lam[:, 0]) < 1e-10
+        assert sweeps[0] < 100
+
+
+@pytest.mark.parametrize(("contacts", "singles", "rank"), [(4, 2, 6), (8, 0, 6), (12, 4, 12)])
+def test_more_rows_than_degrees_of_freedom(contacts: int, singles: int, rank: int) -> None:
+    """Multipliers are not unique; with friction there may be none. 99 of 100 are solved as worlds need it."""
+    solutions = 0
+    for seed in range(100):
+        problem = drawn(seed, contacts, singles, rank)
+        tolerance = 1e-3 * float(np.abs(problem.b).max())
+        lam, _ = solved([problem], F64, tolerance)
+        solutions += residual(problem, lam[:, 0]) <= 1.01 * tolerance
+    assert solutions >= 97
+
+
+def test_lanes_solve_each_its_own_problem() -> None:
+    problems = [drawn(seed, 8, 4, 32) for seed in range(8)]
+    lam, _ = solved(problems, F64X8, 1e-11)
+    for lane, problem in enumerate(problems):
+        alone, _ = solved([problem], F64, 1e-11)
+        assert lam[:, lane] == pytest.approx(alone[:, 0], abs=1e-9)
+
+
+def test_a_lane_does_not_depend_on_its_neighbours() -> None:
+    one = [drawn(seed, 6, 2, 12) for seed in range(8)]
+    other = [one[0]] + [drawn(seed, 6, 2, 12) for seed in range(20, 27)]
+    assert np.array_equal(solved(one, F64X8, 1e-9)[0][:, 0], solved(other, F64X8, 1e-9)[0][:, 0])
+
+
+def test_single_precision() -> None:
+    problems = [drawn(seed, 4, 2, 30) for seed in range(16)]
+    lam, _ = solved(problems, F32X16, 1e-4)
+    for lane, problem in enumerate(problems):
+        assert residual(problem, lam[:, lane].astype(np.float64)) < 2e-4
+
+
+def test_fewer_sweeps_than_it_takes_alone() -> None:
+    """Steps do what sweeps would need many for: two bodies of very different mass."""
+    problem = Problem([[1.0, -0.999], [-0.999, 1.0]], [-1.0, 0.5], lo=[0.0, 0.0])
+    lam, sweeps = solved([problem], F64, 1e-10)
+    assert lam[:, 0] == pytest.approx(np.linalg.solve(problem.matrix(), -problem.b), rel=1e-8)
+    assert sweeps[0] <= 20
+
+
+@pytest.mark.parametrize("what", [np.nan, inf, -inf])
+def test_what_is_not_finite_ends(what: float) -> None:
+    """It claims nothing: neither an answer nor a residual."""
+    problem = drawn(0, 2, 2, 12)
+    p, a = laid([problem], F64, 1e-9)
+    p.b[3] = what
+    SOLVE[F64](p.handle, a.handle, newton_block(F64, problem.size).handle, 50, 2)
+    assert not a.residual[0] <= 1e-9
