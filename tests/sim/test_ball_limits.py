@@ -252,7 +252,7 @@ def test_lanes_of_worlds_are_as_single_worlds(ground: bool) -> None:
     lanes.space.s.v[...] = starts.T
     singles = []
     for v in starts:
-        single = Stepper(model, F64, newton=False, split=False, sweeps=200, tolerance=1e-12)
+        single = Stepper(model, F64, split=False, sweeps=200, tolerance=1e-12)
         single.space.s.v[...] = v
         singles.append(single)
     for _ in range(120):

@@ -424,7 +424,7 @@ def test_lanes_step_as_each_world_alone(width: Width, exact: float) -> None:
     tolerance = 1e-11 if width.elem == "f64" else 1e-5
 
     def stepper(width: Width, lane: int | None) -> Stepper:
-        one = Stepper(model, width, newton=False, split=False, tolerance=tolerance, sweeps=1000)
+        one = Stepper(model, width, split=False, tolerance=tolerance, sweeps=1000)
         part = slice(None) if lane is None else lane
         one.space.s.v[...], one.extras.loops.active[...] = v[:, part], active[:, part]
         for _ in range(20):

@@ -296,7 +296,7 @@ def test_lanes_step_as_each_world_alone(width: Width, exact: float) -> None:
     tolerance = 1e-11 if width.elem == "f64" else 1e-5
 
     def stepper(width: Width, lane: int | None) -> Stepper:
-        one = Stepper(model, width, newton=False, split=False, tolerance=tolerance, sweeps=400)
+        one = Stepper(model, width, split=False, tolerance=tolerance, sweeps=400)
         part = slice(None) if lane is None else lane
         for name, values in (("target", target), ("stiffness", stiffness), ("torque", torque)):
             one.extras.motors.arrays[name][: n - 1] = values[: n - 1, part]

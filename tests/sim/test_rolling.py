@@ -139,7 +139,7 @@ def test_lanes_step_as_each_world_alone(width: Width, exact: float) -> None:
     tolerance = 1e-11 if width.elem == "f64" else 1e-5
 
     def stepper(width: Width, lane: int | None) -> Stepper:
-        one = Stepper(model, width, newton=False, split=False, tolerance=tolerance, sweeps=400)
+        one = Stepper(model, width, split=False, tolerance=tolerance, sweeps=400)
         one.space.s.v[...] = v if lane is None else v[:, lane]
         for _ in range(60):
             assert one.step(1 / 240) == DONE

@@ -10,7 +10,7 @@ import pytest
 from poise.formulations.stepper import answer_block, problem_block
 from poise.kernel.memory import F32X16, F64, F64X8, Block, Width, aligned
 from poise.solve.check import natural_map
-from poise.solve.newton_kernels import SOLVE, newton_block
+from poise.solve.newton_kernels import SOLVE, STEPS, newton_block
 from poise.solve.pgs_kernels import BOUNDED, CONE
 from poise.solve.problem import Friction, Problem
 
@@ -65,7 +65,7 @@ def laid(problems: list[Problem], width: Width, tolerance: float) -> tuple[Block
 def solved(problems: list[Problem], width: Width, tolerance: float, sweeps: int = 300) -> tuple[np.ndarray, np.ndarray]:
     """(n, lanes) multipliers, and how many sweeps each took."""
     p, a = laid(problems, width, tolerance)
-    SOLVE[width](p.handle, a.handle, newton_block(width, problems[0].size).handle, sweeps, 2)
+    SOLVE[width](p.handle, a.handle, newton_block(width, problems[0].size).handle, sweeps, 2, STEPS)
     return a.best.reshape(-1, width.lanes)[: problems[0].size], a.sweeps.reshape(-1)
 
 
@@ -129,5 +129,5 @@ def test_what_is_not_finite_ends(what: float) -> None:
     problem = drawn(0, 2, 2, 12)
     p, a = laid([problem], F64, 1e-9)
     p.b[3] = what
-    SOLVE[F64](p.handle, a.handle, newton_block(F64, problem.size).handle, 50, 2)
+    SOLVE[F64](p.handle, a.handle, newton_block(F64, problem.size).handle, 50, 2, STEPS)
     assert not a.residual[0] <= 1e-9

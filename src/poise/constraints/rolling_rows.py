@@ -68,8 +68,8 @@ def first_contact(p):
 
 @kernel
 def renew(r, t, p, a):
-    """Radii from the normal multipliers as they are; whether any changes by more than the tolerance."""
-    changed = False
+    """Radii from the normal multipliers as they are, where they change by more than the tolerance; those worlds."""
+    changed = load(a.residual, 0) != load(a.residual, 0)
     first = first_contact(p)
     if first >= 0:
         for k in range(load(p.n_blocks, 0)):
@@ -82,7 +82,7 @@ def renew(r, t, p, a):
                     normal = gather_where(a.lam, at, there)
                     old = load(p.bound, k)
                     new = select(there, load(r.bound, load(t.slot, row)) * maximum(normal, zero(normal)), old)
-                    store(p.bound, k, new)
-                    if any_lane(fabs(new - old) * load(p.scale, row) > load(a.tolerance, 0)):
-                        changed = True
+                    other = fabs(new - old) * load(p.scale, row) > load(a.tolerance, 0)
+                    store(p.bound, k, select(other, new, old))
+                    changed = changed | other
     return changed

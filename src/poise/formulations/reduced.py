@@ -34,9 +34,9 @@ class Reduced:
     tolerance: float = 1e-3
     """Natural residual of the rows, over the largest speed that they have to take away, at which a step is solved."""
     sweeps: int = 200
-    """Sweeps at most before Newton's method is tried."""
+    """Sweeps at most, over the rows of a step."""
     newton: bool = True
-    """Whether it is."""
+    """Whether Newton's method is tried between them."""
     stabilization: Literal["displacement", "speed"] = "displacement"
     """How overlaps and gaps of joints are mended: by a displacement that leaves no speed behind, or by speed (ERP)."""
     erp: float = 0.2

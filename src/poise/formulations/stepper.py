@@ -42,7 +42,7 @@ from poise.kernel.memory import F64, Block, Shared, Width
 from poise.model.model import Model
 from poise.solve.check import natural_map
 from poise.solve.newton import newton
-from poise.solve.newton_kernels import NEWTON, SOLVE, newton_block
+from poise.solve.newton_kernels import NEWTON, SOLVE, STEPS, newton_block
 from poise.solve.pgs import NEWTON_ROWS
 from poise.solve.pgs_kernels import ANSWER, BALL, CONE, DENSE, ROWS
 from poise.solve.pgs_kernels import LAW as LAWS
@@ -144,7 +144,7 @@ class Stepper:
     def __init__(
         self, model: Model, width: Width = F64, *, newton: bool = True, split: bool = True, **rules: Any
     ) -> None:
-        """`newton`: where sweeps stall; `split`: steps in which something moves far. Lanes of worlds do neither."""
+        """`newton`: between sweeps; `split`: steps in which something moves far, which lanes of worlds do not."""
         self.model, self.width, self.newton, self.split = model, width, newton, split
         self._newton_steps, self.parts = 0, 1
         self.space = Workspace(model, width)
@@ -202,11 +202,19 @@ class Stepper:
             "tolerance": tolerance,
         }
         counts = {"lanes": width.lanes, "sweeps": sweeps, "every": every, "stabilize": stabilize}
+        counts |= {"steps": STEPS if self.newton else 0}
         held = 2 * self.limits.counts()["n_limits"] + 3 * self.limits.counts()["n_balls"]
-        told = dict.fromkeys((*numbers, "top", "haste", "residual", "swept", "looks"), 1)
+        told = dict.fromkeys((*numbers, "top", "haste", "residual", "swept", "stepped", "wrong"), 1)
         self.near, self._far = near, far
         self._stabilize, self._erp = stabilize, erp
-        block = RULES.block(width, shift=self.model.nv, held=held, **(told | counts | addresses))
+        block = RULES.block(
+            width,
+            shift=self.model.nv,
+            known=self.model.nv,
+            known_motion=self.model.n_links,
+            held=held,
+            **(told | counts | addresses),
+        )
         for name, value in numbers.items():
             block.arrays[name][...] = value
         if alone:
@@ -319,7 +327,9 @@ class Stepper:
     @property
     def told(self) -> Told:
         """How the rows of the last step were solved, in the world that was hardest."""
-        return Told(int(self.rules.swept.max()), self._newton_steps, float(self.rules.residual.max()), self.parts)
+        rules = self.rules
+        steps = int(rules.stepped.max()) + self._newton_steps
+        return Told(int(rules.swept.max()), steps, float(rules.residual.max()), self.parts)
 
     def memory(self) -> dict[str, Array]:
         """What the next step depends on beside coordinates and velocities: rows with their multipliers, motors."""

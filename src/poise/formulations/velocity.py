@@ -34,10 +34,10 @@ from poise.kernel.calls import call_entry
 from poise.kernel.jit import kernel
 from poise.kernel.memory import Count, Int, Real, View, load, store
 from poise.kernel.scalars import any_lane, fabs, maximum, minimum, select, zero
-from poise.kernel.spatial import motion_at, no_motion
+from poise.kernel.spatial import Motion, motion_at, no_motion
 from poise.kernel.vec import norm
 from poise.model.solids import Solid
-from poise.solve.pgs_kernels import BALL, CONE
+from poise.solve.pgs_kernels import BALL, BOUNDED, CONE, LAW
 
 VELOCITY = 0
 STRAYING = 0.2
@@ -66,6 +66,7 @@ RULES = View(
     solve=Count,
     sweeps=Count,
     every=Count,  # sweeps at least before Newton's method
+    steps=Count,  # of Newton's method at most, between sweeps
     stabilize=Count,  # BY_SPEED or BY_DISPLACEMENT
     erp=Real,  # (1) share of an error that is mended in a step
     creep=Real,  # (1) speed at most by which errors are mended; m/s or rad/s
@@ -84,7 +85,10 @@ RULES = View(
     top=Real,  # (1) speed that no point of a shape exceeds; m/s
     residual=Real,  # (1) natural residual of the last step's impulses, over the largest |b|
     swept=Real,  # (1) sweeps that they took
-    looks=Real,  # (1) how often rows were taken anew
+    stepped=Real,  # (1) steps of Newton's method between them
+    wrong=Real,  # (1) how often impulses brought about what no rows stood against
+    known=Real,  # (nv) what impulses were known to do to velocities when rows were last made
+    known_motion=Motion,  # (n_links) and to links
 )
 
 
@@ -106,7 +110,8 @@ def predict(m, s, w, x, dt):
 def emit(m, s, w, g, u, c, l, e, r, x, o, dt, look):
     """The rows of a step. `x` has what impulses add to velocities, as far as it is known; `look` counts from 0.
 
-    Rows stand against what will be wrong at the end of the step. The last look is at all that could.
+    Rows stand against what will be wrong at the end of the step. In the last look, worlds that were wrong each
+    time look at all that could be.
     """
     for kind in range(N_KINDS):
         store(r.count, kind, zero(load(r.count, kind)))
@@ -117,7 +122,9 @@ def emit(m, s, w, g, u, c, l, e, r, x, o, dt, look):
     erp, close = load(o.erp, 0), load(o.close, 0) + load(o.turn, 0) * (dt * dt)
     margin = load(o.margin, 0) + load(o.push, 0) * (dt * dt)
     if look == LOOKS:
-        close, margin = close + MORE_ROOM, margin + MORE_WAY + load(o.top, 0) * dt
+        far, none = load(o.wrong, 0) > LOOKS - 0.5, zero(margin)
+        close = close + select(far, none + MORE_ROOM, none)
+        margin = margin + select(far, load(o.top, 0) * dt + MORE_WAY, none)
     emit_contacts(w, g, u, x, c, r, dt, erp, load(o.quick, 0), look_ahead(o, dt), margin, look)
     emit_frictions(l, r)
     emit_limits(s, w, x, l, r, o.held, dt, erp, close, look)
@@ -129,40 +136,41 @@ def emit(m, s, w, g, u, c, l, e, r, x, o, dt, look):
 
 @kernel
 def raise_bounces(r, t, plain, p, a):
-    """Ask of contacts that push, and met fast, the speed that they bounce back with; whether there are any."""
-    any_bounce = False
+    """Ask of contacts that push, and met fast, the speed that they bounce back with; worlds that have any."""
+    changed = load(a.residual, 0) != load(a.residual, 0)
     for k in range(load(p.n_blocks, 0)):
         if load(p.block_kind, k) == CONE:
             row = load(p.block_start, k)
             bounce = load(r.bounce, load(t.slot, row))
             hit = (bounce > 0.0) & (load(a.lam, row) > 0.0)
             if any_lane(hit):
-                any_bounce = True
+                changed = changed | hit
                 b = load(p.b, row)
                 store(p.b, row, select(hit, minimum(b, load(plain.speed, row) - bounce), b))
-    return any_bounce
+    return changed
 
 
 @kernel
-def start_again(p, a):
-    """Go on from the best multipliers."""
-    for k in range(load(p.n_rows, 0)):
-        store(a.lam, k, load(a.lam, k))
-    begin(a, load(a.tolerance, 0))
+def solve_again(p, a, newton, o, changed):
+    """Go on from the multipliers as they are, in the worlds of a mask."""
+    tolerance = load(a.tolerance, 0)
+    begin(a, select(changed, tolerance, zero(tolerance) + inf))
+    call_entry(o.solve, p, a, newton, o.sweeps, o.every, o.steps)
+    store(a.tolerance, 0, tolerance)
 
 
 # ---- what overlaps ---------------------------------------------------------------------------------------------------
 
 
 @kernel
-def any_overlap(r, t, p, slop):
-    """Whether any row has an error that a displacement is to mend."""
+def overlaps(r, t, p, slop):
+    """Worlds in which any row has an error that a displacement is to mend."""
     wrong = slop != slop
     for k in range(load(p.n_blocks, 0)):
         slot = load(t.slot, load(p.block_start, k))
         phi = load(r.phi, slot)
         wrong = wrong | (only_pushes(r, slot) & (phi < -slop)) | (is_joint(r, slot) & (phi != 0.0))
-    return any_lane(wrong)
+    return wrong
 
 
 @kernel
@@ -180,7 +188,7 @@ def speeds_after(r, t, plain, p, a):
 @kernel
 def lay_shift(r, t, plain, p, a, dt, slop, share, tolerance):
     """The problem of the displacements, over dt: errors at the end of the step as they would be, less what is left
-    alone. Friction and motors do not count; what only pushes, only pushes here too.
+    alone. Friction, motors and laws do not count; what only pushes, only pushes here too.
     """
     none = zero(slop)
     worst = none
@@ -188,6 +196,9 @@ def lay_shift(r, t, plain, p, a, dt, slop, share, tolerance):
         row, slot = load(p.block_start, k), load(t.slot, load(p.block_start, k))
         # what nothing can move has no multiplier
         joint, pushes = is_joint(r, slot) & (load(p.lo, row) < load(p.hi, row)), only_pushes(r, slot)
+        if load(p.block_kind, k) == LAW:
+            store(p.block_kind, k, BOUNDED)
+            joint, pushes = slop != slop, slop != slop
         ahead = load(r.phi, slot) * (1.0 / dt) + load(plain.speed, row)
         over = select(joint, ahead, minimum(ahead + slop * (1.0 / dt), none))
         own = select(joint, load(r.erp, slot), none + share)
@@ -208,19 +219,20 @@ def lay_shift(r, t, plain, p, a, dt, slop, share, tolerance):
 
 
 @kernel
-def shift_out(m, s, w, l, r, t, flow, plain, p, a, newton, o, dt):
-    """Displacements, as velocities over the step, that take rows out of what they have come into: to `o.shift`.
+def shift_out(m, s, w, l, r, t, flow, plain, p, a, newton, o, dt, wrong):
+    """Displacements, as velocities over the step, that take rows of wrong worlds out of what they have come into.
 
     A limit that has no row is not exceeded for them: then they are shorter.
     """
     slop = load(o.slop, 0)
     speeds_after(r, t, plain, p, a)
     lay_shift(r, t, plain, p, a, dt, slop, load(o.erp, 0), load(o.tolerance, 0))
-    call_entry(o.solve, p, a, newton, o.sweeps, o.every)
+    call_entry(o.solve, p, a, newton, o.sweeps, o.every, o.steps)
     keep_lam(p, plain, a)
     call_entry(o.answer, m, w, t, flow)
     share = share_within(s, w, flow, l, o.held, dt)
     share = select(strays(s, w, flow, l, o.held, dt), share * STRAYING, share)
+    share = select(wrong, share, zero(share))
     for d in range(m.nv):
         store(o.shift, d, load(flow.a, d) * share)
 
@@ -270,16 +282,16 @@ def solve_rows(m, s, w, g, u, c, l, e, r, old, t, flow, plain, p, a, newton, o, 
     call_entry(o.see, m, s, w, r, t, flow, dt, VELOCITY)
     call_entry(o.multiply, m, t, plain)
     lay_problem(r, t, plain, p, a, dt, load(o.creep, 0), load(o.tolerance, 0))
-    call_entry(o.solve, p, a, newton, o.sweeps, o.every)
-    if raise_bounces(r, t, plain, p, a):
-        start_again(p, a)
-        call_entry(o.solve, p, a, newton, o.sweeps, o.every)
+    call_entry(o.solve, p, a, newton, o.sweeps, o.every, o.steps)
+    changed = raise_bounces(r, t, plain, p, a)
+    if any_lane(changed):
+        solve_again(p, a, newton, o, changed)
     if u.rolls != 0:
         for _ in range(ROLLS):
-            if not renew(r, t, p, a):
+            changed = renew(r, t, p, a)
+            if not any_lane(changed):
                 break
-            start_again(p, a)
-            call_entry(o.solve, p, a, newton, o.sweeps, o.every)
+            solve_again(p, a, newton, o, changed)
     if any_lane(load(a.residual, 0) > load(a.tolerance, 0)):
         return UNSOLVED
     return DONE
@@ -296,12 +308,29 @@ def look_again(m, s, w, g, c, l, t, flow, plain, p, a, o, dt):
     wrong = wrong | overlooked_limits(s, w, flow, l, o.held, dt) | strays(s, w, flow, l, o.held, dt)
     if not any_lane(wrong):
         return False
-    for d in range(m.nv):
-        store(flow.a, d, select(wrong, load(flow.a, d), zero(load(flow.a, d))))
+    times = load(o.wrong, 0)
+    store(o.wrong, 0, select(wrong, times + 1.0, times))
+    for d in range(m.nv):  # what other worlds knew in their last look, they know in this one: it ends as the last did
+        known = select(wrong, load(flow.a, d), load(o.known, d))
+        store(flow.a, d, known)
+        store(o.known, d, known)
     for i in range(m.n_links):
-        motion = load(flow.acceleration, i)
-        store(flow.acceleration, i, select(wrong, motion, no_motion(motion.w.x)))
+        motion = select(wrong, load(flow.acceleration, i), load(o.known_motion, i))
+        store(flow.acceleration, i, motion)
+        store(o.known_motion, i, motion)
     return True
+
+
+@kernel
+def know_nothing(m, flow, o):
+    """Of what impulses do, before the first look."""
+    for d in range(m.nv):
+        store(flow.a, d, zero(load(flow.a, d)))
+        store(o.known, d, zero(load(flow.a, d)))
+    for i in range(m.n_links):
+        store(flow.acceleration, i, no_motion(load(flow.a, 0)))
+        store(o.known_motion, i, no_motion(load(flow.a, 0)))
+    store(o.wrong, 0, zero(load(o.wrong, 0)))
 
 
 @kernel
@@ -310,16 +339,11 @@ def find_impulses(m, s, w, g, u, c, l, e, r, old, t, flow, plain, p, a, newton, 
 
     The rows of the step before are in `old`.
     """
-    for d in range(m.nv):
-        store(flow.a, d, zero(load(flow.a, d)))
-    for i in range(m.n_links):
-        store(flow.acceleration, i, no_motion(load(flow.a, 0)))
-    store(o.looks, 0, zero(load(o.looks, 0)))
+    know_nothing(m, flow, o)
     end = solve_rows(m, s, w, g, u, c, l, e, r, old, t, flow, plain, p, a, newton, o, dt, 0)
     look = 0
     while end != NO_ROOM and look < LOOKS and look_again(m, s, w, g, c, l, t, flow, plain, p, a, o, dt):
         look += 1
-        store(o.looks, 0, zero(load(o.looks, 0)) + look)
         end = solve_rows(m, s, w, g, u, c, l, e, r, old, t, flow, plain, p, a, newton, o, dt, look)
     return end
 
@@ -330,11 +354,14 @@ def apply_impulses(m, s, w, l, r, t, flow, plain, p, a, newton, o, dt):
     keep_answer(r, t, plain, p, a)
     store(o.residual, 0, load(a.residual, 0) * load(o.tolerance, 0) / load(a.tolerance, 0))
     store(o.swept, 0, load(a.sweeps, 0))
+    store(o.stepped, 0, load(newton.steps, 0))
     call_entry(o.answer, m, w, t, flow)
     for d in range(m.nv):
         store(s.v, d, load(s.v, d) + load(flow.a, d))
-    if o.stabilize == BY_DISPLACEMENT and any_overlap(r, t, p, load(o.slop, 0)):
-        shift_out(m, s, w, l, r, t, flow, plain, p, a, newton, o, dt)
+    if o.stabilize == BY_DISPLACEMENT:
+        wrong = overlaps(r, t, p, load(o.slop, 0))
+        if any_lane(wrong):
+            shift_out(m, s, w, l, r, t, flow, plain, p, a, newton, o, dt, wrong)
 
 
 @kernel
@@ -344,6 +371,7 @@ def finish_step(m, s, x, w, y, l, r, t, flow, plain, p, a, newton, o, dt):
         store(o.shift, d, zero(load(s.v, d)))
     store(o.residual, 0, zero(load(o.residual, 0)))
     store(o.swept, 0, zero(load(o.swept, 0)))
+    store(o.stepped, 0, zero(load(o.swept, 0)))
     if load(t.n_rows, 0) > 0:
         apply_impulses(m, s, w, l, r, t, flow, plain, p, a, newton, o, dt)
     for d in range(m.nv):

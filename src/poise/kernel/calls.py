@@ -53,9 +53,7 @@ class _CallEntry(AbstractTemplate):
 def _lower_call(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     kinds = [_native(t) for t in sig.args[1:]]
     values = [
-        handle_at(context, builder, value, ir.Constant(ir.IntType(64), t.view.words))
-        if isinstance(t, ViewType)
-        else value
+        handle_at(context, builder, value, _words(t)) if isinstance(t, ViewType) else value
         for t, value in zip(sig.args[1:], args[1:], strict=True)
     ]
     function = context.call_conv.get_function_type(types.none, kinds)

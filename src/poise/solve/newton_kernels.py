@@ -352,9 +352,19 @@ def keep_best(p, s, mask):
 
 
 @kernel
-def solve(p, s, n, sweeps, every):
-    """Sweep some times, `every` at least, then take steps as long as they lead down, and again, until every lane is
-    within its tolerance; `sweeps` at most.
+def take_best(p, s):
+    """The best multipliers, where the last ones are worse."""
+    worse = load(s.best_residual, 0) < load(s.residual, 0)
+    if any_lane(worse):
+        for r in range(load(p.n_rows, 0)):
+            store_where(s.lam, r, load(s.best, r), worse)
+        store_where(s.residual, 0, load(s.best_residual, 0), worse)
+
+
+@kernel
+def solve(p, s, n, sweeps, every, most):
+    """Sweep some times, `every` at least, then take steps as long as they lead down, `most` at most, and again, until
+    every lane is within its tolerance; `sweeps` at most.
     """
     if n.lanes == 1:  # lanes must not depend on how many rows their neighbours have
         every = every + load(p.n_rows, 0) // ROWS_A_SWEEP
@@ -376,7 +386,7 @@ def solve(p, s, n, sweeps, every):
         measure(p, s, done, True)
         done = load(s.residual, 0) <= tolerance
         moving, steps = ~done, 0
-        while steps < STEPS and any_lane(moving):
+        while steps < most and any_lane(moving):
             moving = step_down(p, s, n, moving)
             count = load(n.steps, 0)
             store(n.steps, 0, select(moving, count + 1.0, count))
@@ -384,6 +394,7 @@ def solve(p, s, n, sweeps, every):
             done = done | (moving & (load(s.residual, 0) <= tolerance))
             moving = moving & ~done
             steps += 1
+    take_best(p, s)
 
 
-SOLVE = entry(solve, ROWS, ANSWER, NEWTON, extra=("int64", "int64"))
+SOLVE = entry(solve, ROWS, ANSWER, NEWTON, extra=("int64", "int64", "int64"))
