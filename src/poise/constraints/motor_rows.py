@@ -160,14 +160,18 @@ def drives(b, j):
 
 @kernel
 def add_motor_forces(b, w):
-    """Forces of motors that are no rows, to those that act on the coordinates."""
+    """Forces of motors that are no rows, to those that act on the coordinates; worlds in which some are rows."""
+    driven = load(w.total, 0) != load(w.total, 0)
     for j in range(b.n_rows):
         force = maximum(minimum(load(b.torque, j), load(b.high, j)), load(b.low, j))
-        force = select(drives(b, j), zero(force), force)
+        row = drives(b, j)
+        driven = driven | row
+        force = select(row, zero(force), force)
         if any_lane(force != 0.0):
             for n in range(load(b.term_start, j), load(b.term_start, j + 1)):
                 d = load(b.term_dof, n)
                 store(w.total, d, load(w.total, d) + force * load(b.term_gear, n))
+    return driven
 
 
 @kernel

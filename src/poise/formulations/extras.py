@@ -47,7 +47,8 @@ class Extras:
     def _lay_loops(self) -> None:
         serials = [*range(len(self.model.loops)), *self._serials]
         self.loops = loops_block(self.model, self.joints, serials, self.width)
-        self._any = bool(self.model.motors or self.joints or self.model.couplings)
+        self._closed = bool(self.joints)
+        self._any = self._closed or bool(self.model.couplings)
 
     def _relay(self, joints: Sequence[LoopJoint], serials: Sequence[int]) -> None:
         """Another list of attached loops; what the others remember stays."""
@@ -80,7 +81,7 @@ class Extras:
 
     def begin(self) -> None:
         """A new step: nothing has broken in it yet."""
-        if self.joints:
+        if self._closed:
             self.loops.broke[...] = 0
 
     def check_forces_alone(self) -> None:
@@ -95,12 +96,12 @@ class Extras:
 
     @property
     def busy(self) -> bool:
-        """Whether there may be rows, or have been in the last step."""
+        """Whether there may be rows beside those of motors, or have been any in the last step."""
         return self._any or bool(self.hooks) or self._had
 
     def emit(self, space: Workspace, dt: float, whole: float, erp: float) -> None:
         """Rows of a step, or of a part of one that is `whole` long."""
-        rows, self._had = self.rows, self._any or bool(self.hooks)
+        rows = self.rows
         kept = None
         if self.hooks:
             rows.clear()
@@ -111,6 +112,7 @@ class Extras:
             rows.grow()
             if kept is not None:
                 rows.now.count[...], rows.now.term_count[...] = kept
+        self._had = bool(rows.now.count.any())
 
     def _make(self, space: Workspace) -> Bound:
         """The entry with all that it works on, which grows."""
@@ -123,7 +125,7 @@ class Extras:
 
     def measure(self, space: Workspace, rows: Block, dt: float) -> None:
         """Forces of loops, from the solved rows of a step; what they are too much for, breaks."""
-        if self.joints:
+        if self._closed:
             MEASURE_LOOPS[self.width](space.w.handle, self.loops.handle, rows.handle, dt)
 
     # ---- memory ------------------------------------------------------------------------------------------------------

@@ -158,7 +158,8 @@ class Stepper:
             width, x=model.nv, motion=model.n_links, share=model.nv, a=model.nv, acceleration=model.n_links
         )
         self.rules = self._rules(**rules)
-        self._top, self._haste, self._erp_now = (self.rules.arrays[name] for name in ("top", "haste", "erp"))
+        told = ("top", "haste", "driven", "erp")
+        self._top, self._haste, self._driven, self._erp_now = (self.rules.arrays[name] for name in told)
         self._split: Split | None = None
         self.watch: Callable[[Stepper], None] | None = None
         """Called after every part of a step."""
@@ -204,7 +205,7 @@ class Stepper:
         counts = {"lanes": width.lanes, "sweeps": sweeps, "every": every, "stabilize": stabilize}
         counts |= {"steps": STEPS if self.newton else 0}
         held = 2 * self.limits.counts()["n_limits"] + 3 * self.limits.counts()["n_balls"]
-        told = dict.fromkeys((*numbers, "top", "haste", "residual", "swept", "stepped", "wrong"), 1)
+        told = dict.fromkeys((*numbers, "top", "haste", "driven", "residual", "swept", "stepped", "wrong"), 1)
         self.near, self._far = near, far
         self._stabilize, self._erp = stabilize, erp
         block = RULES.block(
@@ -277,7 +278,8 @@ class Stepper:
         self.collider.find(self.space, slack)
         if choose is not None:
             choose(self.collider.c)
-        if self.extras.busy:
+        driven = self._driven.item() if self._of_rows else self._driven.max()
+        if self.extras.busy or driven > 0.0:
             self.extras.emit(self.space, dt, self._whole, self._joint_erp())
         rows = self.rows
         rows.now, rows.before = rows.before, rows.now

@@ -80,6 +80,7 @@ RULES = View(
     turn=Real,  # (1) acceleration of coordinates that impulses may give; rad/s² or m/s²
     held=Int,  # (2 n_limits + 3 n_balls) 1 where a limit has a row
     tolerance=Real,  # (1) natural residual over the largest |b|
+    driven=Real,  # (1) 1 where motors have rows
     haste=Real,  # (1) the most that a shape moves in a second, over its least extent; told by `free_motion`; 1/s
     shift=Real,  # (nv) M⁻¹Jᵀμ, then all that moves coordinates
     top=Real,  # (1) speed that no point of a shape exceeds; m/s
@@ -247,7 +248,9 @@ def free_motion(m, s, x, w, y, g, u, b, o, dt):
         follow(m, s, x, y, 0)
     keep(m, s, y)
     prepare(m, s, x, w, dt)
-    add_motor_forces(b, w)
+    driven = add_motor_forces(b, w)
+    none = zero(load(o.driven, 0))
+    store(o.driven, 0, select(driven, none + 1.0, none))
     balance(m, x, w)
     accelerate(m, x, w)
     top = zero(load(s.q, 0))
