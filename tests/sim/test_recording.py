@@ -111,6 +111,78 @@ def test_saving_and_loading_gives_the_same_bits(tmp_path) -> None:
     twin.step()
 
 
+def joined() -> poise.World:
+    """Two arms with a motor each that are coupled and closed, and a ball that a motor turns."""
+    scene = poise.Scene()
+    scene.hinge(None, poise.box(0.1, 0.1, 1.0), name="a", axis="y", position=(0, 0, 0.5))
+    scene.hinge(None, poise.box(0.1, 0.1, 1.0), name="b", axis="y", position=(1, 0, 0.5))
+    scene.ball(None, poise.box(0.1, 0.1, 1.0), name="c", position=(3, 0, 0.5))
+    scene.motor("a", stiffness=100.0, damping=10.0, limit=20.0)
+    scene.motor("c", stiffness=50.0, damping=5.0, target=(1.0, 0.0, 0.0, 0.1))
+    scene.loop("hinge", "a", "b", "closed", axis="y", position=(0.5, 0, 1), limits=(-1.0, 1.0), break_force=1e4)
+    scene.motor("closed", damping=3.0, speed=1.0)
+    scene.couple("a", "b")
+    world = scene.build(dt=1 / 240)
+    world.motor("a").target = 0.2
+    return world
+
+
+def test_a_model_with_motors_loops_and_couplings_comes_back_whole(tmp_path) -> None:
+    world = joined()
+    recording = world.run(0.1)
+    recording.save(tmp_path / "joined.npz")
+    again = Recording.load(tmp_path / "joined.npz").model
+    for name in ("motors", "loops", "couplings"):
+        assert getattr(again, name) == getattr(world.model, name)
+        assert [type(one) for one in getattr(again, name)] == [type(one) for one in getattr(world.model, name)]
+    assert again.digest() == world.model.digest()
+    twin = poise.World(again, state=world.state, dt=world.dt)
+    world.step(5)
+    twin.step(5)
+    assert world.state.same_bits(twin.state)
+
+
+@pytest.mark.parametrize("name", ["model/link_mass", "solids/friction", "model/dof_damping"])
+def test_a_model_that_was_changed_in_the_file_is_told_by_its_digest(tmp_path, name: str) -> None:
+    toys().run(0.05).save(tmp_path / "good.npz")
+    content = dict(np.load(tmp_path / "good.npz"))
+    content[name] = content[name] + 1.0
+    np.savez(tmp_path / "other.npz", **content)
+    field = name.removeprefix("model/").replace("/", ".")
+    with pytest.raises(poise.SceneError, match=f"other values of {field} than when it was saved"):
+        Recording.load(tmp_path / "other.npz")
+
+
+def test_a_header_that_was_changed_in_the_file_is_told(tmp_path) -> None:
+    joined().run(0.05).save(tmp_path / "good.npz")
+    content = dict(np.load(tmp_path / "good.npz"))
+    header = json.loads(content["header"].tobytes())
+    for change, message in (
+        ({"digest": "0"}, "other values of digest"),
+        ({"model": header["model"] | {"motors": header["model"]["motors"][:1]}}, "other values of motors"),
+        ({"model": header["model"] | {"loops": [[1] * 99]}}, "damaged"),
+        ({"digests": 3, "digest": "0"}, "damaged"),
+    ):
+        changed = np.frombuffer(json.dumps(header | change).encode(), np.uint8)
+        np.savez(tmp_path / "bad.npz", **(content | {"header": changed}))
+        with pytest.raises(poise.SceneError, match=message):
+            Recording.load(tmp_path / "bad.npz")
+
+
+def test_a_recording_without_frames(tmp_path) -> None:
+    """A signal that fails at once leaves one."""
+    world = toys()
+    with pytest.raises(ZeroDivisionError):
+        world.run(1.0, signals={"bad": lambda w: 1 / 0})
+    recording = world.recording
+    assert len(recording) == 0
+    assert "no frames" in repr(recording)
+    with pytest.raises(IndexError, match="there are no frames"):
+        recording.at(0.0)
+    recording.save(tmp_path / "none.npz")
+    assert len(Recording.load(tmp_path / "none.npz")) == 0
+
+
 def test_a_model_with_a_path_comes_back_without_it(tmp_path) -> None:
     scene = poise.Scene()
     scene.add(poise.box(0.2, 0.2, 0.2), name="plate", kinematic=OrbitPath(start=(1, 0, 0), speed=2.0))

@@ -92,7 +92,8 @@ class Recording(Trajectory):
         n, nq, nv = len(self.time), self.q.shape[-1], self.v.shape[-1]
         has = [part for part in PARTS if part in self.options.get("record", ())]
         what = ", ".join([*has, *(f'signal "{name}"' for name in self.signals)]) or "states only"
-        return f"<Recording: {n} frames from {self.time[0]:g} to {self.time[-1]:g} s, nq {nq}, nv {nv}; {what}>"
+        when = f"{n} frames from {self.time[0]:g} to {self.time[-1]:g} s" if n else "no frames"
+        return f"<Recording: {when}, nq {nq}, nv {nv}; {what}>"
 
     def __len__(self) -> int:
         return len(self.time)
@@ -128,6 +129,8 @@ class Recording(Trajectory):
         >>> poise.Scene().build(dt=0.25).run(1.0).at(0.6)
         2
         """
+        if not len(self):
+            raise IndexError("there are no frames")
         return int(np.argmin(np.abs(self.time - float(time))))
 
     def curves(self, what: str, name: str | None = None) -> dict[str, Array]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 from poise.dynamics.measures import Energy
 from poise.model.errors import SceneError
+from poise.model.loops import Coupling, LoopJoint
 from poise.model.model import Model
+from poise.model.motors import Motor
 from poise.model.solids import Solids
 from poise.model.state import read_arrays, write_arrays
 from poise.sim.events import Event
@@ -23,6 +25,8 @@ Array = NDArray[Any]
 _FORMAT, _VERSION = "poise-recording", 1
 _WHAT = "a recording that Poise saved"
 _STATE = ("time", "q", "v")
+_RECORDS: dict[str, Any] = {"motors": Motor, "loops": LoopJoint, "couplings": Coupling}
+"""Fields of a model that are tuples of named ones."""
 
 
 def save(recording: Recording, path: str | os.PathLike[str]) -> None:
@@ -36,6 +40,7 @@ def save(recording: Recording, path: str | os.PathLike[str]) -> None:
         "solids": _plain(model.solids),
         "joints_on_paths": [joint for joint, _ in model.paths],
         "digest": model.digest(),
+        "digests": model.digests(),
         "events": [asdict(event) for event in recording.events],
     }
     content: dict[str, Array] = {"header": np.frombuffer(json.dumps(header).encode(), np.uint8)}
@@ -58,6 +63,7 @@ def load(path: str | os.PathLike[str]) -> Recording:
     try:
         solids = Solids(**_restored(Solids, header["solids"], _group(content, "solids")))
         model = Model(**_restored(Model, header["model"], _group(content, "model")), solids=solids)
+        changed = _changed(model, header)
         events = tuple(
             Event(**(event | {"names": tuple(event["names"]), "shapes": tuple(event["shapes"])}))
             for event in header["events"]
@@ -76,8 +82,11 @@ def load(path: str | os.PathLike[str]) -> Recording:
             events,
             header["options"],
         )
-    except (KeyError, TypeError, ValueError) as problem:
+    except (KeyError, TypeError, ValueError, AttributeError) as problem:
         raise SceneError(f"the file is damaged ({problem}); save it again", file=file) from None
+    if changed:
+        found = f"the model has other values of {', '.join(changed)} than when it was saved"
+        raise SceneError(f"the file is damaged: {found}; save it again", file=file)
     _check(recording, file)
     return recording
 
@@ -103,6 +112,17 @@ def _is_state(content: dict[str, Array]) -> bool:
         return bool(json.loads(content["header"].tobytes())["format"] == "poise-state")
     except (KeyError, TypeError, ValueError):
         return False
+
+
+def _changed(model: Model, header: dict[str, Any]) -> list[str]:
+    """Fields of a model that are not those whose digests a header tells; fields that it does not know may be new."""
+    paths: Any = tuple((joint, None) for joint in header["joints_on_paths"])
+    whole = replace(model, paths=paths)
+    if header["digest"] == whole.digest():
+        return []
+    then, now = header["digests"], whole.digests()
+    changed = [name for name, digest in then.items() if name in now and now[name] != digest]
+    return changed or (["digest"] if then.keys() == now.keys() else [])
 
 
 def _check(recording: Recording, file: str) -> None:
@@ -136,7 +156,14 @@ def _group(content: dict[str, Array], group: str) -> dict[str, Array]:
 
 
 def _restored(kind: type, plain: dict[str, Any], arrays: dict[str, Array]) -> dict[str, Any]:
-    """Arguments of a dataclass; lists of the header were tuples."""
+    """Arguments of a dataclass; lists of the header were tuples, some of them with names."""
     known = {f.name for f in fields(kind)}
-    values = {name: tuple(value) if isinstance(value, list) else value for name, value in plain.items()} | arrays
+    values = {name: _frozen(value) for name, value in plain.items()} | arrays
+    for name, record in _RECORDS.items():
+        if name in values:
+            values[name] = tuple(record(*item) for item in values[name])
     return {name: value for name, value in values.items() if name in known}
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
