@@ -216,6 +216,25 @@ def test_a_keyframe_sets_controls(tmp_path) -> None:
     assert world.motor("place").target == 0.2
 
 
+def test_a_keyframe_sets_controls_that_motors_have_left() -> None:
+    """The control is what it was last, but the motor was set by name since then."""
+    scene = poise.Scene(keyframes=[poise.Keyframe("up", q=(0.3,), control=(0.3,))])
+    scene.hinge(None, poise.box(0.1, 0.1, 1.0), axis="y", anchor=(0, 0, 0.5), name="arm")
+    scene.motor("arm", stiffness=50.0, damping=5.0)
+    world = scene.build()
+    world.reset("up")
+    assert world.motor("arm").target == 0.3
+    world.motor("arm").target = -1.0
+    world.reset("up")
+    world.step()
+    assert world.motor("arm").target == 0.3
+    world.motor("arm").target = -1.0
+    saved = world.state
+    world.motor("arm").target = 2.0
+    world.state = saved
+    assert world.motor("arm").target == -1.0
+
+
 def test_a_robot_of_urdf_has_its_effort_as_limit(tmp_path) -> None:
     (tmp_path / "r.urdf").write_text(
         '<robot name="r"><link name="base"/><link name="tip"><inertial><mass value="1"/><origin xyz="0 0 -1"/>'

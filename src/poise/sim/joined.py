@@ -13,7 +13,7 @@ from poise.constraints.guest_rows import USERS
 from poise.constraints.rows import Rows
 from poise.model.state import State
 from poise.sim.loops import WorldLoop, attached_joint, attached_name, loop_number
-from poise.sim.motors import Controls, WorldMotor, motor_number
+from poise.sim.motors import WorldMotor, motor_number
 from poise.sim.running import Running
 
 Array = NDArray[Any]
@@ -23,8 +23,6 @@ Hook = Callable[[Any, Rows], None]
 class Joined(Running):
     """What worlds have for joints that are driven, closed, broken or attached."""
 
-    _stepper: Any
-    _controls: Controls
     _row_hooks: list[Hook]
 
     def _begin_joints(self) -> None:
@@ -44,7 +42,10 @@ class Joined(Running):
     def _remember_joints(self, state: State) -> None:
         if "control" in state.slots and self.model.motors:
             self.ctrl = state.slots["control"]
-            self._controls.applied[...] = state.slots.get("motors/control", self._controls.applied)
+            if "motors/control" in state.slots:
+                self._controls.applied[...] = state.slots["motors/control"]
+            else:  # a keyframe tells controls alone: motors are to follow them, whatever they were set to
+                self._controls.apply_all(self._stepper)
 
     # ---- motors ------------------------------------------------------------------------------------------------------
 

@@ -226,7 +226,6 @@ class Controls:
         """Set what has changed."""
         if self.values.tobytes() == self.applied.tobytes():
             return
-        rows = motor_rows(self.model)
         for k in np.flatnonzero(self.values != self.applied).tolist():
             motor, value = self.model.motors[k], float(self.values[k])
             if not isfinite(value):
@@ -235,9 +234,19 @@ class Controls:
             if motor.ball:
                 self.values[k] = self.applied[k]
                 raise ValueError(f'motor "{motor.name}" turns a ball joint: set world.motor("{motor.name}").target')
-            value = min(max(value, motor.control_low), motor.control_high)
-            stepper.extras.motors.arrays[motor.control][rows[k]] = motor.gain * value + motor.offset
-            self.applied[k] = self.values[k]
+            self._apply(stepper, k)
+
+    def apply_all(self, stepper: Stepper | Accelerated) -> None:
+        """Set every motor to its control, but for those of ball joints, which have none."""
+        for k in range(len(self.values)):
+            if not self.model.motors[k].ball:
+                self._apply(stepper, k)
+
+    def _apply(self, stepper: Stepper | Accelerated, k: int) -> None:
+        motor = self.model.motors[k]
+        value = min(max(float(self.values[k]), motor.control_low), motor.control_high)
+        stepper.extras.motors.arrays[motor.control][motor_rows(self.model)[k]] = motor.gain * value + motor.offset
+        self.applied[k] = self.values[k]
 
 
 def _first_control(motor: Any) -> float:
