@@ -202,6 +202,107 @@ def test_attaching_what_cannot_be() -> None:
         world.release("grap")
 
 
+def test_a_state_that_tells_nothing_of_loops_leaves_them() -> None:
+    world = hung()
+    rest = poise.State(world.q.copy(), world.v.copy(), 0.0)
+    world.release("wall")
+    world.attach(None, "beam", name="grip")
+    world.step(10)
+    world.state = rest
+    assert world.loops == ["wall"]
+    assert not world.loop("wall").active
+    world.step(10)
+    assert world.v[2] == pytest.approx(-G * 0.01)
+    world.loop("wall").active = True
+    world.state = rest
+    assert world.loop("wall").active
+    world.release("wall")
+    world.reset()
+    assert world.loop("wall").active
+
+
+# ---- steps that fail -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("substeps", [1, 4])
+def test_a_step_that_fails_breaks_nothing(substeps: int) -> None:
+    """The joint breaks in the first part of the step, and a hook fails in the last one."""
+    scene = poise.Scene()
+    scene.add(Body("beam", inertia=Inertia(2.0, moments=(0.1, 0.1, 0.1))), joint="free", position=(0, 0, 1))
+    scene.loop("hinge", None, "beam", "wall", position=(0, 0, 1), break_force=2 * G + 1.0)
+    world = scene.build(poise.Reduced(substeps=substeps), dt=1e-3)
+    world.step(3)
+    world.apply_force("beam", (0, 0, -50), torque=(0, 0, 1))
+    before, calls = world.state, []
+
+    def fail(world: poise.World, rows) -> None:
+        calls.append(world.loop("wall").active)
+        if len(calls) == substeps:
+            raise RuntimeError("no")
+
+    world.rows_hooks.append(fail)
+    with pytest.raises(RuntimeError, match="no"):
+        world.step()
+    assert calls[-1] is (substeps == 1)
+    assert world.state.same_bits(before)
+    world.rows_hooks.clear()
+    world.step()
+    assert not world.loop("wall").active
+
+
+def test_what_a_function_did_before_a_step_that_fails_is_undone() -> None:
+    world = hung()
+    world.step(3)
+    world.attach(None, "beam", "ball", name="grip")
+    world.step(3)
+    before = world.state
+
+    def meddle(world: poise.World) -> None:
+        world.release("wall")
+        world.release("grip")
+        world.attach(None, "beam", name="other")
+        raise RuntimeError("no")
+
+    world.before_step(meddle)
+    with pytest.raises(RuntimeError, match="no"):
+        world.step()
+    assert world.state.same_bits(before)
+    world.remove(meddle)
+    other = hung()
+    other.state = before
+    world.step(10)
+    other.step(10)
+    assert world.state.same_bits(other.state)
+
+
+def test_a_split_step_that_fails_leaves_the_rows() -> None:
+    """A fast ball splits the step; what lies on the ground keeps its multipliers from before."""
+    scene = poise.Scene()
+    scene.add_ground()
+    scene.add(poise.box(0.2, 0.2, 0.2), name="box", position=(0, 0, 0.1))
+    scene.add(poise.sphere(0.05), name="ball", position=(3, 0, 5))
+    world = scene.build()
+    world.step(20)
+    before = world.state
+    calls = []
+
+    def fail(stepper: Stepper) -> None:
+        calls.append(stepper)
+        if len(calls) > 1:
+            world.tau[0] = np.inf
+
+    world.body("ball").place(velocity=(0, 0, -2000))
+    place = world.state
+    world._stepper.watch = fail
+    with pytest.raises(poise.dynamics.Diverged):
+        world.step()
+    assert len(calls) > 1
+    world.tau[0] = 0.0
+    world._stepper.watch = None
+    assert world.state.same_bits(place)
+    assert any(name.startswith("rows/") for name in before.slots)
+
+
 # ---- rows of users ---------------------------------------------------------------------------------------------------
 
 

@@ -307,14 +307,57 @@ def test_an_error_after_a_step_leaves_the_step_done() -> None:
 def test_a_step_that_diverges_under_a_controller_is_taken_back() -> None:
     world = hovering()
     world.step(20)
-    before = world.state
+    unpushed = world.state
     world.apply_force("ball", (0, 0, 1e308))
+    before = world.state
     world.forces[1, 5] = 1e308
     with pytest.raises(Diverged):
         world.step()
+    assert world.forces[1, 5] == 1e308
     world.forces[1, 5] = 0.0
     assert world.state.same_bits(before)
+    world.state = unpushed
     world.step(5)
+
+
+@pytest.mark.parametrize("options", [{}, {"substeps": 3}, {"level": "acceleration"}])
+def test_a_push_waits_for_a_step_that_is_done(options) -> None:
+    world, other = (bouncing_ball(**options) for _ in range(2))
+    for one in (world, other):
+        one.step(2)
+        one.apply_force("ball", (0, 3, 0))
+    world.tau[0] = np.inf
+    with pytest.raises(Diverged):
+        world.step()
+    world.tau[0] = 0.0
+    for one in (world, other):
+        one.step(2)
+    assert world.v[1] > 0.0
+    assert world.state.same_bits(other.state)
+
+
+def test_a_function_that_pushes_before_a_step_that_fails_pushes_once() -> None:
+    world = bouncing_ball()
+    world.apply_force("ball", (0, 3, 0))
+    before = world.state
+    world.before_step(lambda world: world.apply_force("ball", (5, 0, 0)))
+    world.tau[0] = np.inf
+    with pytest.raises(Diverged):
+        world.step()
+    assert world.state.same_bits(before)
+
+
+def test_a_controller_that_sets_a_bad_control_does_not_move_the_world_back() -> None:
+    scene = poise.Scene()
+    scene.hinge(None, poise.box(0.1, 0.1, 1.0), axis="y", anchor=(0, 0, 0.5), name="arm")
+    scene.motor("arm", stiffness=50.0, damping=5.0, target=1.0)
+    world = scene.build()
+    world.step(3)
+    before = world.state
+    world.ctrl[0] = np.nan
+    with pytest.raises(ValueError, match="must be finite"):
+        world.step()
+    assert world.state.same_bits(before)
 
 
 def test_a_substep_that_diverges_takes_back_the_whole_step() -> None:

@@ -99,6 +99,67 @@ def test_pushes_go_along_with_states_and_copies() -> None:
     assert digest(world) == first
 
 
+class Grasp:
+    """A controller that gives a drive at two moments, and leaves it alone otherwise."""
+
+    def update(self, state: poise.State) -> Targets | None:
+        step = round(240 * state.time)
+        if step not in (10, 30):
+            return None
+        return Targets(drive=poise.dynamics.Drive(np.full(1, 80.0), np.full(1, 8.0), np.full(1, 0.02 * step)))
+
+
+def arm(own: float = 0.0) -> poise.World:
+    scene = poise.Scene()
+    scene.hinge(None, poise.box(0.1, 0.1, 1.0, mass=2.0), axis="y", anchor=(0, 0, 0.5), name="arm")
+    world = scene.build(dt=1 / 240)
+    if own:
+        world.drive = poise.dynamics.Drive(np.full(1, own), np.full(1, 1.0), np.zeros(1))
+    world.add_controller(Grasp(), name="grasp")
+    return world
+
+
+@pytest.mark.parametrize("own", [0.0, 20.0])
+@pytest.mark.parametrize("back", [5, 20, 40])
+def test_drives_of_controllers_go_back_with_states(back: int, own: float, tmp_path) -> None:
+    """To before the first of them, to between the two, and to after them."""
+    world = arm(own)
+    world.step(back)
+    world.state.save(tmp_path / "state.npz", world.model)
+    saved, twin = world.state, copy.copy(world)
+    world.step(60 - back)
+    end, drive = world.state, world.drive
+    world.state = saved
+    assert world.state.same_bits(saved)
+    world.step(60 - back)
+    assert world.state.same_bits(end)
+    twin.step(60 - back)
+    assert twin.state.same_bits(end)
+    other = arm(own)
+    other.state = poise.State.load(tmp_path / "state.npz", other.model)
+    other.step(60 - back)
+    assert other.state.same_bits(end)
+    world.reset()
+    assert (world.drive is None) == (own == 0.0)
+    world.step(60)
+    assert world.q.tobytes() == end.q.tobytes()
+    world.drive = drive  # what is written stays, as `tau` does
+    world.reset()
+    assert world.drive.gain_p == 80.0
+
+
+def test_a_drive_of_a_step_that_fails_is_gone() -> None:
+    world = arm(20.0)
+    world.step(10)
+    before = world.state
+    world.tau[0] = np.inf
+    with pytest.raises(poise.dynamics.Diverged):
+        world.step()
+    world.tau[0] = 0.0
+    assert world.state.same_bits(before)
+    assert world.drive.gain_p == 20.0
+
+
 def test_another_process(told: str) -> None:
     from pathlib import Path
 

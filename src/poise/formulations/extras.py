@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,16 @@ from poise.model.loops import LoopJoint
 from poise.model.model import Model
 
 Array = NDArray[Any]
+
+
+class Kept(NamedTuple):
+    """Motors and loops as they were at some moment."""
+
+    attached: list[LoopJoint]
+    serials: list[int]
+    next: int
+    loops: Block
+    arrays: list[Array]
 
 
 class Extras:
@@ -143,7 +153,7 @@ class Extras:
         return kept
 
     def remember(self, slots: Mapping[str, Array]) -> None:
-        """Take up a memory; what it does not tell of motors and the model's loops stays."""
+        """Take up a memory; motors, and which of the model's loops hold, stay as they are where it does not tell."""
         for name in SETTINGS:
             if f"motors/{name}" in slots:
                 self.motors.arrays[name][...] = slots[f"motors/{name}"]
@@ -151,10 +161,28 @@ class Extras:
         if "loops/attached" in slots:
             self._next, self._serials, told = json.loads(slots["loops/attached"].tobytes())
         self.attached = [_loop(item) for item in told]
+        n = len(self.model.loops)
+        holds = self.loops.active[:n].copy()
         self._lay_loops()
+        self.loops.active[:n] = holds
         for name in REMEMBERED:
             if f"loops/{name}" in slots:
                 self.loops.arrays[name][...] = slots[f"loops/{name}"]
+
+    def kept(self) -> Kept:
+        """The same for as long as a step lasts: to be had quickly, and to be put back if it fails."""
+        arrays = [self.motors.arrays[name].copy() for name in SETTINGS] if self.model.motors else []
+        arrays += [self.loops.arrays[name].copy() for name in REMEMBERED]
+        return Kept(self.attached, self._serials, self._next, self.loops, arrays)
+
+    def put_back(self, kept: Kept) -> None:
+        """Be again as it was."""
+        self.attached, self._serials, self._next, self.loops, arrays = kept
+        self._any = bool(self.model.motors or self.joints or self.model.couplings)
+        held = [self.motors.arrays[name] for name in SETTINGS] if self.model.motors else []
+        held += [self.loops.arrays[name] for name in REMEMBERED]
+        for mine, given in zip(held, arrays, strict=True):
+            mine[...] = given
 
 
 def _loop(item: list[Any]) -> LoopJoint:

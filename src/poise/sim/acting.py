@@ -17,11 +17,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from poise.dynamics.functions import Drive
 from poise.dynamics.inputs import checked_row
-from poise.dynamics.simulation import Diverged, Simulation
+from poise.dynamics.simulation import Diverged
+from poise.formulations.stepper import Stepper
 from poise.model.errors import did_you_mean
 from poise.model.model import Model
 from poise.model.state import State
+from poise.sim.driven import Driven
 from poise.sim.events import Event, Watcher, checked_kind, is_watched
+from poise.sim.motors import Controls
 
 Array = NDArray[Any]
 _SLOT = "control/"
@@ -126,11 +129,13 @@ class Hooks:
             named.slots = {key[len(start) :]: a.copy() for key, a in slots.items() if key.startswith(start)}
 
 
-class Acting(Simulation):
+class Acting(Driven):
     """What worlds have for those who act on them."""
 
     _hooks: Hooks
     _stepper: Any
+    _controls: Controls
+    _pushes: list[tuple[int, Array]]
 
     # ---- to add and to take away -------------------------------------------------------------------------------------
 
@@ -262,6 +267,7 @@ class Acting(Simulation):
         hooks, x = self._hooks, self._space.x
         acts = {name: array.copy() for name, array in x.arrays.items()}
         kept = acts, x.counts(), self.q.copy(), self.v.copy(), self.time
+        own_drive, others = self._own_drive, self._keep_all() if hooks.before else None
         self._stepper.watch = None if hooks.watcher is None else hooks.watcher.see
         try:
             for function in hooks.before:
@@ -270,6 +276,9 @@ class Acting(Simulation):
             yield
         except BaseException as problem:
             self._put_back(*kept)
+            self._own_drive = own_drive
+            if others is not None:  # those functions may have changed anything
+                self._put_all_back(others)
             if hooks.watcher is not None:
                 hooks.watcher.drop()
                 hooks.events = []
@@ -293,7 +302,7 @@ class Acting(Simulation):
             if wanted.forces is not None:
                 self.forces[...] += checked_row(self.model, "force", wanted.forces).reshape(-1, 6)
             if wanted.drive is not None:
-                self.drive = wanted.drive
+                self._take_drive(wanted.drive)
         return tau, force, slots
 
     def _put_back(self, arrays: dict[str, Array], counts: dict[str, int], q: Array, v: Array, time: float) -> None:
@@ -302,6 +311,22 @@ class Acting(Simulation):
         for name, count in counts.items():
             self._space.x.set_count(name, count)
         self.q[...], self.v[...], self.time = q, v, time
+
+    def _keep_all(self) -> tuple[Any, ...]:
+        """What a step, or a function before it, may change beside q, v and what acts."""
+        stepper, controls = self._stepper, self._controls
+        if isinstance(stepper, Stepper):
+            memory = {f"rows/{name}": array.copy() for name, array in stepper.rows.now.arrays.items()}
+        else:
+            memory = stepper.memory()
+        return memory, stepper.extras.kept(), controls.values.copy(), controls.applied.copy(), [*self._pushes]
+
+    def _put_all_back(self, kept: tuple[Any, ...]) -> None:
+        """Undo what a step that failed has changed of that."""
+        memory, extras, values, applied, self._pushes = kept
+        self._stepper.remember(memory)
+        self._stepper.extras.put_back(extras)
+        self._controls.values[...], self._controls.applied[...] = values, applied
 
     def _afterwards(self) -> None:
         """After a step that was done."""

@@ -77,7 +77,8 @@ class Report:
     residual: float
     """Natural residual over the largest speed that the rows had to take away."""
     parts: int
-    """That the step was split into, at impacts of what was fast; contacts and limits are those of the last one."""
+    """That the step was split into, at impacts of what was fast. Contacts are those of the last one; their forces, and
+    those of limits, are what the longest one (of parts of one length, the last) makes of a whole step."""
     backtracks: int
     """Tentative steps that were taken back, at acceleration level."""
     level: str

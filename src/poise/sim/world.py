@@ -98,7 +98,7 @@ class World(Joined):
     def state(self) -> State:
         """A copy of all that the next steps depend on; assign one to go back to it, bit for bit."""
         state = State(self.q.copy(), self.v.copy(), self.time)
-        state.slots |= self._stepper.memory() | self._hooks.memory() | self._joint_memory()
+        state.slots |= self._stepper.memory() | self._hooks.memory() | self._joint_memory() | self._drive_memory()
         if self._pushes:
             state.slots["pushes"] = np.array([(body, *wrench) for body, wrench in self._pushes])
         return state
@@ -109,6 +109,7 @@ class World(Joined):
         self._stepper.remember(state.slots)
         self._hooks.remember(state.slots)
         self._remember_joints(state)
+        self._remember_drive(state.slots)
         self._pushes = [(int(row[0]), row[1:].copy()) for row in state.slots.get("pushes", ())]
         self._tell_nothing()
 
@@ -119,7 +120,8 @@ class World(Joined):
 
     def reset(self, keyframe: str | int | None = None) -> None:
         """Go back to the first state, or to a keyframe of the scene by its name or number. What was written to `tau`,
-        `forces` and `drive` stays, controllers start anew.
+        `forces` and `drive` stays, controllers start anew. What a keyframe does not tell, motors and loops that were
+        let go, stays as it is.
 
         >>> import poise
         >>> scene = poise.Scene(keyframes=[poise.Keyframe("ajar", q=(0.2,))])
@@ -160,11 +162,14 @@ class World(Joined):
         q, v, tau, forces = self._arrays
         h = self._dt / parts
         start = (q.copy(), v.copy()) if parts > 1 else (last.q, last.v)
+        last.begin(q, v, h)
+        kept = self._keep_all() if self._may_change_more() else None
         saved = self._lay_pushes() if self._pushes else None
         try:
             self._begin_joints()
             for k in range(parts):
-                last.begin(q, v, h)
+                if k:
+                    last.begin(q, v, h)
                 if self._paths:
                     self._lay_part(self.time + k * h, h)
                 if stepper.step(h, self.time + k * h) != DONE:
@@ -172,11 +177,19 @@ class World(Joined):
             last.end(v, tau, forces)
         except BaseException:
             q[...], v[...] = start
+            if kept is not None:
+                self._put_all_back(kept)
             raise
         finally:
             if saved is not None:
-                self._take_off_pushes(saved)
+                forces[...] = saved
+        self._pushes.clear()
         self.time += self._dt
+
+    def _may_change_more(self) -> bool:
+        """Whether a step that fails may have changed more than q and v: others are spared the copies."""
+        within = self.formulation.substeps > 1 or self.formulation.level == "acceleration"
+        return within or bool(self._row_hooks or self._stepper.extras.joints)
 
     def _lay_paths(self) -> None:
         """Each part of a step lays its own."""
@@ -205,10 +218,6 @@ class World(Joined):
             for body, wrench in self._pushes:
                 self.forces[body] += wrench
         return saved
-
-    def _take_off_pushes(self, saved: Array) -> None:
-        self.forces[...] = saved
-        self._pushes.clear()
 
     def apply_force(
         self,
