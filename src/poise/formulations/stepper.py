@@ -66,12 +66,12 @@ _free_motion = entry(
     velocity.free_motion, MODEL, STATE, INPUT, WORK, STAGES, SHAPES, SURFACES, MOTORS, RULES, extra=("float64",)
 )
 _SOLVE = (SYSTEM, FLOW, PLAIN, ROWS, ANSWER, NEWTON, RULES)
-_find_impulses = entry(
-    velocity.find_impulses,
-    *(MODEL, STATE, WORK, SHAPES, SURFACES, CONTACTS, LIMITS, STORE, STORE, STORE),
+_advance = entry(
+    velocity.advance,
+    *(MODEL, STATE, INPUT, WORK, STAGES, SHAPES, SURFACES, CONTACTS, LIMITS, STORE, STORE, STORE),
     *_SOLVE,
     extra=("float64",),
-    widths=of_system(10, 17),
+    widths=of_system(12, 19),
 )
 _finish_step = entry(
     velocity.finish_step,
@@ -188,6 +188,7 @@ class Stepper:
             "multiply": (GRAM_LANES if alone else _MULTIPLY).address(width),
             "answer": (ANSWER_LANES if alone else ANSWER_ROWS).address(width),
             "solve": SOLVE.address(width),
+            "finish": _finish_step.address(width),
         }
         numbers = {
             "erp": erp,
@@ -214,6 +215,8 @@ class Stepper:
             known=self.model.nv,
             known_motion=self.model.n_links,
             held=held,
+            answered=1,
+            end=1,
             **(told | counts | addresses),
         )
         for name, value in numbers.items():
@@ -239,12 +242,10 @@ class Stepper:
         space, c, rows = self.space, self.collider, self.rows
         state = (space.m, space.s, space.x, space.w, space.stages)
         solve = (self.system, self.flow, self.plain, self.problem, self.answer, self.newton_room, self.rules)
-        found = (space.m, space.s, space.w, c.g, self.surfaces, c.c, self.limits, self.extras.rows.now)
+        found = (c.g, self.surfaces, c.c, self.limits, self.extras.rows.now)
         self._free_motion = bound(_free_motion, self.width, *state, c.g, self.surfaces, self.extras.motors, self.rules)
         orders = (rows.now, rows.before), (rows.before, rows.now)
-        self._find_impulses = {
-            id(now): bound(_find_impulses, self.width, *found, now, old, *solve) for now, old in orders
-        }
+        self._advance = {id(now): bound(_advance, self.width, *state, *found, now, old, *solve) for now, old in orders}
         self._finish_step = {
             id(now): bound(_finish_step, self.width, *state, self.limits, now, *solve) for now, _ in orders
         }
@@ -286,8 +287,12 @@ class Stepper:
         while (end := self._find(dt)) == NO_ROOM:
             rows.grow()
             self._make_room()
-        self._newton_steps = self._try_newton() if end == UNSOLVED and self.newton and self._of_rows else 0
-        end = int(self._finish_step[id(rows.now)](dt))
+        self._newton_steps = 0
+        if end == UNSOLVED:
+            if self.newton and self._of_rows:
+                self._newton_steps = self._try_newton()
+            self._finish_step[id(rows.now)](dt)
+            end = int(self.rules.end[0])
         if end != DONE:
             rows.now, rows.before = rows.before, rows.now  # multipliers that are not finite would start the next step
             return end
@@ -306,7 +311,7 @@ class Stepper:
     def _find(self, dt: float) -> int:
         if self._contacts is not self.collider.c or self._guests is not self.extras.rows.now:  # there was no room
             self._bind()
-        return int(self._find_impulses[id(self.rows.now)](dt))
+        return int(self._advance[id(self.rows.now)](dt))
 
     def _try_newton(self) -> int:
         """Newton's method on what sweeps have left unsolved; how many steps it took."""
@@ -320,6 +325,7 @@ class Stepper:
         residual = float(np.abs(natural_map(problem, lam)).max())
         if residual < a.residual[0]:
             a.lam[:n], a.residual[0] = lam, residual
+            self.rules.answered[0] = 0
         return len(residuals)
 
     def force_unit(self, dt: float) -> float:

@@ -32,7 +32,7 @@ from poise.formulations.problem_kernels import (
 )
 from poise.kernel.calls import call_entry
 from poise.kernel.jit import kernel
-from poise.kernel.memory import Count, Int, Real, View, load, store
+from poise.kernel.memory import Count, Index, Int, Real, View, load, store
 from poise.kernel.scalars import any_lane, fabs, maximum, minimum, select, zero
 from poise.kernel.spatial import Motion, motion_at, no_motion
 from poise.kernel.vec import norm
@@ -64,6 +64,7 @@ RULES = View(
     multiply=Count,
     answer=Count,
     solve=Count,
+    finish=Count,
     sweeps=Count,
     every=Count,  # sweeps at least before Newton's method
     steps=Count,  # of Newton's method at most, between sweeps
@@ -88,6 +89,8 @@ RULES = View(
     swept=Real,  # (1) sweeps that they took
     stepped=Real,  # (1) steps of Newton's method between them
     wrong=Real,  # (1) how often impulses brought about what no rows stood against
+    end=Index,  # (1) how the last step ended
+    answered=Index,  # (1) 1 where the flow has what the impulses do
     known=Real,  # (nv) what impulses were known to do to velocities when rows were last made
     known_motion=Motion,  # (n_links) and to links
 )
@@ -310,6 +313,7 @@ def look_again(m, s, w, g, c, l, t, flow, plain, p, a, o, dt):
     wrong = overlooked_contacts(w, g, flow, c, dt, look_ahead(o, dt))
     wrong = wrong | overlooked_limits(s, w, flow, l, o.held, dt) | strays(s, w, flow, l, o.held, dt)
     if not any_lane(wrong):
+        store(o.answered, 0, 1)
         return False
     times = load(o.wrong, 0)
     store(o.wrong, 0, select(wrong, times + 1.0, times))
@@ -334,13 +338,14 @@ def know_nothing(m, flow, o):
         store(flow.acceleration, i, no_motion(load(flow.a, 0)))
         store(o.known_motion, i, no_motion(load(flow.a, 0)))
     store(o.wrong, 0, zero(load(o.wrong, 0)))
+    store(o.answered, 0, 0)
 
 
 @kernel
-def find_impulses(m, s, w, g, u, c, l, e, r, old, t, flow, plain, p, a, newton, o, dt):
-    """Rows of a step and their impulses, from the free motion and the contacts: DONE, NO_ROOM for all rows, UNSOLVED.
+def advance(m, s, x, w, y, g, u, c, l, e, r, old, t, flow, plain, p, a, newton, o, dt):
+    """A step from the free motion and the contacts on; the rows of the step before are in `old`.
 
-    The rows of the step before are in `old`.
+    DONE or DIVERGED; or NO_ROOM for all rows; or UNSOLVED, and the step still to be finished.
     """
     know_nothing(m, flow, o)
     end = solve_rows(m, s, w, g, u, c, l, e, r, old, t, flow, plain, p, a, newton, o, dt, 0)
@@ -348,7 +353,10 @@ def find_impulses(m, s, w, g, u, c, l, e, r, old, t, flow, plain, p, a, newton, 
     while end != NO_ROOM and look < LOOKS and look_again(m, s, w, g, c, l, t, flow, plain, p, a, o, dt):
         look += 1
         end = solve_rows(m, s, w, g, u, c, l, e, r, old, t, flow, plain, p, a, newton, o, dt, look)
-    return end
+    if end != DONE:
+        return end
+    call_entry(o.finish, m, s, x, w, y, l, r, t, flow, plain, p, a, newton, o, dt)
+    return load(o.end, 0)
 
 
 @kernel
@@ -358,7 +366,8 @@ def apply_impulses(m, s, w, l, r, t, flow, plain, p, a, newton, o, dt):
     store(o.residual, 0, load(a.residual, 0) * load(o.tolerance, 0) / load(a.tolerance, 0))
     store(o.swept, 0, load(a.sweeps, 0))
     store(o.stepped, 0, load(newton.steps, 0))
-    call_entry(o.answer, m, w, t, flow)
+    if load(o.answered, 0) == 0:
+        call_entry(o.answer, m, w, t, flow)
     for d in range(m.nv):
         store(s.v, d, load(s.v, d) + load(flow.a, d))
     if o.stabilize == BY_DISPLACEMENT:
@@ -369,7 +378,7 @@ def apply_impulses(m, s, w, l, r, t, flow, plain, p, a, newton, o, dt):
 
 @kernel
 def finish_step(m, s, x, w, y, l, r, t, flow, plain, p, a, newton, o, dt):
-    """The next state from the impulses; DONE, or DIVERGED and the state as it was."""
+    """The next state from the impulses; `o.end` is DONE, or DIVERGED and the state as it was."""
     for d in range(m.nv):
         store(o.shift, d, zero(load(s.v, d)))
     store(o.residual, 0, zero(load(o.residual, 0)))
@@ -384,6 +393,6 @@ def finish_step(m, s, x, w, y, l, r, t, flow, plain, p, a, newton, o, dt):
     displace(m, s.q, o.shift, dt, s.q)
     if y.n_prescribed != 0:
         follow(m, s, x, y, 2)
+    store(o.end, 0, DIVERGED)
     if is_sound(m, s, y):
-        return DONE
-    return DIVERGED
+        store(o.end, 0, DONE)
