@@ -96,6 +96,53 @@ def test_lanes_break_one_by_one() -> None:
     assert np.abs(worlds.space.s.v[2, 4:]).max() < 1e-4
 
 
+@pytest.mark.parametrize("speed", [8.0, 200.0])
+def test_what_happens_elsewhere_breaks_nothing(speed: float) -> None:
+    """Steps are split where something is fast, here a ball that flies into a wall; a pendulum beside it bears no more.
+
+    Within an instant it takes away the v²h/r that the part before has left along its string: a step with parts takes
+    away what the step before has left, and its own, 2 v²h/r at most.
+    """
+    lively = poise.Material(restitution=0.5)
+    scene = poise.Scene()
+    scene.add(poise.box(0.2, 0.2, 0.2, mass=2.0), name="bob", position=(0, 0, 1))
+    scene.loop("ball", None, "bob", "string", position=(0, 0, 2), break_force=2 * (G + 2 * 2.0**2))
+    scene.add(poise.box(0.02, 4.0, 4.0, material=lively), name="wall", position=(3, 0, 1), fixed=True)
+    scene.add(poise.sphere(0.05, mass=0.1, material=lively), name="ball", position=(2.5, 1, 1))
+    world = scene.build(poise.Reduced(tolerance=1e-9), dt=0.01)
+    world.body("bob").place(velocity=(0, 2, 0), angular_velocity=(2, 0, 0))
+    world.body("ball").place(velocity=(speed, 0, 0))
+    parts = 1
+    for _ in range(8):
+        world.step()
+        parts = max(parts, world.report().parts)
+        assert world.loop("string").active
+        assert np.linalg.norm(world.loop("string").force) > 0.98 * 2 * G  # cos 0.16, and v²/r on top
+    assert parts > 1
+    assert world.body("ball").velocity[0] < 0.0
+
+
+@pytest.mark.parametrize(("speed", "gap"), [(0.5, 0.0), (8.0, 0.03), (200.0, 0.8)])
+@pytest.mark.parametrize("breaks", [False, True])
+def test_a_blow_counts_over_the_whole_step(speed: float, gap: float, breaks: bool) -> None:
+    """A ball that stays on a block takes m v of impulse, however the step is split: the weld bears m v / h."""
+    scene = poise.Scene(gravity=(0, 0, 0))
+    scene.add(poise.box(0.2, 0.2, 0.2, mass=2.0), name="block")
+    most = 0.1 * speed / 0.01 * (0.99 if breaks else 1.01)
+    scene.loop("fixed", None, "block", "weld", break_force=most)
+    scene.add(poise.sphere(0.05, mass=0.1), name="ball", position=(-0.15 - gap, 0, 0))
+    world = scene.build(poise.Reduced(tolerance=1e-10), dt=0.01)
+    world.body("ball").place(velocity=(speed, 0, 0))
+    told, broke = np.zeros(3), False
+    for _ in range(3):
+        world.step()
+        loops = world.report().loops
+        told += sum(loop.force for loop in loops) * 0.01
+        broke = broke or any(loop.broke for loop in loops)
+    assert broke is breaks
+    assert told == pytest.approx((-0.1 * speed, 0, 0), abs=1e-6 * speed)
+
+
 # ---- taking hold -----------------------------------------------------------------------------------------------------
 
 

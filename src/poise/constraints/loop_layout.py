@@ -64,7 +64,7 @@ LOOPS = View(
     active=Int,
     broke=Int,  # 1 where it has broken since that was looked at
     slot=Int,  # first row among the single ones
-    force=Vec3,  # on B, of the last step; N
+    force=Vec3,  # on B, mean of the last step; N
     torque=Vec3,  # on B at the joint's point; N·m
     coordinate_start=Index,  # (n_loops + 1)
     # of coordinates

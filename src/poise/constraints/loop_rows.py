@@ -227,8 +227,10 @@ def emit_loops(m, s, w, j, b, e, dt, whole, erp):
 
 
 @kernel
-def measure_loop(w, j, r, k, dt):
-    """Force and torque on B, at the joint's point, of the rows that hold loop k; world axes."""
+def measure_loop(w, j, r, k, whole, part):
+    """Force and torque on B, at the joint's point, of the rows that hold loop k, as means over a step that is `whole`
+    long; world axes. Those of a `part` of it add to what the parts before have left.
+    """
     there = load(j.active, k) > 0
     arm = load(j.point_b, k)
     if load(j.link_b, k) >= 0:
@@ -239,21 +241,32 @@ def measure_loop(w, j, r, k, dt):
         f = gather_where(r.Jb, at, there) * gather_where(r.lam, at, there)
         force, torque = force + f.f, torque + (f.t - cross(arm, f.f))
     none = zero3(load(w.a, 0))
-    force, torque = select(there, force * (1.0 / dt), none), select(there, torque * (1.0 / dt), none)
+    force, torque = select(there, force * (1.0 / whole), none), select(there, torque * (1.0 / whole), none)
+    if part != 0:
+        force, torque = force + load(j.force, k), torque + load(j.torque, k)
     store(j.force, k, force)
     store(j.torque, k, torque)
-    return there & ((norm(force) > load(j.break_force, k)) | (norm(torque) > load(j.break_torque, k)))
 
 
 @kernel
-def measure_loops(w, j, r, dt):
-    """Forces of all loops; what they are too much for, breaks."""
+def break_loops(j):
+    """Open the loops that a step has asked too much of."""
     for k in range(j.n_loops):
-        breaks = measure_loop(w, j, r, k, dt)
+        much = norm(load(j.force, k)) > load(j.break_force, k)
+        breaks = (load(j.active, k) > 0) & (much | (norm(load(j.torque, k)) > load(j.break_torque, k)))
         if any_lane(breaks):
             none = zero(load(j.active, k))
             store_where(j.active, k, none, breaks)
             store_where(j.broke, k, none + 1, breaks)
+
+
+@kernel
+def measure_loops(w, j, r, whole, part):
+    """Forces of all loops; what they are too much for breaks, but not before the end of a step in parts."""
+    for k in range(j.n_loops):
+        measure_loop(w, j, r, k, whole, part)
+    if part == 0:
+        break_loops(j)
 
 
 # ---- couplings -------------------------------------------------------------------------------------------------------
@@ -300,4 +313,5 @@ def make_guests(m, s, w, b, j, i, e, dt, whole, erp, kept, lanes):
 
 _NUMBERS = ("float64", "float64", "float64", "int64", "int64")
 MAKE_GUESTS = entry(make_guests, MODEL, STATE, WORK, MOTORS, LOOPS, COUPLINGS, STORE, extra=_NUMBERS)
-MEASURE_LOOPS = entry(measure_loops, WORK, LOOPS, STORE, extra=("float64",))
+MEASURE_LOOPS = entry(measure_loops, WORK, LOOPS, STORE, extra=("float64", "int64"))
+BREAK_LOOPS = entry(break_loops, LOOPS)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise.constraints.loop_layout import REMEMBERED, couplings_block, loops_block
-from poise.constraints.loop_rows import MAKE_GUESTS, MEASURE_LOOPS
+from poise.constraints.loop_rows import BREAK_LOOPS, MAKE_GUESTS, MEASURE_LOOPS
 from poise.constraints.motor_rows import SETTINGS, is_force, motors_block
 from poise.constraints.rows import Rows
 from poise.dynamics.workspace import Workspace
@@ -45,7 +45,7 @@ class Extras:
         """Loops beside those of the model."""
         self._serials: list[int] = []
         self._next, self._had = len(model.loops), False
-        self._lanes = width.lanes
+        self._lanes, self._parts_of = width.lanes, 0.0
         self._on: tuple[Any, Any, Any] = (None, None, None)
         self._lay_loops()
 
@@ -134,9 +134,26 @@ class Extras:
         return self._bound
 
     def measure(self, space: Workspace, rows: Block, dt: float) -> None:
-        """Forces of loops, from the solved rows of a step; what they are too much for, breaks."""
+        """Forces of loops, from the solved rows of a step; what they are too much for, breaks.
+
+        Rows of a part of a step add to its mean, and nothing breaks before `end_parts`: a blow within an instant counts
+        as its impulse over the whole step, into however many parts that is split.
+        """
         if self._closed:
-            MEASURE_LOOPS[self.width](space.w.handle, self.loops.handle, rows.handle, dt)
+            part, whole = self._parts_of > 0.0, self._parts_of or dt
+            MEASURE_LOOPS[self.width](space.w.handle, self.loops.handle, rows.handle, whole, part)
+
+    def begin_parts(self, whole: float) -> None:
+        """A step in parts begins: no impulse is there yet."""
+        self._parts_of = whole
+        if self._closed:
+            self.loops.force[...] = self.loops.torque[...] = 0.0
+
+    def end_parts(self, done: bool) -> None:
+        """A step in parts ends; what it has asked too much of breaks, where it is done."""
+        self._parts_of = 0.0
+        if self._closed and done:
+            BREAK_LOOPS[self.width](self.loops.handle)
 
     # ---- memory ------------------------------------------------------------------------------------------------------
 

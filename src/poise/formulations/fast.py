@@ -28,7 +28,7 @@ from poise.collision.pipeline import _place_links, _place_shapes
 from poise.collision.swept import sweeps, swept_pairs
 from poise.constraints.store import STRIDES, make_store, moved
 from poise.formulations.fast_kernels import look_now, next_touches
-from poise.formulations.velocity import DONE
+from poise.formulations.velocity import DIVERGED, DONE
 from poise.kernel.jit import entry
 from poise.kernel.memory import F64, Block
 from poise.model.joints import Primitive
@@ -102,12 +102,15 @@ class Split:
         }
         paths = self._paths()
         few = ceil(dt * float(rules.haste[0]) / HASTE)
+        end = DIVERGED
+        stepper.extras.begin_parts(dt)
         try:
             if few <= EVEN:
                 end, parts = self._even_parts(dt, few, paths)
             else:
                 end, parts = self._parts(dt, paths, kept)
         finally:
+            stepper.extras.end_parts(end == DONE)
             for name, value in kept.items():
                 rules.arrays[name][...] = value
             for name, array in paths.items():
