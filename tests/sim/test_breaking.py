@@ -143,6 +143,28 @@ def test_a_blow_counts_over_the_whole_step(speed: float, gap: float, breaks: boo
     assert told == pytest.approx((-0.1 * speed, 0, 0), abs=1e-6 * speed)
 
 
+def test_at_acceleration_level_a_loop_that_is_closed_later_is_refused() -> None:
+    scene = poise.Scene()
+    scene.add(poise.box(0.2, 0.2, 0.2, mass=2.0), name="block", position=(0, 0, 1))
+    scene.loop("fixed", None, "block", "weld", active=False)
+    scene.hinge(None, poise.box(0.1, 0.1, 1.0, mass=2.0), axis="y", name="arm", position=(5, 0, 3))
+    scene.couple("arm", None)
+    scene.equalities[0].active = False
+    world = scene.build(poise.Reduced(level="acceleration"), dt=0.01)
+    world.step()
+    before = world.state
+    world.loop("weld").active = True
+    with pytest.raises(ValueError, match='loop "weld" is active: loops take the velocity level'):
+        world.step()
+    assert world.time == before.time
+    assert (world.q == before.q).all()
+    world.loop("weld").active = False
+    world.step()
+    world._stepper.extras.couplings.active[0] = 1
+    with pytest.raises(ValueError, match="a coupling of joints is active: it takes the velocity level"):
+        world.step()
+
+
 # ---- taking hold -----------------------------------------------------------------------------------------------------
 
 

@@ -98,6 +98,11 @@ class Extras:
         """Refuse what is a row: the acceleration level takes motors that are mere forces, and nothing else of these."""
         if self.hooks or self.attached:
             raise ValueError("rows of hooks and attached bodies take the velocity level")
+        if self.model.loops and self.loops.active.any():
+            name = self.model.loops[int(np.flatnonzero(self.loops.active)[0])].name
+            raise ValueError(f'loop "{name}" is active: loops take the velocity level')
+        if self.model.couplings and self.couplings.active.any():
+            raise ValueError("a coupling of joints is active: it takes the velocity level")
         if self.model.motors and not is_force(self.motors).all():
             ends = np.cumsum([3 if motor.ball else 1 for motor in self.model.motors])
             row = int(np.flatnonzero(~is_force(self.motors))[0])
