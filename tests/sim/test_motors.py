@@ -83,6 +83,43 @@ def test_a_limit_holds() -> None:
     assert abs(world.motor("arm").force) <= 1e-12
 
 
+@pytest.mark.parametrize(
+    ("limit", "target", "force"),
+    [
+        ((5.0, 10.0), 0.0, 5.0),
+        ((5.0, 10.0), 100.0, 10.0),
+        ((5.0, np.inf), -100.0, 5.0),
+        ((5.0, np.inf), 100.0, 1e4 / (1 + 1e2 * 0.01**2)),
+        ((-10.0, -5.0), 0.0, -5.0),
+        ((-np.inf, -5.0), 100.0, -5.0),
+        ((0.0, np.inf), -100.0, 0.0),
+        ((0.0, np.inf), 100.0, 1e4 / (1 + 1e2 * 0.01**2)),
+        ((4.0, 4.0), 100.0, 4.0),
+        ((0.0, 0.0), 100.0, 0.0),
+    ],
+)
+def test_limits_may_leave_out_nought(limit: tuple[float, float], target: float, force: float) -> None:
+    """Within its limit the force is k (target − q⁺), q⁺ = h² f with I = 1 and from rest."""
+    world = arm(limit=limit, stiffness=100.0, target=target)
+    world.step()
+    assert world.motor("arm").force == pytest.approx(force, rel=1e-9, abs=1e-12)
+    assert world.v[0] == pytest.approx(force * 0.01, rel=1e-9, abs=1e-12)
+
+
+def test_a_motor_that_only_pushes_mends_no_errors() -> None:
+    """It is no contact: displacements, which mend those, leave it alone, and contacts beside it are as they were."""
+    scene = poise.Scene()
+    scene.add_ground()
+    scene.add(poise.box(0.2, 0.2, 0.2), name="box", position=(0, 0, 0.095))
+    scene.hinge(None, poise.box(0.1, 0.1, 1.0, mass=2.0), axis="y", name="arm", position=(5, 0, 3))
+    scene.motor("arm", stiffness=10.0, damping=1.0, limit=(0.0, np.inf), target=-1.0)
+    world = scene.build(EXACT, dt=1 / 240)
+    arm_alone = world.q[-1]
+    world.step(24)
+    assert world.q[2] > 0.099
+    assert world.q[-1] == pytest.approx(arm_alone, abs=1e-9)
+
+
 def test_a_servo_that_is_too_weak_gives_way_to_gravity() -> None:
     """It rests where gravity is as strong: 3 kg · 9.81 m/s² · 0.5 m · sin q = 10 N·m."""
     weak, strong = (arm(limit=f, gravity=9.81, stiffness=1e5, damping=1e3, target=1.2, rub=20.0) for f in (10.0, 20.0))

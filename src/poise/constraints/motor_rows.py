@@ -33,8 +33,8 @@ from poise.model.model import Model
 Array = NDArray[Any]
 FIRST_ID = -2
 """Id of the first motor's row; those of the others go downwards. Rows of joints have ids from 0 on."""
-LEAST = 1e-12
-"""Bounds of motors are at least ± this: what is bounded by 0 counts as something that pushes, elsewhere; N or N·m."""
+MOST = 1e30
+"""Greatest force of motors that never pull: what pushes without end counts as a contact, elsewhere; N or N·m."""
 
 MOTORS = View(
     "Motors",
@@ -146,8 +146,8 @@ def put_motor(b, e, slot, there, j, error, now, dt, whole):
         dt,
         whole,
     )
-    none = zero(error)
-    put_bounds(e, slot, there, minimum(load(b.low, j), none - LEAST), maximum(load(b.high, j), none + LEAST))
+    low, high = load(b.low, j), load(b.high, j)
+    put_bounds(e, slot, there, low, select(low >= 0.0, minimum(high, MOST), high))
     scatter_where(e.target, slot, wanted, there)
     scatter_where(e.cfm, slot, cfm, there)
 
