@@ -298,6 +298,12 @@ def test_motors_on_loops() -> None:
     assert motor.force == pytest.approx(1.5)
     assert world.v[4] - before == pytest.approx(1.5 / 0.2 * 0.2, rel=1e-6)
     assert world.report().motors["axle"] == pytest.approx(1.5)
+    world.loop("axle").active = False
+    before = world.v[4]
+    world.step()
+    assert world.v[4] == pytest.approx(before, rel=1e-12)
+    assert motor.force == 0.0
+    assert world.report().motors["axle"] == 0.0
 
 
 def test_the_force_of_a_loop_is_told() -> None:

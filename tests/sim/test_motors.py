@@ -173,6 +173,47 @@ def test_a_torque_is_a_force_on_the_coordinate() -> None:
     assert world.motor("arm").force == -0.3
 
 
+def test_a_force_is_that_of_the_last_step() -> None:
+    world = arm(torque=0.7)
+    assert world.motor("arm").force == 0.0
+    world.step()
+    saved = world.state
+    world.motor("arm").torque = -0.3
+    assert world.motor("arm").force == 0.7
+    assert world.report().motors == {"arm": 0.7}
+    world.step()
+    assert world.motor("arm").force == -0.3
+    world.state = saved
+    assert world.motor("arm").force == 0.7
+    assert copy.deepcopy(world).motor("arm").force == 0.7
+
+
+@pytest.mark.parametrize("level", ["velocity", "acceleration"])
+def test_torques_of_motors_are_told_once(level: str) -> None:
+    """Passive forces are those of the joint's damper alone: −c q̇⁺."""
+    scene = poise.Scene(gravity=(0, 0, 0))
+    rod = poise.model.Body("arm", inertia=poise.model.Inertia(3.0, com=(0, 0, -0.5), moments=(0.25, 0.25, 0.01)))
+    scene.hinge(None, rod, axis="y", damping=2.0)
+    scene.motor("arm", torque=0.7, gear=3.0)
+    world = scene.build(poise.Reduced(level=level), dt=0.01)
+    for _ in range(3):
+        world.step()
+        told = world.report()
+        assert told.motors == {"arm": 0.7}
+        assert told.passive == pytest.approx(-2.0 * world.v, rel=1e-9)
+        world.motor("arm").torque = 0.1  # acts from the next step on
+        assert world.report().passive == pytest.approx(told.passive, rel=1e-12)
+        world.motor("arm").torque = 0.7
+    told = world.run(0.01, record=("torques",))
+    assert told.torques["passive"][-1] == pytest.approx(-2.0 * world.v, rel=1e-9)
+
+
+def test_a_joint_feels_the_torque_of_its_motor() -> None:
+    world = arm(torque=0.7, rub=2.0)
+    world.step()
+    assert poise.sim.sensors.JointSensor("arm").read(world).torque == pytest.approx(world.a, rel=1e-9)
+
+
 def test_weak_springs_do_not_make_contacts_careless() -> None:
     """A spring far from home wants any speed at all; tolerances are those of speeds that rows take away."""
     scene = poise.Scene()
@@ -270,6 +311,18 @@ def test_a_keyframe_sets_controls_that_motors_have_left() -> None:
     world.motor("arm").target = 2.0
     world.state = saved
     assert world.motor("arm").target == -1.0
+
+
+def test_what_does_nothing_tells_no_force(tmp_path) -> None:
+    """Actuators with activation are not simulated: their controls push nothing."""
+    pytest.importorskip("mujoco")
+    lazy = '<general name="lazy" joint="a" dyntype="filter" dynprm="0.1" gainprm="2"/></actuator>'
+    (tmp_path / "lazy.xml").write_text(MJCF.replace("</actuator>", lazy).replace(' ctrl="0.1 0.2 0 0 0.5 1 0"', ""))
+    world = poise.load(tmp_path / "lazy.xml").build(dt=0.01)
+    world.ctrl[world.motors.index("lazy")] = 3.0
+    world.step()
+    assert world.motor("lazy").force == 0.0
+    assert world.report().motors["lazy"] == 0.0
 
 
 def test_a_robot_of_urdf_has_its_effort_as_limit(tmp_path) -> None:

@@ -55,9 +55,13 @@ MOTORS = View(
     hurries=Real,  # 1 where the acceleration is the goal, whatever the others are
     low=Real,
     high=Real,
+    force=Real,  # of the last step, where it was no row's; N or N·m
     rotation=Real,  # (4 · balls) targets of balls; w, x, y, z
 )
-SETTINGS = ("stiffness", "damping", "target", "speed", "torque", "acceleration", "hurries", "low", "high", "rotation")
+SETTINGS = (
+    *("stiffness", "damping", "target", "speed", "torque", "acceleration", "hurries", "low", "high", "rotation"),
+    "force",
+)
 """What may change from step to step, and is a part of the state."""
 
 
@@ -92,6 +96,7 @@ def motors_block(model: Model, width: Width) -> Block:
         target=np.array(target, np.float64),
         acceleration=n,
         hurries=n,
+        force=n,
         rotation=np.array(rotations, np.float64),
         **{name: np.array(values, np.float64) for name, values in numbers.items()},
     )
@@ -107,6 +112,12 @@ def _place(model: Model, scalar: dict[int, int], d: int) -> tuple[int, int]:
 def is_force(b: Block) -> Array:
     """Whether motors, row by row, are forces and not rows."""
     return np.asarray((b.stiffness == 0.0) & (b.damping == 0.0) & (b.hurries == 0.0))
+
+
+def plain_forces(b: Block, nv: int) -> Array:
+    """(nv,) forces on the coordinates of motors that were no rows in the last step, in one world; N or N·m."""
+    per_term = np.repeat(b.force, np.diff(b.term_start)) * b.term_gear
+    return np.bincount(b.term_dof, per_term, nv)
 
 
 @formula
@@ -163,14 +174,16 @@ def add_motor_forces(b, w):
     """Forces of motors that are no rows, to those that act on the coordinates; worlds in which some are rows."""
     driven = load(w.total, 0) != load(w.total, 0)
     for j in range(b.n_rows):
-        force = maximum(minimum(load(b.torque, j), load(b.high, j)), load(b.low, j))
-        row = drives(b, j)
-        driven = driven | row
-        force = select(row, zero(force), force)
-        if any_lane(force != 0.0):
-            for n in range(load(b.term_start, j), load(b.term_start, j + 1)):
-                d = load(b.term_dof, n)
-                store(w.total, d, load(w.total, d) + force * load(b.term_gear, n))
+        if load(b.term_start, j + 1) > load(b.term_start, j):
+            force = maximum(minimum(load(b.torque, j), load(b.high, j)), load(b.low, j))
+            row = drives(b, j)
+            driven = driven | row
+            force = select(row, zero(force), force)
+            store(b.force, j, force)
+            if any_lane(force != 0.0):
+                for n in range(load(b.term_start, j), load(b.term_start, j + 1)):
+                    d = load(b.term_dof, n)
+                    store(w.total, d, load(w.total, d) + force * load(b.term_gear, n))
     return driven
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from poise.constraints.motor_rows import plain_forces
 from poise.constraints.store import STRIDES
 from poise.dynamics.measures import bodies
 from poise.formulations.acceleration import Accelerated
@@ -46,11 +47,15 @@ class LastStep:
         return (self.v_end - self.v) / self.h if self.done else np.zeros_like(self.v)
 
 
-def passive_forces(work: Block, last: LastStep) -> Array:
-    """(nv,) forces of springs, dampers and drives, as they were met at the end of the step; N or N·m."""
+def passive_forces(work: Block, last: LastStep, motors: Block | None = None) -> Array:
+    """(nv,) forces of springs, dampers and drives, as they were met at the end of the step; N or N·m.
+
+    Motors that are mere forces act with them, and are left out where their block is given.
+    """
     if not last.done:
         return np.zeros_like(last.v)
-    return np.asarray(work.total - last.tau - work.diagonal * last.a)
+    passive = np.asarray(work.total - last.tau - work.diagonal * last.a)
+    return passive if motors is None or not len(motors.force) else passive - plain_forces(motors, len(passive))
 
 
 def row_forces(stepper: Stepper | Accelerated, last: LastStep) -> tuple[Array, Array]:

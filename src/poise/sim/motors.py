@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from poise.constraints.motor_rows import FIRST_ID, is_force
+from poise.constraints.motor_rows import FIRST_ID
 from poise.constraints.store import SINGLE
 from poise.model.errors import SceneError, resolve_name
 from poise.model.model import Model
@@ -198,9 +198,8 @@ class WorldMotor:
 
 
 def motor_forces(stepper: Stepper | Accelerated, dt: float) -> Array:
-    """(rows,) forces of all motors in the last step."""
-    b, rows = stepper.extras.motors, stepper.rows.now
-    force = np.where(is_force(b), np.clip(b.torque, b.low, b.high), 0.0)
+    """(rows,) forces of all motors in the last step; of those that had no row and no coordinate to push, 0."""
+    rows, force = stepper.rows.now, stepper.extras.motors.force.copy()
     first = int(rows.first[SINGLE])
     ids = FIRST_ID - rows.id[first : first + int(rows.count[SINGLE])]
     ours = np.flatnonzero((ids >= 0) & (ids < len(force)))

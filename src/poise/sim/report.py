@@ -125,7 +125,7 @@ def report_of(
         energy(model, q, v),
         momentum(model, q, v),
         last.tau.copy(),
-        passive_forces(stepper.space.w, last),
+        passive_forces(stepper.space.w, last, stepper.extras.motors),
         float(found.depth.max(initial=0.0)),
         _beyond(model, q),
         timing,

@@ -131,7 +131,7 @@ class Recorder:
             )
         if "torques" in self.record:
             numbers["tau"] = last.tau.copy()
-            numbers["passive"] = passive_forces(stepper.space.w, last)
+            numbers["passive"] = passive_forces(stepper.space.w, last, stepper.extras.motors)
         for name, value in numbers.items():
             column = self.columns.setdefault(name, [])
             if column and np.shape(column[0]) != np.shape(value):
