@@ -332,7 +332,7 @@ class World(Joined):
     @property
     def drive_forces(self) -> Array:
         """(nv,) forces of springs, dampers and drives in the last step, as they were met at its end; N or N·m."""
-        return passive_forces(self._space.w, self._last)
+        return passive_forces(self._space.w, self._last, self._stepper.extras.motors)
 
     @property
     def timing(self) -> bool:
