@@ -377,3 +377,20 @@ def test_soft_contacts_are_refused() -> None:
     scene.add(ball, name="ball")
     with pytest.raises(ValueError, match='"ball" has a compliant surface: at acceleration level contacts are rigid'):
         scene.build(acceleration())
+
+
+def test_the_stages_of_a_step_are_timed() -> None:
+    """A box that lies on the ground takes free motion, contacts and forces."""
+    scene = poise.Scene()
+    scene.add_ground()
+    scene.add(poise.box(0.2, 0.2, 0.2), name="box", position=(0, 0, 0.1))
+    world = scene.build(poise.Reduced(level="acceleration"), dt=1e-3)
+    world.timing = True
+    world.step(3)
+    told = world.report().timing
+    assert min(told[stage] for stage in ("free motion", "collide", "solve", "rest")) > 0.0
+    parts = sum(told[stage] for stage in ("act", "free motion", "collide", "solve", "rest"))
+    assert parts == pytest.approx(told["whole"])
+    world.timing = False
+    assert "_forces" not in vars(world._stepper)
+    world.step()

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
-_STAGES = {"step": "step", "free_motion": "free motion", "_find": "solve", "_try_newton": "solve"}
-"""Methods of a stepper, by the stage that they are."""
+from poise.formulations.acceleration import Accelerated
+
+_STAGES = {"free_motion": "free motion", "_find": "solve", "_try_newton": "solve"}
+"""Methods of a stepper at velocity level, by the stage that they are."""
 
 
 class Clock:
@@ -17,9 +19,11 @@ class Clock:
         self._spent = dict.fromkeys(("whole", "step", "free motion", "collide", "solve"), 0.0)
         self._start = 0.0
         self._timed: list[tuple[Any, str]] = []
+        self._time(stepper, "step", "step")
+        if isinstance(stepper, Accelerated):
+            self._time(stepper, "_forces", "solve")
         for name, stage in _STAGES.items():
-            if hasattr(stepper, name):
-                self._time(stepper, name, stage)
+            self._time(stepper.inner if isinstance(stepper, Accelerated) else stepper, name, stage)
         self._time(stepper.collider, "find", "collide")
 
     def _time(self, owner: Any, name: str, stage: str) -> None:
