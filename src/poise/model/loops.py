@@ -102,10 +102,11 @@ def compile_loops(scene: Scene, parts: Parts) -> tuple[LoopJoint, ...]:
     """Loops of a scene, then those among its equalities."""
     found = [compile_loop(loop, parts, scene.source) for loop in scene.loops]
     found += [_of_equality(scene, one, parts) for one in scene.equalities if one.kind in ("connect", "weld")]
-    names = [loop.name for loop in scene.loops]
+    names = [loop.name for loop in found]
     for loop in scene.loops:
         if names.count(loop.name) > 1:
-            raise SceneError("must be unique, found two", file=scene.source, field=f'loop "{loop.name}": name')
+            what = "two" if [one.name for one in scene.loops].count(loop.name) > 1 else "an equality of that name"
+            raise SceneError(f"must be unique, found {what}", file=scene.source, field=f'loop "{loop.name}": name')
     return tuple(found)
 
 
