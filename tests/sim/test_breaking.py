@@ -267,7 +267,7 @@ def test_attaching_what_cannot_be() -> None:
     world.attach("hook", "crate", name="grip")
     with pytest.raises(ValueError, match='there is a loop "grip" already'):
         world.attach("hook", "crate", name="grip")
-    with pytest.raises(KeyError, match='there is no loop "grap", did you mean "grip"'):
+    with pytest.raises(ValueError, match='there is no loop "grap", did you mean "grip"'):
         world.release("grap")
 
 

@@ -12,6 +12,7 @@ from poise.formulations.stepper import Stepper
 from poise.formulations.velocity import DONE
 from poise.kernel.memory import F32X16, F64, F64X8, Width
 from poise.model import Body, Inertia
+from poise.model.scene import Equality
 
 FINE = poise.Reduced(tolerance=1e-8)
 KINDS = ("fixed", "hinge", "slider", "cylindrical", "screw", "universal", "ball", "planar")
@@ -490,7 +491,7 @@ def test_a_loop_that_cannot_be(kind: str, ends: tuple, options: dict, message: s
 
 
 def test_loops_that_are_not_there() -> None:
-    with pytest.raises(KeyError, match='there is no loop "door"'):
+    with pytest.raises(ValueError, match='there is no loop "door"'):
         couple("hinge").loop("door")
 
 
@@ -510,3 +511,14 @@ def test_couplings_that_cannot_be() -> None:
     ):
         with pytest.raises(poise.SceneError, match=message):
             build(*arguments)
+
+
+def test_a_loop_and_an_equality_of_one_name_are_refused() -> None:
+    scene = poise.Scene()
+    scene.add(poise.sphere(0.1), name="ball", position=(0, 0, 2))
+    scene.loop("ball", None, "ball", "hook")
+    scene.equalities.append(Equality("hook", "weld", "world", "ball"))
+    with pytest.raises(poise.SceneError, match='loop "hook": name: must be unique, found an equality of that name'):
+        scene.build()
+    scene.equalities[0].name = "weld"
+    assert scene.build().loops == ["hook", "weld"]

@@ -175,7 +175,13 @@ class Acting(Driven):
         return given
 
     def remove_controller(self, name: str) -> None:
-        """Take a controller away, and forget its slots."""
+        """Take a controller away, and forget its slots.
+
+        >>> import poise
+        >>> world = poise.Scene().build()
+        >>> name = world.add_controller(lambda state: None, name="idle")
+        >>> world.remove_controller(name)
+        """
         if name not in self._hooks.controllers:
             near = did_you_mean(name, self._hooks.controllers)
             raise ValueError(f"there is no controller {name!r}{near}")
@@ -226,7 +232,14 @@ class Acting(Driven):
         return function
 
     def remove(self, function: Callable[..., Any]) -> None:
-        """No longer call a function that was given to `before_step`, `after_step` or `on`."""
+        """No longer call a function that was given to `before_step`, `after_step` or `on`.
+
+        >>> import poise
+        >>> world = poise.Scene().build()
+        >>> tell = world.after_step(lambda world: print(world.time))
+        >>> world.remove(tell)
+        >>> world.step()
+        """
         hooks = self._hooks
         count = len(hooks.before) + len(hooks.after) + len(hooks.listeners)
         hooks.before = [known for known in hooks.before if known != function]

@@ -50,7 +50,15 @@ class Joined(Running):
     # ---- motors ------------------------------------------------------------------------------------------------------
 
     def motor(self, name: str | int) -> WorldMotor:
-        """A motor, to set and to ask."""
+        """A motor by its name or number, to set and to ask.
+
+        >>> import poise
+        >>> scene = poise.Scene()
+        >>> _ = scene.hinge(None, poise.box(0.1, 0.1, 1.0), axis="y", name="arm")
+        >>> _ = scene.motor("arm", stiffness=100.0, damping=5.0, limit=20.0)
+        >>> scene.build().motor("arm").limit
+        (-20.0, 20.0)
+        """
         return WorldMotor(self, motor_number(self.model, name))
 
     @property
@@ -62,6 +70,16 @@ class Joined(Running):
     def ctrl(self) -> Array:
         """(motors,) controls, as MuJoCo's: the target of a position servo, the speed of a velocity servo, else a force;
         to read and to write. What changes here is set at the next step; `motor` sets the same things by name.
+
+        >>> import poise
+        >>> scene = poise.Scene()
+        >>> _ = scene.hinge(None, poise.box(0.1, 0.1, 1.0), axis="y", name="arm")
+        >>> _ = scene.motor("arm", stiffness=100.0, damping=5.0)
+        >>> world = scene.build()
+        >>> world.ctrl[0] = 0.3
+        >>> world.step()
+        >>> world.motor("arm").target
+        0.3
         """
         return self._controls.values
 
@@ -75,7 +93,16 @@ class Joined(Running):
     # ---- loops -------------------------------------------------------------------------------------------------------
 
     def loop(self, name: str) -> WorldLoop:
-        """A loop of the scene, or one that was attached."""
+        """A loop of the scene, or one that was attached, by its name.
+
+        >>> import poise
+        >>> scene = poise.Scene()
+        >>> _ = scene.add(poise.sphere(0.1), name="ball", position=(0, 0, 2))
+        >>> _ = scene.loop("fixed", None, "ball", "hook")
+        >>> world = scene.build()
+        >>> world.loop("hook")
+        <loop 'hook': fixed>
+        """
         return WorldLoop(self, name)
 
     @property
@@ -107,7 +134,17 @@ class Joined(Running):
         return joint.name
 
     def release(self, name: str) -> None:
-        """Let go of what was attached, or of a loop of the scene, which `loop(name).active = True` closes again."""
+        """Let go of what was attached, or of a loop of the scene, which `loop(name).active = True` closes again.
+
+        >>> import poise
+        >>> scene = poise.Scene()
+        >>> _ = scene.add(poise.sphere(0.1), name="ball", position=(0, 0, 2))
+        >>> _ = scene.loop("fixed", None, "ball", "hook")
+        >>> world = scene.build()
+        >>> world.release("hook")
+        >>> world.loop("hook").active
+        False
+        """
         number, extras = loop_number(self, name), self._stepper.extras
         own = len(self.model.loops)
         if number >= own:

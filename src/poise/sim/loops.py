@@ -16,7 +16,7 @@ from poise.dynamics.measures import bodies
 from poise.kernel.quat import quaternion
 from poise.kernel.vec import Mat3, Vec3, column, transpose
 from poise.model.build import parse_axis
-from poise.model.errors import SceneError, did_you_mean, resolve_name
+from poise.model.errors import did_you_mean, resolve_name
 from poise.model.joints import OTHER_NAMES
 from poise.model.loops import LoopJoint, Parts, compile_loop
 from poise.model.scene import Loop
@@ -54,10 +54,7 @@ def loop_reports(extras: Extras) -> list[LoopReport]:
 def loop_number(world: Joined, name: str) -> int:
     """A loop's place, from its name."""
     names = [joint.name for joint in world._stepper.extras.joints]
-    try:
-        return names.index(resolve_name("loop", name, names))
-    except SceneError as error:
-        raise KeyError(str(error)) from None
+    return names.index(resolve_name("loop", name, names))
 
 
 class WorldLoop:

@@ -87,7 +87,13 @@ class Running(Acting):
 
     @property
     def recording(self) -> Recording | None:
-        """That of the last run, also where it was stopped; None before."""
+        """That of the last run, also where it was stopped; None before.
+
+        >>> import poise
+        >>> world = poise.Scene().build(dt=0.25)
+        >>> world.run(1.0) is world.recording
+        True
+        """
         return self._recording
 
 

@@ -96,7 +96,17 @@ class World(Joined):
 
     @property
     def state(self) -> State:
-        """A copy of all that the next steps depend on; assign one to go back to it, bit for bit."""
+        """A copy of all that the next steps depend on; assign one to go back to it, bit for bit. What is written to
+        `tau`, `forces` and `drive` is not part of it.
+
+        >>> import poise
+        >>> world = poise.Scene().build(dt=0.5)
+        >>> start = world.state
+        >>> world.step(3)
+        >>> world.state = start
+        >>> world.time
+        0.0
+        """
         state = State(self.q.copy(), self.v.copy(), self.time)
         state.slots |= self._stepper.memory() | self._hooks.memory() | self._joint_memory() | self._drive_memory()
         if self._pushes:
@@ -314,11 +324,25 @@ class World(Joined):
     # ---- looking -----------------------------------------------------------------------------------------------------
 
     def body(self, name: str | int) -> PlacedBody:
-        """A body where it is."""
+        """A body where it is, by its name or number.
+
+        >>> import poise
+        >>> scene = poise.Scene()
+        >>> _ = scene.add(poise.sphere(0.1), name="ball", position=(0, 0, 2))
+        >>> scene.build().body("ball").position.tolist()
+        [0.0, 0.0, 2.0]
+        """
         return PlacedBody(self, body_number(self.model, name))
 
     def report(self) -> Report:
-        """What happened in the last step: contacts with forces, limits, torques, residual, energy, momentum."""
+        """What happened in the last step: contacts with forces, limits, torques, residual, energy, momentum.
+
+        >>> import poise
+        >>> world = poise.Scene().build(dt=0.5)
+        >>> world.step()
+        >>> world.report().time
+        0.5
+        """
         timing = None if self._clock is None else self._clock.told()
         return report_of(self._stepper, self._last, self.time, self.q.copy(), self.v.copy(), timing)
 
@@ -331,7 +355,17 @@ class World(Joined):
 
     @property
     def drive_forces(self) -> Array:
-        """(nv,) forces of springs, dampers and drives in the last step, as they were met at its end; N or N·m."""
+        """(nv,) forces of springs, dampers and drives in the last step, as they were met at its end; N or N·m.
+
+        >>> import poise
+        >>> scene = poise.Scene(gravity=(0, 0, 0))
+        >>> _ = scene.slider(None, poise.box(0.1, 0.1, 0.1, mass=1.0), axis="x", damping=2.0, name="cart")
+        >>> world = scene.build(dt=0.01)
+        >>> world.v[0] = 1.02
+        >>> world.step()
+        >>> world.drive_forces.round(9).tolist()  # −2 times the speed at the end of the step
+        [-2.0]
+        """
         return passive_forces(self._space.w, self._last, self._stepper.extras.motors)
 
     @property
