@@ -41,13 +41,13 @@ FIGURES = ("rise", "limit", "overlap", "kinetic")
 
 @functools.cache
 def stairs() -> tuple[Model, str]:
-    """Stairs with a humanoid, and the name of its root."""
+    """Stairs with a ragdoll, and the name of its root."""
     scene = poise.Scene()
     scene.add_ground()
     for k in range(8):
         height = STEP * (k + 1)
         scene.add(poise.box(0.3, 3.0, height), position=(-0.3 * k - 0.15, 0, height / 2), fixed=True, name=f"stair {k}")
-    hero = scene.add(poise.characters.humanoid(height=1.75, mass=70.0), name="hero")
+    hero = scene.add(poise.characters.ragdoll(height=1.75, mass=70.0), name="hero")
     return scene.compile(), hero.root.name
 
 

@@ -1,5 +1,6 @@
 """Ready-made characters."""
 
 from poise.characters.humanoid import humanoid
+from poise.characters.ragdoll import ragdoll
 
-__all__ = ["humanoid"]
+__all__ = ["humanoid", "ragdoll"]
