@@ -23,7 +23,8 @@ from poise.sim.world import World
 
 QUESTION = "a whole step of a humanoid on the ground, beside MuJoCo's"
 SETTLED, CHECKED, STRENGTH = 1500, 200, 0.3
-TOLERANCE, MOST = 1e-3, 0.7
+TOLERANCE = 1e-3
+MOST = {"settling": 0.7, "settled": 1.0}
 
 
 class Mujoco:
@@ -58,8 +59,7 @@ class Mujoco:
 
     def run(self, n: int) -> None:
         """N steps."""
-        for _ in range(n):
-            self.mujoco.mj_step(self.model, self.data)
+        self.mujoco.mj_step(self.model, self.data, nstep=n)
 
 
 class Ours:
@@ -120,7 +120,7 @@ def main(argv: Sequence[str]) -> int:
         peer.restore(control)
         peer.run(CHECKED)
         ratio = times.ratio("Poise", "mj_step")
-        row = Row(f"{stage}: one world", times.of("Poise"), beside="mj_step", ratio=ratio, most=MOST, note=note)
+        row = Row(f"{stage}: one world", times.of("Poise"), beside="mj_step", ratio=ratio, most=MOST[stage], note=note)
         row.residual, row.allowed = residual, TOLERANCE
         told = f"{peer.data.ncon} contacts, {peer.data.nefc} rows"
         rows += [row, Row(f"{stage}: mj_step", times.of("mj_step"), note=told)]

@@ -6,9 +6,11 @@ import gc
 
 import numpy as np
 import pytest
+from numba.core.errors import TypingError
 
 from kernel.runner import WIDTHS
 from poise.kernel.bound import Bound
+from poise.kernel.calls import ask_bound
 from poise.kernel.jit import entry, kernel
 from poise.kernel.memory import F32, F64, F64X4, Count, Real, View, Width, load, store
 
@@ -77,3 +79,41 @@ def test_what_is_no_handle_is_refused() -> None:
         Bound(_scale, F64, a, b)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="takes handles of blocks"):
         Bound(_scale, F64, a.x, b.handle)
+
+
+ASKS = View("Asks", front=Count, table=Count)
+
+
+@kernel
+def ask(k, factor, first):
+    return ask_bound(k.front, k.table, factor, first) + 10
+
+
+@kernel
+def ask_with_a_view(k):
+    return ask_bound(k.front, k.table, k)
+
+
+_ask = entry(ask, ASKS, extra=("float64", "int64"), lanes=False)
+
+
+@pytest.mark.parametrize("width", WIDTHS, ids=str)
+def test_a_kernel_asks_a_bound_entry(width: Width) -> None:
+    a, b = FROM.block(width, n=3, x=3), TO.block(width, y=3)
+    a.x[...] = 2.0
+    call = Bound(_scale, width, a.handle, b.handle)
+    asks = ASKS.block(F64, front=call.front, table=call.table)
+    assert _ask[F64](asks.handle, 1.5, 1) == 12
+    assert b.y.reshape(3, -1).T.tolist() == [[0.0, 3.0, 3.0]] * width.lanes
+
+
+def test_what_returns_no_whole_number_has_no_front() -> None:
+    with pytest.raises(TypeError, match="returns int64, not none"):
+        _ = Bound(_clear, F64, TO.block(F64, y=3).handle).front
+
+
+def test_only_kernels_ask_and_only_with_numbers() -> None:
+    with pytest.raises(TypeError, match="only a compiled kernel"):
+        ask_bound(1, 2)
+    with pytest.raises(TypingError, match="then plain numbers"):
+        entry(ask_with_a_view, ASKS)[F64]

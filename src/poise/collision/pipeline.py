@@ -19,6 +19,7 @@ from poise.collision.searches import FEW, Few, Many, Search
 from poise.dynamics import kinematics
 from poise.dynamics.layout import MODEL, STATE, WORK, matrices
 from poise.dynamics.workspace import Workspace, Worlds, workspace
+from poise.kernel.bound import Bound
 from poise.kernel.jit import entry
 from poise.kernel.memory import F64, Width
 from poise.model.model import Model
@@ -85,7 +86,7 @@ class Collider:
         self._make_room(room)
 
     def _make_room(self, room: int) -> None:
-        self.c, self._room, self._bent = contacts_block(self.width, room), room, False
+        self.c, self.room, self._bent = contacts_block(self.width, room), room, False
         self._handles = self.c.handle, self.t.handle
 
     @cached_property
@@ -119,14 +120,18 @@ class Collider:
         """Contacts of the workspace's state, whose links have been placed; the list grows as it must."""
         _check_slack(slack)
         self._bent = False
-        if (most := self._search.run(space.w.handle, *self._handles, slack, True)) > self._room:
+        if (most := self._search.run(space.w.handle, *self._handles, slack, True)) > self.room:
             self._grow(most, slack)
+
+    def finder(self, space: Workspace) -> Bound | None:
+        """What `find` calls, where that is one entry: it takes the slack, and which steps to go (`narrow.PLACE`)."""
+        return self._search.bound(space.w.handle, *self._handles) if isinstance(self._search, Few) else None
 
     def touch(self, slack: float = 0.0) -> None:
         """Contacts of the shapes where they are."""
         _check_slack(slack)
         self._bent = False
-        if (most := self._touch(slack)) > self._room:
+        if (most := self._touch(slack)) > self.room:
             self._grow(most, slack)
 
     def bend(self, space: Workspace) -> None:

@@ -106,11 +106,15 @@ class Few:
 
     def run(self, w: Handle, c: Handle, t: Handle, slack: float, moved: bool) -> int:
         """See `Search`."""
+        return self.bound(w, c, t)(slack, PLACE | SIFT if moved else SIFT)
+
+    def bound(self, w: Handle, c: Handle, t: Handle) -> Bound:
+        """What `run` calls: it takes the slack, and which steps to go."""
         given = self._given
         if not given or w is not given[0] or c is not given[1] or t is not given[2]:
             self._given = (w, c, t)
             self._call = Bound(_finder(self._width), self._width, w, *self._handles, c, t)
-        return self._call(slack, PLACE | SIFT if moved else SIFT)
+        return self._call
 
 
 def _bits(allowed: NDArray[np.bool_], lanes: int) -> dict[str, Any]:

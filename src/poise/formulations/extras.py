@@ -44,7 +44,7 @@ class Extras:
         self.attached: list[LoopJoint] = []
         """Loops beside those of the model."""
         self._serials: list[int] = []
-        self._next, self._had = len(model.loops), False
+        self._next, self.had = len(model.loops), False
         self._lanes, self._parts_of = width.lanes, 0.0
         self._on: tuple[Any, Any, Any] = (None, None, None)
         self._lay_loops()
@@ -112,7 +112,12 @@ class Extras:
     @property
     def busy(self) -> bool:
         """Whether there may be rows beside those of motors, or have been any in the last step."""
-        return self._any or bool(self.hooks) or self._had
+        return self._any or bool(self.hooks) or self.had
+
+    @property
+    def needs_python(self) -> bool:
+        """Whether a step must come back for rows of hooks, or for loops that may break."""
+        return self._closed or bool(self.hooks)
 
     def emit(self, space: Workspace, dt: float, whole: float, erp: float) -> None:
         """Rows of a step, or of a part of one that is `whole` long."""
@@ -123,14 +128,14 @@ class Extras:
             for hook in self.hooks:
                 hook(rows)
             kept = rows.now.count.copy(), rows.now.term_count.copy()
-        while not self._make(space)(dt, whole, erp, kept is not None, self._lanes):
+        while not self.maker(space)(dt, whole, erp, kept is not None, self._lanes):
             rows.grow()
             if kept is not None:
                 rows.now.count[...], rows.now.term_count[...] = kept
-        self._had = bool(rows.now.count.any())
+        self.had = bool(rows.now.count.any())
 
-    def _make(self, space: Workspace) -> Bound:
-        """The entry with all that it works on, which grows."""
+    def maker(self, space: Workspace) -> Bound:
+        """What makes rows of motors, loops and couplings, with all that it works on, which grows."""
         on, loops, store = self._on
         if space is not on or self.loops is not loops or self.rows.now is not store:
             blocks = (space.m, space.s, space.w, self.motors, self.loops, self.couplings, self.rows.now)

@@ -35,6 +35,7 @@ from poise.dynamics.workspace import Workspace
 from poise.formulations import velocity
 from poise.formulations.extras import Extras
 from poise.formulations.fast import HASTE, TOO_FAST, Split
+from poise.formulations.march import March
 from poise.formulations.velocity import DONE, NO_ROOM, RULES, UNSOLVED
 from poise.kernel.bound import Bound
 from poise.kernel.jit import Entry, entry, kernel
@@ -158,9 +159,9 @@ class Stepper:
             width, x=model.nv, motion=model.n_links, share=model.nv, a=model.nv, acceleration=model.n_links
         )
         self.rules = self._rules(**rules)
-        told = ("top", "haste", "driven", "erp")
-        self._top, self._haste, self._driven, self._erp_now = (self.rules.arrays[name] for name in told)
+        self._top, self._haste, self._ahead = (self.rules.arrays[name] for name in ("top", "haste", "ahead"))
         self._split: Split | None = None
+        self.march = March(self)
         self.watch: Callable[[Stepper], None] | None = None
         """Called after every part of a step."""
         self._make_room()
@@ -206,7 +207,7 @@ class Stepper:
         counts = {"lanes": width.lanes, "sweeps": sweeps, "every": every, "stabilize": stabilize}
         counts |= {"steps": STEPS if self.newton else 0}
         held = 2 * self.limits.counts()["n_limits"] + 3 * self.limits.counts()["n_balls"]
-        told = dict.fromkeys((*numbers, "top", "haste", "driven", "residual", "swept", "stepped", "wrong"), 1)
+        told = dict.fromkeys((*numbers, "top", "haste", "ahead", "residual", "swept", "stepped", "wrong"), 1)
         self.near, self._far = near, far
         self._stabilize, self._erp = stabilize, erp
         block = RULES.block(
@@ -258,20 +259,19 @@ class Stepper:
         """
         self._whole = dt
         top = self.free_motion(dt)
-        slack = self.near + 2.0 * dt * top
         self.parts = 1
         if not self._of_rows:
-            return self.advance(dt, min(slack, self._far))
+            return self.advance(dt, min(self.near + 2.0 * dt * top, self._far))
         if not top < TOO_FAST:  # on its way to `Diverged`
             return self.advance(dt, self._far)
         if self.split and dt * self._haste.item() > HASTE:
             self._split = self._split or Split(self)
             return self._split.step(dt)
-        return self.advance(dt, slack)
+        return self.advance(dt, self._ahead.item())
 
     def free_motion(self, dt: float) -> float:
         """Accelerations without rows; the greatest speed of a shape."""
-        self._free_motion(dt)
+        self._driven = self._free_motion(dt) != 0
         return float(self._top.item() if self._of_rows else self._top.max())
 
     def advance(self, dt: float, slack: float, choose: Callable[[Block], None] | None = None) -> int:
@@ -279,15 +279,18 @@ class Stepper:
         self.collider.find(self.space, slack)
         if choose is not None:
             choose(self.collider.c)
-        driven = self._driven.item() if self._of_rows else self._driven.max()
-        if self.extras.busy or driven > 0.0:
-            self.extras.emit(self.space, dt, self._whole, self._joint_erp())
+        if self.extras.busy or self._driven:
+            self.extras.emit(self.space, dt, self._whole, self.joint_erp)
         rows = self.rows
         rows.now, rows.before = rows.before, rows.now
         while (end := self._find(dt)) == NO_ROOM:
             rows.grow()
             self._make_room()
-        self._newton_steps = 0
+        return self.close(end, dt)
+
+    def close(self, end: int, dt: float) -> int:
+        """The end of a step whose impulses have been looked for: once more, where they were not found."""
+        rows, self._newton_steps = self.rows, 0
         if end == UNSOLVED:
             if self.newton and self._of_rows:
                 self._newton_steps = self._try_newton()
@@ -301,17 +304,22 @@ class Stepper:
             self.watch(self)
         return end
 
-    def _joint_erp(self) -> float:
+    @property
+    def joint_erp(self) -> float:
         """Share of a loop's error that is mended: all of it by displacements, which leave no speed behind."""
-        now = float(self._erp_now.flat[0])
+        now = float(self.rules.erp.flat[0])
         if self._stabilize != velocity.BY_DISPLACEMENT:
             return now
         return now / self._erp if self._erp > 0.0 else 0.0
 
-    def _find(self, dt: float) -> int:
+    def bound_entries(self) -> tuple[Bound, dict[int, Bound]]:
+        """The free motion, and the rest of a step by where its rows are (`id`), with all that they work on."""
         if self._contacts is not self.collider.c or self._guests is not self.extras.rows.now:  # there was no room
             self._bind()
-        return int(self._advance[id(self.rows.now)](dt))
+        return self._free_motion, self._advance
+
+    def _find(self, dt: float) -> int:
+        return int(self.bound_entries()[1][id(self.rows.now)](dt))
 
     def _try_newton(self) -> int:
         """Newton's method on what sweeps have left unsolved; how many steps it took."""

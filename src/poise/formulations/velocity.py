@@ -81,7 +81,7 @@ RULES = View(
     turn=Real,  # (1) acceleration of coordinates that impulses may give; rad/s² or m/s²
     held=Int,  # (2 n_limits + 3 n_balls) 1 where a limit has a row
     tolerance=Real,  # (1) natural residual over the largest |b|
-    driven=Real,  # (1) 1 where motors have rows
+    ahead=Real,  # (1) gap up to which contacts are looked for; told by `free_motion`; m
     haste=Real,  # (1) the most that a shape moves in a second, over its least extent; told by `free_motion`; 1/s
     shift=Real,  # (nv) M⁻¹Jᵀμ, then all that moves coordinates
     top=Real,  # (1) speed that no point of a shape exceeds; m/s
@@ -246,14 +246,14 @@ def shift_out(m, s, w, l, r, t, flow, plain, p, a, newton, o, dt, wrong):
 
 @kernel
 def free_motion(m, s, x, w, y, g, u, b, o, dt):
-    """Accelerations without rows, links in their places, the top speed of all shapes, and their haste."""
+    """Accelerations without rows, links in their places, the top speed of all shapes, and their haste; 1 where motors
+    have rows in any world.
+    """
     if y.n_prescribed != 0:
         follow(m, s, x, y, 0)
     keep(m, s, y)
     prepare(m, s, x, w, dt)
     driven = add_motor_forces(b, w)
-    none = zero(load(o.driven, 0))
-    store(o.driven, 0, select(driven, none + 1.0, none))
     balance(m, x, w)
     accelerate(m, x, w)
     top = zero(load(s.q, 0))
@@ -271,6 +271,8 @@ def free_motion(m, s, x, w, y, g, u, b, o, dt):
             haste = maximum(haste, speed * (1.0 / load(u.thin, i)))
     store(o.haste, 0, haste)
     store(o.top, 0, top)
+    store(o.ahead, 0, look_ahead(o, dt))
+    return 1 if any_lane(driven) else 0
 
 
 @kernel

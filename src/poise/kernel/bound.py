@@ -40,7 +40,21 @@ class Bound:
             words += [handle.ctypes.data, handle.size]
         self._held = handles
         self._table = np.array(words, np.int64)
-        self._call = _front(len(handles), entry.extra, str(compiled.signature.return_type))
+        self._returns = str(compiled.signature.return_type)
+        self._call = _front(len(handles), entry.extra, self._returns)
+
+    @property
+    def table(self) -> int:
+        """Address of the table, for `calls.ask_bound`."""
+        return int(self._table.ctypes.data)
+
+    @property
+    def front(self) -> int:
+        """Address of the function that takes the table, for `calls.ask_bound`."""
+        if self._returns != "int64":
+            raise TypeError(f"what compiled code asks returns int64, not {self._returns}")
+        (compiled,) = self._call.overloads.values()
+        return int(compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name))
 
     def __call__(self, *numbers: float) -> Any:
         """What the entry returns."""

@@ -29,6 +29,14 @@ def call_entry(address: int, *args: Any) -> None:
     raise TypeError(f"only a compiled kernel can call what is at address {address}")
 
 
+def ask_bound(front: int, table: int, *numbers: Any) -> int:
+    """Call a bound entry (`Bound.front` and `Bound.table`) with its numbers; it returns a whole number.
+
+    Kernels alone can.
+    """
+    raise TypeError(f"only a compiled kernel can call what is at address {front}, with the table at {table}")
+
+
 def _native(t: types.Type) -> types.Type:
     """What an entry takes where a kernel has an argument of a type."""
     return HANDLE if isinstance(t, ViewType) else t
@@ -62,6 +70,31 @@ def _lower_call(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     with cgutils.if_unlikely(builder, status.is_error):
         context.call_conv.return_status_propagate(builder, status)
     return context.get_dummy_value()
+
+
+@infer_global(ask_bound)
+class _AskBound(AbstractTemplate):
+    key = ask_bound
+
+    def generic(self, args: tuple[types.Type, ...], kws: dict[str, Any]) -> Any:
+        rest = [types.unliteral(t) for t in args]
+        if kws or len(rest) < 2 or not all(isinstance(t, types.Integer | types.Float) for t in rest):
+            raise TypingError("ask_bound takes the addresses of a front and of a table, then plain numbers")
+        whole = [types.float64 if isinstance(t, types.Float) else types.int64 for t in rest]
+        return signature(types.int64, *whole)
+
+
+@lower_builtin(ask_bound, types.VarArg(types.Any))
+def _lower_ask(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    kinds = [HANDLE, *sig.args[2:]]
+    table = builder.inttoptr(args[1], ir.IntType(64).as_pointer())
+    values = [handle_at(context, builder, table, ir.Constant(ir.IntType(64), 0)), *args[2:]]  # its size is not asked
+    function = context.call_conv.get_function_type(types.int64, kinds)
+    callee = builder.inttoptr(args[0], function.as_pointer())
+    status, out = context.call_conv.call_function(builder, callee, types.int64, kinds, values)
+    with cgutils.if_unlikely(builder, status.is_error):
+        context.call_conv.return_status_propagate(builder, status)
+    return out
 
 
 def _words(t: ViewType) -> Any:

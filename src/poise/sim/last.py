@@ -33,6 +33,11 @@ class LastStep:
         """s."""
         self.done = False
 
+    @property
+    def arrays(self) -> tuple[Array, ...]:
+        """(nq,), (nv,), (nv,), (nv,), (n_bodies, 6): q, v, v_end, tau, forces."""
+        return self.q, self.v, self.v_end, self.tau, self.forces
+
     def begin(self, q: Array, v: Array, h: float) -> None:
         """Take note of where a step begins."""
         self.q[...], self.v[...], self.h, self.done = q, v, h, False

@@ -11,28 +11,28 @@ from numpy.typing import ArrayLike, NDArray
 from poise.dynamics.deltas import force_delta
 from poise.dynamics.inputs import body_number, check_model, checked_vector, number_within
 from poise.dynamics.measures import bodies
-from poise.dynamics.simulation import Diverged, Simulation
+from poise.dynamics.simulation import Simulation
 from poise.formulations.acceleration import Accelerated
 from poise.formulations.reduced import Reduced
 from poise.formulations.stepper import Stepper
 from poise.formulations.tracking import Reference, Track, make_track, tracked_dofs
-from poise.formulations.velocity import DONE
 from poise.model.errors import did_you_mean
 from poise.model.model import Model
 from poise.model.state import State
 from poise.sim.acting import Hooks
 from poise.sim.clock import Clock
-from poise.sim.joined import Hook, Joined
+from poise.sim.joined import Hook
 from poise.sim.last import LastStep, passive_forces
 from poise.sim.motors import Controls
 from poise.sim.placed import PlacedBody
 from poise.sim.recording import Recording
 from poise.sim.report import Report, report_of
+from poise.sim.stepping import Stepped
 
 Array = NDArray[Any]
 
 
-class World(Joined):
+class World(Stepped):
     """A model with contacts and limits on its way through time; see `Simulation` for what can act on it.
 
     >>> import poise
@@ -77,7 +77,7 @@ class World(Joined):
         self._use(self._stepper.space)
         space = self._stepper.space
         self._arrays = space.s.q, space.s.v, space.x.tau, space.x.force
-        self._last = LastStep(self.q, self.v, space.x.force)
+        self._note_last()
         self._recording: Recording | None = None
         self._clock: Clock | None = None
 
@@ -126,7 +126,12 @@ class World(Joined):
     def _tell_nothing(self) -> None:
         """What was found and solved in a step that is gone is not told as that of another."""
         self._stepper.collider.c.count[...] = 0
+        self._note_last()
+
+    def _note_last(self) -> None:
         self._last = LastStep(self.q, self.v, self._space.x.force)
+        if isinstance(self._stepper, Stepper):
+            self._stepper.march.note_in(*self._last.arrays)
 
     def reset(self, keyframe: str | int | None = None) -> None:
         """Go back to the first state, or to a keyframe of the scene by its name or number. What was written to `tau`,
@@ -152,82 +157,7 @@ class World(Joined):
             raise ValueError(f'there is no keyframe "{key}"{did_you_mean(key, names)}')
         return names.index(key)
 
-    # ---- stepping ----------------------------------------------------------------------------------------------------
-
-    def _advance(self, n: int) -> None:
-        for _ in range(n):
-            if self._clock is not None:
-                self._clock.begin()
-            if self._hooks.busy():
-                with self._acting():
-                    self._step_once()
-                self._afterwards()
-            else:
-                self._step_once()
-            if self._clock is not None:
-                self._clock.finish()
-
-    def _step_once(self) -> None:
-        parts, last, stepper = self.formulation.substeps, self._last, self._stepper
-        q, v, tau, forces = self._arrays
-        h = self._dt / parts
-        start = (q.copy(), v.copy()) if parts > 1 else (last.q, last.v)
-        last.begin(q, v, h)
-        kept = self._keep_all() if self._may_change_more() else None
-        saved = self._lay_pushes() if self._pushes else None
-        try:
-            self._begin_joints()
-            for k in range(parts):
-                if k:
-                    last.begin(q, v, h)
-                if self._paths:
-                    self._lay_part(self.time + k * h, h)
-                if stepper.step(h, self.time + k * h) != DONE:
-                    raise Diverged(self.time, *self._culprit())
-            last.end(v, tau, forces)
-        except BaseException:
-            q[...], v[...] = start
-            if kept is not None:
-                self._put_all_back(kept)
-            raise
-        finally:
-            if saved is not None:
-                forces[...] = saved
-        self._pushes.clear()
-        self.time += self._dt
-
-    def _may_change_more(self) -> bool:
-        """Whether a step that fails may have changed more than q and v: others are spared the copies."""
-        within = self.formulation.substeps > 1 or self.formulation.level == "acceleration"
-        return within or bool(self._row_hooks or self._stepper.extras.joints)
-
-    def _lay_paths(self) -> None:
-        """Each part of a step lays its own."""
-
-    def _lay_part(self, time: float, h: float) -> None:
-        """Lead kinematic bodies through a part of a step.
-
-        Bodies that move by h v⁺ in a part have, to second order, the velocity of its middle. Those that are led have
-        it too, at the end of the free motion: contacts that hold stay closed while a lift gains speed.
-        """
-        y, nq, nv = self._space.stages, self.model.nq, self.model.nv
-        held = self.formulation.level == "velocity"
-        for j, d, path in self._paths:
-            for k in range(3):
-                point = path(time + 0.5 * k * h)
-                y.path_q[k * nq + j : k * nq + j + 7] = (*point.position, *point.quat_wxyz)
-                y.path_v[k * nv + d : k * nv + d + 6] = (*point.velocity, *point.angular_velocity)
-                y.path_a[k * nv + d : k * nv + d + 6] = (*point.acceleration, *point.angular_acceleration)
-            if held:
-                y.path_v[d : d + 6] = y.path_v[nv + d : nv + d + 6] - h * y.path_a[d : d + 6]
-
-    def _lay_pushes(self) -> Array:
-        """Let pushes act; what acts without them."""
-        saved = self.forces.copy()
-        with np.errstate(over="ignore"):  # what is too large is told as `Diverged`
-            for body, wrench in self._pushes:
-                self.forces[body] += wrench
-        return saved
+    # ---- acting ------------------------------------------------------------------------------------------------------
 
     def apply_force(
         self,

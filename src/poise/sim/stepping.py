@@ -1,0 +1,123 @@
+"""The way of a world through its steps: what acts in each, what is put back when one fails."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poise.dynamics.simulation import Diverged
+from poise.formulations.march import AGAIN
+from poise.formulations.velocity import DONE
+from poise.sim.clock import Clock
+from poise.sim.joined import Joined
+
+Array = NDArray[Any]
+
+
+class Stepped(Joined):
+    """A world that can step."""
+
+    _clock: Clock | None
+    _arrays: tuple[Array, ...]
+
+    def _advance(self, n: int) -> None:
+        if self._marches():
+            self._march(n)
+            return
+        for _ in range(n):
+            if self._clock is not None:
+                self._clock.begin()
+            if self._hooks.busy():
+                with self._acting():
+                    self._step_once()
+                self._afterwards()
+            else:
+                self._step_once()
+            if self._clock is not None:
+                self._clock.finish()
+
+    def _marches(self) -> bool:
+        """Whether kernels do all that is in a step."""
+        busy = self._clock is not None or self._hooks.busy() or self._pushes or self._paths or self._row_hooks
+        ordinary = self.formulation.level == "velocity" and self.formulation.substeps == 1
+        return ordinary and not busy and self._stepper.march.can
+
+    def _march(self, n: int) -> None:
+        """Steps with nothing between them; those that cannot be done so, one at a time."""
+        self._begin_joints()
+        while n > 0:
+            march, last = self._stepper.march, self._last
+            done = march.run(self._dt, n)
+            if done:
+                last.h, last.done = self._dt, True
+            for _ in range(done):
+                self.time += self._dt
+            n -= done
+            if n:
+                self._step_once(march.end)
+                n -= 1
+
+    def _step_once(self, end: int = AGAIN) -> None:
+        """A step; or the end of one that has already ended, and not well."""
+        parts, last, stepper = self.formulation.substeps, self._last, self._stepper
+        q, v, tau, forces = self._arrays
+        h = self._dt / parts
+        start = (q.copy(), v.copy()) if parts > 1 else (last.q, last.v)
+        last.begin(q, v, h)
+        kept = self._keep_all() if self._may_change_more() else None
+        saved = self._lay_pushes() if self._pushes else None
+        try:
+            self._begin_joints()
+            for k in range(parts):
+                if k:
+                    last.begin(q, v, h)
+                if self._paths:
+                    self._lay_part(self.time + k * h, h)
+                if (stepper.step(h, self.time + k * h) if end == AGAIN else stepper.close(end, h)) != DONE:
+                    raise Diverged(self.time, *self._culprit())
+            last.end(v, tau, forces)
+        except BaseException:
+            q[...], v[...] = start
+            if kept is not None:
+                self._put_all_back(kept)
+            raise
+        finally:
+            if saved is not None:
+                forces[...] = saved
+        self._pushes.clear()
+        self.time += self._dt
+
+    def _may_change_more(self) -> bool:
+        """Whether a step that fails may have changed more than q and v: others are spared the copies."""
+        within = self.formulation.substeps > 1 or self.formulation.level == "acceleration"
+        return within or bool(self._row_hooks or self._stepper.extras.joints)
+
+    def _lay_paths(self) -> None:
+        """Each part of a step lays its own."""
+
+    def _lay_part(self, time: float, h: float) -> None:
+        """Lead kinematic bodies through a part of a step.
+
+        Bodies that move by h v⁺ in a part have, to second order, the velocity of its middle. Those that are led have
+        it too, at the end of the free motion: contacts that hold stay closed while a lift gains speed.
+        """
+        y, nq, nv = self._space.stages, self.model.nq, self.model.nv
+        held = self.formulation.level == "velocity"
+        for j, d, path in self._paths:
+            for k in range(3):
+                point = path(time + 0.5 * k * h)
+                y.path_q[k * nq + j : k * nq + j + 7] = (*point.position, *point.quat_wxyz)
+                y.path_v[k * nv + d : k * nv + d + 6] = (*point.velocity, *point.angular_velocity)
+                y.path_a[k * nv + d : k * nv + d + 6] = (*point.acceleration, *point.angular_acceleration)
+            if held:
+                y.path_v[d : d + 6] = y.path_v[nv + d : nv + d + 6] - h * y.path_a[d : d + 6]
+
+    def _lay_pushes(self) -> Array:
+        """Let pushes act; what acts without them."""
+        saved = self.forces.copy()
+        with np.errstate(over="ignore"):  # what is too large is told as `Diverged`
+            for body, wrench in self._pushes:
+                self.forces[body] += wrench
+        return saved

@@ -1,0 +1,154 @@
+"""Steps that are taken in one call: the same bits as one by one, whatever ends a march."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import poise
+from poise.formulations.march import AGAIN
+from poise.formulations.velocity import UNSOLVED
+from poise.sim.world import World
+
+
+def falling_humanoid() -> World:
+    scene = poise.Scene()
+    scene.add_ground()
+    scene.add(poise.characters.ragdoll(height=1.75, mass=70.0), name="hero", position=(0, 0, 1.2))
+    return scene.build(dt=1 / 240)
+
+
+def rain() -> World:
+    """More contacts than there is room for at first, and some that are fast."""
+    scene = poise.Scene()
+    scene.add_ground()
+    for k in range(30):
+        place = (0.3 * (k % 6), 0.3 * (k // 6), 0.3 + 0.02 * k)
+        scene.add(poise.box(0.2, 0.2, 0.2, mass=1.0), name=f"box {k}", position=place)
+    world = scene.build(dt=1 / 100)
+    world.body("box 3").place((0.9, 0, 3.0), velocity=(0, 0, -40.0))
+    return world
+
+
+def driven_arm() -> World:
+    scene = poise.Scene()
+    scene.hinge(None, poise.box(0.1, 0.1, 0.5, mass=1.0), axis="y", anchor=(0, 0, 0.25), name="arm")
+    scene.motor("arm", stiffness=50.0, damping=1.0, target=0.7, name="motor")
+    return scene.build(dt=1 / 100)
+
+
+def geared() -> World:
+    scene = poise.Scene()
+    for name, place in (("one", 0.0), ("other", 1.0)):
+        bar = poise.box(0.4, 0.05, 0.05, mass=1.0)
+        scene.hinge(None, bar, axis="y", anchor=(-0.2, 0, 0), position=(place, 0, 0), name=name)
+    scene.couple("one", "other", (0.0, -2.0))
+    return scene.build(dt=1 / 100)
+
+
+def stack() -> World:
+    """One sweep leaves its steps unsolved."""
+    scene = poise.Scene()
+    scene.add_ground()
+    for k in range(10):
+        scene.add(poise.box(0.2, 0.2, 0.2, mass=1.0), name=f"box {k}", position=(0.003 * (k % 3), 0, 0.1 + 0.2 * k))
+    return scene.build(poise.Reduced(sweeps=1, newton=False), dt=1 / 100)
+
+
+SCENES: dict[str, tuple[Callable[[], World], int]] = {
+    "humanoid": (falling_humanoid, 200),
+    "rain": (rain, 60),
+    "motor": (driven_arm, 50),
+    "gears": (geared, 50),
+    "stack": (stack, 30),
+}
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_many_steps_are_as_one_by_one(name: str) -> None:
+    make, n = SCENES[name]
+    many, one, timed = make(), make(), make()
+    timed.timing = True  # which takes the way through Python
+    assert many._marches()
+    assert not timed._marches()
+    many.step(n)
+    for _ in range(n):
+        one.step()
+        timed.step()
+    for other in (one, timed):
+        assert np.array_equal(many.q, other.q)
+        assert np.array_equal(many.v, other.v)
+        assert np.array_equal(many.a, other.a)
+        assert many.time == other.time
+        assert str(many.report().contacts) == str(other.report().contacts)
+        assert many.report().residual == other.report().residual
+
+
+def test_the_scenes_end_marches_in_every_way() -> None:
+    """Or the tests above would not tell anything of it."""
+    ends = set()
+    for make, n in SCENES.values():
+        world = make()
+        march = world._stepper.march  # type: ignore[union-attr]
+        usual = march.run
+
+        def run(dt: float, n: int, usual: Callable[[float, int], int] = usual, march: object = march) -> int:
+            done = usual(dt, n)
+            if done < n:
+                ends.add(march.end)  # type: ignore[attr-defined]
+            return done
+
+        march.run = run
+        world.step(n)
+    assert {AGAIN, UNSOLVED} <= ends
+
+
+def test_a_motor_that_is_let_go_in_between_is_gone() -> None:
+    world = driven_arm()
+    world.step(10)
+    world.motor("motor").stiffness = world.motor("motor").damping = 0.0
+    twin = copy.deepcopy(world)
+    twin.timing = True
+    world.step(20)
+    for _ in range(20):
+        twin.step()
+    assert np.array_equal(world.q, twin.q)
+
+
+def test_what_is_given_to_act_is_told_of_the_last_step() -> None:
+    world = driven_arm()
+    world.tau[0] = 0.25
+    world.forces[0, 2] = 3.0
+    world.step(4)
+    world.tau[0] = world.forces[0, 2] = 0.0
+    assert world._last.tau[0] == 0.25
+    assert world._last.forces[0, 2] == 3.0
+    assert world._last.done
+
+
+def test_a_march_that_diverges_keeps_the_last_good_state_and_its_time() -> None:
+    world = driven_arm()
+    world.step(7)
+    state = world.state
+    world.tau[0] = np.inf
+    with pytest.raises(poise.dynamics.Diverged, match="arm"):
+        world.step(5)
+    assert world.time == state.time
+    assert np.array_equal(world.q, state.q)
+    assert np.array_equal(world.v, state.v)
+    world.tau[0] = 0.0
+    world.step(5)
+
+
+def test_a_state_in_the_middle_of_a_march_goes_on_the_same_way() -> None:
+    world = falling_humanoid()
+    world.step(101)
+    state = world.state
+    world.step(50)
+    end = world.q.copy()
+    world.state = state
+    world.step(50)
+    assert np.array_equal(world.q, end)
