@@ -7,8 +7,8 @@ import pytest
 
 import poise
 from poise.dynamics import Drive
+from poise.formulations.rules import DONE
 from poise.formulations.stepper import Stepper
-from poise.formulations.velocity import DONE
 from poise.kernel.memory import F64, F64X8
 from poise.model import Model
 from poise.motion.rotations import quat_multiply, quat_to_matrix

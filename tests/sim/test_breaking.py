@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import poise
+from poise.formulations.rules import DONE
 from poise.formulations.stepper import Stepper
-from poise.formulations.velocity import DONE
 from poise.kernel.memory import F64X8
 from poise.model import Body, Inertia
 

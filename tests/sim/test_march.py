@@ -10,7 +10,7 @@ import pytest
 
 import poise
 from poise.formulations.march import AGAIN
-from poise.formulations.velocity import UNSOLVED
+from poise.formulations.rules import UNSOLVED
 from poise.sim.world import World
 
 

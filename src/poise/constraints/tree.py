@@ -32,6 +32,11 @@ SYSTEM = View(
     lane_slot=Int,  # (n_groups) the same, a lane a row
     root=Real,  # (nv) √D
     n_lanes=Count,
+    n_links=Index,  # (1) that rows may move, and how many degrees of freedom they have
+    n_dofs=Index,  # (1)
+    link=Index,  # (n_links) which they are, children before parents
+    link_first=Index,  # (n_links of the model) where the degrees of freedom of a link begin among these
+    dof=Index,  # (n_dofs) which these are
     touched=Index,  # (n_links) 1 where some lane has a force on the link or beyond; nought between rows
     p=Force,  # (n_links) force that is still to be balanced; nought between rows
     tau=Real,  # (nv) on coordinates; nought between rows
@@ -39,7 +44,7 @@ SYSTEM = View(
     link_b=Int,
     force_a=Force,  # (n_groups) a row's Jacobian on them, about O
     force_b=Force,
-    y=Real,  # (n_groups · nv)
+    y=Real,  # (n_groups · n_dofs)
     A=Real,  # (n_rows · n_groups)
     speed=Real,  # (n_groups) J x
     pull=Real,  # (n_groups) J a + γ
@@ -58,6 +63,21 @@ FLOW = View(
     acceleration=Motion,  # (n_links)
 )
 """Motions of the tree, at its own width."""
+
+
+@kernel
+def take_links(m, t, i, start, end):
+    """Let rows move links of a list, children before parents, and no others."""
+    dofs = 0
+    for n in range(start, end):
+        store(t.link, n - start, load(i.link, n))
+        link = load(i.link, end - 1 - (n - start))
+        store(t.link_first, link, dofs)
+        for d in range(load(m.link_dof_start, link), load(m.link_dof_start, link + 1)):
+            store(t.dof, dofs, d)
+            dofs += 1
+    store(t.n_links, 0, end - start)
+    store(t.n_dofs, 0, dofs)
 
 
 @kernel
@@ -156,11 +176,11 @@ def lean(m, w, r, t, k, at):
     lay(t, load(t.link_b, k), load(t.force_b, k))
     lay_on_dof(m, t, gather(r.dof, at), gather(r.Jdof, at))
     lay_terms(m, w, r, t, at)
-    base = k * m.nv
     none = no_force(load(t.tau, 0))
-    for n in range(m.n_links):
-        i = m.n_links - 1 - n
+    for n in range(load(t.n_links, 0)):
+        i = load(t.link, n)
         first, last = load(m.link_dof_start, i), load(m.link_dof_start, i + 1)
+        base = k * load(t.n_dofs, 0) + load(t.link_first, i) - first
         if load(t.touched, i) == 0:
             for d in range(first, last):
                 store(t.y, base + d, none.t.x)
@@ -186,7 +206,7 @@ def lean(m, w, r, t, k, at):
 @kernel
 def gram(m, t):
     """A = YᵀY where rows stand one by one."""
-    n, nv = load(t.n_rows, 0), m.nv
+    n, nv = load(t.n_rows, 0), load(t.n_dofs, 0)
     for i in range(n):
         j = 0
         while j <= i:
@@ -216,7 +236,7 @@ def mirror(t, n, i, j, x):
 @kernel
 def gram_lanes(m, t, plain):
     """A = YᵀY where lanes are rows; `plain` is the same memory, number by number."""
-    nv, lanes, n, groups = m.nv, t.n_lanes, load(t.n_rows, 0), load(t.n_groups, 0)
+    nv, lanes, n, groups = load(t.n_dofs, 0), t.n_lanes, load(t.n_rows, 0), load(t.n_groups, 0)
     for g in range(groups):
         i = g * lanes
         while i < n:

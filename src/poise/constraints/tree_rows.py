@@ -20,6 +20,7 @@ from poise.constraints.tree_values import ACCELERATION, VELOCITY
 from poise.dynamics import abm
 from poise.dynamics.inputs import Singular, check_result, checked_step
 from poise.dynamics.layout import INPUT, MODEL, STATE, WORK
+from poise.dynamics.responses import spread_acceleration
 from poise.dynamics.workspace import Workspace, Worlds, lane_width, workspace
 from poise.kernel.jit import entry
 from poise.kernel.memory import F64, Block, Shared, Width
@@ -42,12 +43,16 @@ def of_system(system: int, count: int) -> Callable[[Width], tuple[Width, ...]]:
 
 _SEEN = (MODEL, STATE, WORK, STORE, SYSTEM, FLOW)
 _LEVEL = ("float64", "int64")
+_LOOKED = (MODEL, STATE, WORK, SYSTEM, FLOW)
+_LOOK_ROWS = entry(tree_values.look, *_LOOKED, extra=("float64",))
+_LOOK_LANES = entry(tree_values.look, *_LOOKED, extra=("float64",), lanes=False, widths=of_system(3, 5))
 SEE_ROWS = entry(tree_values.see_rows, *_SEEN, extra=_LEVEL)
 SEE_LANES = entry(tree_values.see_lanes, *_SEEN, extra=_LEVEL, lanes=False, widths=of_system(4, 6))
 GRAM = entry(tree.gram, MODEL, SYSTEM)
 GRAM_LANES = entry(tree.gram_lanes, MODEL, SYSTEM, PLAIN, lanes=False, widths=of_system(1, 3))
-ANSWER_ROWS = entry(tree_values.answer, MODEL, WORK, SYSTEM, FLOW)
-ANSWER_LANES = entry(tree_values.answer_lanes, MODEL, WORK, SYSTEM, FLOW, lanes=False, widths=of_system(2, 4))
+SHARE_ROWS = entry(tree_values.share, MODEL, WORK, SYSTEM, FLOW)
+SHARE_LANES = entry(tree_values.share_lanes, MODEL, WORK, SYSTEM, FLOW, lanes=False, widths=of_system(2, 4))
+_SPREAD = entry(spread_acceleration, MODEL, WORK, FLOW)
 
 
 def row_by_row(t: Block, width: Width) -> Block:
@@ -58,6 +63,13 @@ def row_by_row(t: Block, width: Width) -> Block:
         return Shared(array if width.lanes > 1 else array.reshape(-1))
 
     return PLAIN.block(width, **{name: shared(name) for name in PLAIN.fields})
+
+
+def all_links(model: Model) -> dict[str, Any]:
+    """Fields of a system whose rows may move every link."""
+    links, dofs = np.arange(model.n_links)[::-1], np.arange(model.nv)
+    counts = {"n_links": np.array([model.n_links]), "n_dofs": np.array([model.nv])}
+    return counts | {"link": links, "link_first": model.link_dof_start[:-1], "dof": dofs}
 
 
 class System:
@@ -76,7 +88,7 @@ class System:
         sizes |= {"y": groups * nv, "A": groups * groups * width.lanes if self.in_lanes else m * m}
         counts: dict[str, Any] = {"n_rows": np.array([m]), "n_groups": np.array([groups])}
         counts |= {"n_lanes": width.lanes, "slot": listing.slots}
-        self.t = SYSTEM.block(width, **(sizes | counts))
+        self.t = SYSTEM.block(width, **(sizes | counts | all_links(model)))
         self.flow = FLOW.block(rows.width, x=nv, motion=links, share=nv, a=nv, acceleration=links)
         if self.in_lanes and m:
             filled = np.concatenate((listing.slots, np.repeat(listing.slots[-1:], groups * width.lanes - m)))
@@ -85,18 +97,10 @@ class System:
 
     def see(self, space: Workspace, dt: float, level: int) -> None:
         """Y and row velocities, and at acceleration level row accelerations."""
-        width, t = self.rows.width, self.t
-        call = SEE_LANES[width] if self.in_lanes else SEE_ROWS[width]
-        call(
-            space.m.handle,
-            space.s.handle,
-            space.w.handle,
-            self.rows.now.handle,
-            t.handle,
-            self.flow.handle,
-            dt,
-            level,
-        )
+        width, state = self.rows.width, (space.m.handle, space.s.handle, space.w.handle)
+        look, call = (_LOOK_LANES, SEE_LANES) if self.in_lanes else (_LOOK_ROWS, SEE_ROWS)
+        look[width](*state, self.t.handle, self.flow.handle, dt)
+        call[width](*state, self.rows.now.handle, self.t.handle, self.flow.handle, dt, level)
 
     def multiply(self, space: Workspace) -> None:
         """A from Y."""
@@ -108,8 +112,9 @@ class System:
     def answer(self, space: Workspace) -> None:
         """M⁻¹ Jᵀ λ of the multipliers in `t.lam`, into `flow.a`."""
         width, t = self.rows.width, self.t
-        call = ANSWER_LANES[width] if self.in_lanes else ANSWER_ROWS[width]
+        call = SHARE_LANES[width] if self.in_lanes else SHARE_ROWS[width]
         call(space.m.handle, space.w.handle, t.handle, self.flow.handle)
+        _SPREAD[width](space.m.handle, space.w.handle, self.flow.handle)
 
     def matrix(self) -> Array:
         """(m, m) A; (worlds, m, m) where lanes are worlds."""

@@ -2,13 +2,12 @@
 
 row velocities       J x, for velocities x of any kind
 row accelerations    J a + γ: KOK's h(q̈) (§4), with a the accelerations that `abm.accelerate` left behind
-answer               M⁻¹ Jᵀ λ, from the Y of `tree`
+shares               √D Y λ with the Y of `tree`; `spread_acceleration` makes M⁻¹ Jᵀ λ of them
 """
 
 from __future__ import annotations
 
 from poise.constraints.tree import about_origin, lean, link_of, place_centres, place_row, take_roots
-from poise.dynamics.responses import spread_acceleration
 from poise.kernel.jit import kernel
 from poise.kernel.memory import gather, gather_where, load, store
 from poise.kernel.scalars import any_lane, get_lane, select, zero
@@ -133,16 +132,14 @@ def look(m, s, w, t, x, dt):
 
 @kernel
 def see_rows(m, s, w, r, t, x, dt, level):
-    """All rows, one by one: of one world, or row k of every world."""
-    look(m, s, w, t, x, dt)
+    """All rows, one by one: of one world, or row k of every world. `look` has been there."""
     for k in range(load(t.n_rows, 0)):
         see_row(m, w, r, t, x, k, load(t.slot, k), level)
 
 
 @kernel
 def see_lanes(m, s, w, r, t, x, dt, level):
-    """All rows of one world, lanes of them."""
-    look(m, s, w, t, x, dt)
+    """All rows of one world, lanes of them. `look` has been there."""
     for k in range(load(t.n_groups, 0)):
         see_row(m, w, r, t, x, k, load(t.lane_slot, k), level)
 
@@ -151,26 +148,28 @@ def see_lanes(m, s, w, r, t, x, dt, level):
 
 
 @kernel
-def answer(m, w, t, x):
-    """M⁻¹ Jᵀ λ, where rows stand one by one."""
-    for d in range(m.nv):
+def share(m, w, t, x):
+    """What every degree of freedom takes of the rows' forces, where rows stand one by one: √D Y λ."""
+    n = load(t.n_dofs, 0)
+    for e in range(n):
+        d = load(t.dof, e)
         sum = zero(load(x.a, 0))
         for k in range(load(t.n_rows, 0)):
-            sum = sum + load(t.y, k * m.nv + d) * load(t.lam, k)
+            sum = sum + load(t.y, k * n + e) * load(t.lam, k)
         store(x.share, d, sum * load(t.root, d))
-    spread_acceleration(m, w, x)
 
 
 @kernel
-def answer_lanes(m, w, t, x):
-    """M⁻¹ Jᵀ λ, where lanes are rows of one world."""
-    for d in range(m.nv):
+def share_lanes(m, w, t, x):
+    """The same where lanes are rows of one world."""
+    n = load(t.n_dofs, 0)
+    for e in range(n):
+        d = load(t.dof, e)
         sum = zero(load(t.lam, 0))
         for k in range(load(t.n_groups, 0)):
-            sum = sum + load(t.y, k * m.nv + d) * load(t.lam, k)
+            sum = sum + load(t.y, k * n + e) * load(t.lam, k)
         sum = sum * load(t.root, d)
         share = zero(load(x.share, d))
         for lane in range(t.n_lanes):
             share = share + get_lane(sum, lane)
         store(x.share, d, share)
-    spread_acceleration(m, w, x)

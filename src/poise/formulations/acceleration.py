@@ -28,9 +28,9 @@ from poise.formulations.extras import Extras
 from poise.formulations.fast import HASTE
 from poise.formulations.impact_rows import impulses
 from poise.formulations.integrators import INTEGRATORS
+from poise.formulations.rules import DIVERGED, DONE
 from poise.formulations.stepper import Stepper, Told
 from poise.formulations.tracking import TRACK
-from poise.formulations.velocity import DIVERGED, DONE
 from poise.kernel.memory import Block
 from poise.model.model import Model
 
@@ -88,9 +88,9 @@ class Accelerated:
         return self.looker.rows if self.level == "acceleration" else self.inner.rows
 
     @property
-    def system(self) -> Block:
-        """What the tree made of them."""
-        return self.looker.last.t if self.level == "acceleration" else self.inner.system
+    def n_rows(self) -> int:
+        """Rows of the last step."""
+        return int(self.looker.last.t.n_rows[0]) if self.level == "acceleration" else self.inner.n_rows
 
     @property
     def told(self) -> Told:

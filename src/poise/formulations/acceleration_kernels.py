@@ -10,7 +10,7 @@ from poise.constraints.tree import FLOW
 from poise.dynamics.integrate import STAGES, displace, rates
 from poise.dynamics.layout import MODEL, STATE, WORK
 from poise.formulations import velocity
-from poise.formulations.velocity import RULES
+from poise.formulations.rules import RULES
 from poise.kernel.jit import entry, kernel
 
 

@@ -28,7 +28,7 @@ from poise.collision.pipeline import _place_links, _place_shapes
 from poise.collision.swept import sweeps, swept_pairs
 from poise.constraints.store import STRIDES, make_store, moved
 from poise.formulations.fast_kernels import look_now, next_touches
-from poise.formulations.velocity import DIVERGED, DONE
+from poise.formulations.rules import DIVERGED, DONE
 from poise.kernel.jit import entry
 from poise.kernel.memory import F64, Block
 from poise.model.joints import Primitive

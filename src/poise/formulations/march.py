@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from poise.collision.narrow import PLACE, SIFT
 from poise.dynamics.layout import INPUT, MODEL, STATE
 from poise.formulations.fast import HASTE, TOO_FAST
-from poise.formulations.velocity import DONE, NO_ROOM, RULES
+from poise.formulations.rules import DONE, NO_ROOM, RULES
 from poise.kernel.bound import Bound
 from poise.kernel.calls import ask_bound
 from poise.kernel.jit import entry, kernel
@@ -69,7 +69,7 @@ def take_step(m, s, o, k, dt, erp, turn):
         if ask_bound(k.make, k.make_table, dt, dt, erp, 0, 1) == 0:
             return False
         store(k.made, 0, driven)
-    end = ask_bound(k.advance, k.advance_turned if turn & 1 else k.advance_table, dt)
+    end = ask_bound(k.advance, k.advance_turned if turn & 1 else k.advance_table, dt, 0)
     if end != NO_ROOM:
         store(k.end, 0, end)
     return end == DONE

@@ -1,15 +1,15 @@
 """From rows on a tree to a problem that projected Gauss-Seidel solves in place, and back: no number is copied twice.
 
-A is where `tree.gram` leaves it. Blocks come kind by kind, as the store has them; in lanes of worlds all have the same
-blocks, some of them blank.
+A is where `tree.gram` leaves it. A problem is that of an island. Its blocks come kind by kind, as the store has them;
+in lanes of worlds all have the same blocks, some of them blank.
 """
 
 from __future__ import annotations
 
 from math import inf
 
-from poise.constraints.row_kernels import busiest, stride_of
-from poise.constraints.store import BALL, CONTACT, KINDS, LAW, VERTICES
+from poise.constraints.row_kernels import stride_of
+from poise.constraints.store import BALL, CONTACT, LAW, VERTICES
 from poise.kernel.jit import kernel
 from poise.kernel.memory import gather_where, load, store
 from poise.kernel.scalars import fabs, maximum, minimum, select, spread, zero
@@ -18,7 +18,6 @@ from poise.kernel.vec import Sym3
 from poise.solve import pgs_kernels
 from poise.solve.pgs_kernels import BOUNDED, CONE
 
-N_KINDS = len(KINDS)
 NEARNESS = 512.0
 """See `solve.pgs_pack.NEARNESS`."""
 
@@ -57,17 +56,17 @@ def list_block(p, t, plain, kind, block, row, slot, size):
 
 
 @kernel
-def list_rows(r, t, plain, p, lanes):
-    """Rows up to the busiest world's, kind by kind; what is left of the last group of lanes repeats the last row."""
+def list_island(r, i, t, plain, p, lanes, island):
+    """Rows of an island, in the order of the store; what is left of the last group of lanes repeats the last row."""
     row, block, vertices = 0, 0, 0
-    for kind in range(N_KINDS):
+    for n in range(load(i.block_start, island), load(i.block_start, island + 1)):
+        kind, slot = load(i.block_kind, n), load(i.block_slot, n)
         size = stride_of(kind)
-        for n in range(minimum(busiest(r, kind, lanes), load(r.room, kind))):
-            list_block(p, t, plain, kind, block, row, load(r.first, kind) + n * size, size)
-            store(p.law_start, block, vertices)
-            if kind == LAW:
-                vertices += VERTICES
-            row, block = row + size, block + 1
+        list_block(p, t, plain, kind, block, row, slot, size)
+        store(p.law_start, block, vertices)
+        if kind == LAW:
+            vertices += VERTICES
+        row, block = row + size, block + 1
     store(p.block_start, block, row)
     store(p.law_start, block, vertices)
     groups = (row + t.n_lanes - 1) // t.n_lanes
@@ -141,12 +140,12 @@ def own_part(p, k, row):
 
 
 @kernel
-def lay_law(r, p, k, dt):
-    """A law in impulses."""
-    number, at = load(p.law_start, k) // VERTICES, load(p.law_start, k)
+def lay_law(r, p, k, number, dt):
+    """The law of a number in the store, in impulses."""
+    at, home = load(p.law_start, k), number * VERTICES
     for i in range(VERTICES):
-        store(p.law_lam, at + i, load(r.law_lam, at + i) * dt)
-        store(p.law_w, at + i, load(r.law_w, at + i))
+        store(p.law_lam, at + i, load(r.law_lam, home + i) * dt)
+        store(p.law_w, at + i, load(r.law_w, home + i))
     left, right = load(r.law_left, number), load(r.law_right, number)
     store(p.law_left, k, select(left < 0.0, left, left / dt))
     store(p.law_right, k, select(right < 0.0, right, right / dt))
@@ -173,7 +172,7 @@ def lay_bounds(r, t, p, k, row, kind, dt, least):
         normal = gather_where(r.lam, scaler - 1, scaler > 0)  # as it was in the step before
         store(p.bound, k, select(scaler > 0, bound * maximum(normal, none), bound * dt))
     elif kind == pgs_kernels.LAW:
-        lay_law(r, p, k, dt)
+        lay_law(r, p, k, slot - load(r.first, LAW), dt)
 
 
 @kernel

@@ -7,7 +7,7 @@ from math import inf
 from typing import Any, Literal
 
 from poise.formulations.integrators import INTEGRATORS
-from poise.formulations.velocity import BY_DISPLACEMENT, BY_SPEED
+from poise.formulations.rules import BY_DISPLACEMENT, BY_SPEED
 
 _LEVELS = ("velocity", "acceleration")
 _STABILIZE = {"displacement": BY_DISPLACEMENT, "speed": BY_SPEED}

@@ -14,17 +14,18 @@ from poise.collision.layout import CONTACTS, SHAPES
 from poise.collision.pipeline import Collider
 from poise.constraints import tree
 from poise.constraints.contact_rows import SURFACES, surfaces_block
+from poise.constraints.islands import ISLANDS, islands_block
 from poise.constraints.limit_rows import LIMITS, limits_block
 from poise.constraints.motor_rows import MOTORS
 from poise.constraints.rows import Rows
 from poise.constraints.store import LAW, STORE, STRIDES, VERTICES, make_store, moved, used_rows
 from poise.constraints.tree import FLOW, PLAIN, SYSTEM
 from poise.constraints.tree_rows import (
-    ANSWER_LANES,
-    ANSWER_ROWS,
     GRAM_LANES,
     SEE_LANES,
     SEE_ROWS,
+    SHARE_LANES,
+    SHARE_ROWS,
     of_system,
     row_by_row,
     rows_width,
@@ -35,8 +36,9 @@ from poise.dynamics.workspace import Workspace
 from poise.formulations import velocity
 from poise.formulations.extras import Extras
 from poise.formulations.fast import HASTE, TOO_FAST, Split
+from poise.formulations.impulses import lay_unsolved
 from poise.formulations.march import March
-from poise.formulations.velocity import DONE, NO_ROOM, RULES, UNSOLVED
+from poise.formulations.rules import BY_DISPLACEMENT, DONE, NO_ROOM, RULES, UNSOLVED
 from poise.kernel.bound import Bound
 from poise.kernel.jit import Entry, entry, kernel
 from poise.kernel.memory import F64, Block, Shared, Width
@@ -66,20 +68,18 @@ _MULTIPLY = entry(multiply_worlds, MODEL, SYSTEM, PLAIN)
 _free_motion = entry(
     velocity.free_motion, MODEL, STATE, INPUT, WORK, STAGES, SHAPES, SURFACES, MOTORS, RULES, extra=("float64",)
 )
-_SOLVE = (SYSTEM, FLOW, PLAIN, ROWS, ANSWER, NEWTON, RULES)
 _advance = entry(
     velocity.advance,
     *(MODEL, STATE, INPUT, WORK, STAGES, SHAPES, SURFACES, CONTACTS, LIMITS, STORE, STORE, STORE),
-    *_SOLVE,
-    extra=("float64",),
-    widths=of_system(12, 19),
+    *(ISLANDS, SYSTEM, FLOW, PLAIN, ROWS, ANSWER, NEWTON, RULES),
+    extra=("float64", "int64"),
+    widths=of_system(13, 20),
 )
-_finish_step = entry(
-    velocity.finish_step,
-    *(MODEL, STATE, INPUT, WORK, STAGES, LIMITS, STORE),
-    *_SOLVE,
-    extra=("float64",),
-    widths=of_system(7, 14),
+_lay_unsolved = entry(
+    lay_unsolved,
+    *(MODEL, STATE, WORK, STORE, ISLANDS, SYSTEM, FLOW, PLAIN, ROWS, ANSWER, RULES),
+    extra=("float64", "int64"),
+    widths=of_system(5, 11),
 )
 
 
@@ -95,6 +95,7 @@ def system_block(width: Width, lanes: Width, rows: int, nv: int, links: int) -> 
     sizes = dict.fromkeys(SYSTEM.fields, groups) | {"root": nv, "tau": nv, "p": links, "touched": links}
     sizes |= {"y": groups * nv, "A": groups * groups * lanes.lanes if in_lanes else rows * rows}
     sizes |= {"slot": rows, "n_rows": 1, "n_groups": 1, "n_lanes": lanes.lanes}
+    sizes |= {"n_links": 1, "n_dofs": 1, "link": links, "link_first": links, "dof": nv}
     return SYSTEM.block(lanes, **sizes)
 
 
@@ -170,7 +171,7 @@ class Stepper:
         self,
         sweeps: int = 200,
         every: int = 2,
-        stabilize: int = velocity.BY_DISPLACEMENT,
+        stabilize: int = BY_DISPLACEMENT,
         erp: float = 0.2,
         creep: float = 1e-3,
         slop: float = 1e-4,
@@ -187,9 +188,8 @@ class Stepper:
         addresses = {
             "see": (SEE_LANES if alone else SEE_ROWS).address(width),
             "multiply": (GRAM_LANES if alone else _MULTIPLY).address(width),
-            "answer": (ANSWER_LANES if alone else ANSWER_ROWS).address(width),
+            "share": (SHARE_LANES if alone else SHARE_ROWS).address(width),
             "solve": SOLVE.address(width),
-            "finish": _finish_step.address(width),
         }
         numbers = {
             "erp": erp,
@@ -216,8 +216,8 @@ class Stepper:
             known=self.model.nv,
             known_motion=self.model.n_links,
             held=held,
+            look=1,
             answered=1,
-            end=1,
             **(told | counts | addresses),
         )
         for name, value in numbers.items():
@@ -236,20 +236,19 @@ class Stepper:
         self.problem = problem_block(width, rows, room[LAW], self.plain.A)
         self.answer = answer_block(width, rows)
         self.newton_room = newton_block(width, rows)
+        self.islands = islands_block(model, width, rows)
         self._bind()
 
     def _bind(self) -> None:
         """Hand the entries all that they work on; again whenever it grows."""
         space, c, rows = self.space, self.collider, self.rows
         state = (space.m, space.s, space.x, space.w, space.stages)
-        solve = (self.system, self.flow, self.plain, self.problem, self.answer, self.newton_room, self.rules)
+        solve = (self.islands, self.system, self.flow, self.plain, self.problem, self.answer)
+        solve = (*solve, self.newton_room, self.rules)
         found = (c.g, self.surfaces, c.c, self.limits, self.extras.rows.now)
         self._free_motion = bound(_free_motion, self.width, *state, c.g, self.surfaces, self.extras.motors, self.rules)
         orders = (rows.now, rows.before), (rows.before, rows.now)
         self._advance = {id(now): bound(_advance, self.width, *state, *found, now, old, *solve) for now, old in orders}
-        self._finish_step = {
-            id(now): bound(_finish_step, self.width, *state, self.limits, now, *solve) for now, _ in orders
-        }
         self._contacts, self._guests = c.c, self.extras.rows.now
 
     def step(self, dt: float, time: float = 0.0) -> int:
@@ -283,19 +282,18 @@ class Stepper:
             self.extras.emit(self.space, dt, self._whole, self.joint_erp)
         rows = self.rows
         rows.now, rows.before = rows.before, rows.now
-        while (end := self._find(dt)) == NO_ROOM:
-            rows.grow()
-            self._make_room()
-        return self.close(end, dt)
+        return self.close(self._find(dt), dt)
 
     def close(self, end: int, dt: float) -> int:
         """The end of a step whose impulses have been looked for: once more, where they were not found."""
         rows, self._newton_steps = self.rows, 0
-        if end == UNSOLVED:
-            if self.newton and self._of_rows:
-                self._newton_steps = self._try_newton()
-            self._finish_step[id(rows.now)](dt)
-            end = int(self.rules.end[0])
+        while end in (NO_ROOM, UNSOLVED):
+            if end == NO_ROOM:
+                rows.grow()
+                self._make_room()
+            elif self.newton and self._of_rows:
+                self._newton_steps += self._try_newton(dt)
+            end = self._find(dt, goes_on=end == UNSOLVED)
         if end != DONE:
             rows.now, rows.before = rows.before, rows.now  # multipliers that are not finite would start the next step
             return end
@@ -308,7 +306,7 @@ class Stepper:
     def joint_erp(self) -> float:
         """Share of a loop's error that is mended: all of it by displacements, which leave no speed behind."""
         now = float(self.rules.erp.flat[0])
-        if self._stabilize != velocity.BY_DISPLACEMENT:
+        if self._stabilize != BY_DISPLACEMENT:
             return now
         return now / self._erp if self._erp > 0.0 else 0.0
 
@@ -318,27 +316,43 @@ class Stepper:
             self._bind()
         return self._free_motion, self._advance
 
-    def _find(self, dt: float) -> int:
-        return int(self.bound_entries()[1][id(self.rows.now)](dt))
+    def _find(self, dt: float, goes_on: bool = False) -> int:
+        return int(self.bound_entries()[1][id(self.rows.now)](dt, goes_on))
 
-    def _try_newton(self) -> int:
+    def _try_newton(self, dt: float) -> int:
         """Newton's method on what sweeps have left unsolved; how many steps it took."""
+        steps, i = 0, self.islands
+        for island in np.flatnonzero(i.residual[: int(i.count[0])] > 1.0).tolist():
+            blocks = (self.space.m, self.space.s, self.space.w, self.rows.now, i, self.system, self.flow)
+            blocks = (*blocks, self.plain, self.problem, self.answer, self.rules)
+            _lay_unsolved[self.width](*(block.handle for block in blocks), dt, island)
+            steps += self._try_newton_on(island)
+        self.rules.residual[0] = i.residual[: int(i.count[0])].max() * self.rules.tolerance[0]
+        return steps
+
+    def _try_newton_on(self, island: int) -> int:
+        """The same on the problem of an island, which has been laid."""
         n, p, a = int(self.system.n_rows[0]), self.problem, self.answer
-        if n > NEWTON_ROWS:
-            return 0
-        if np.any(p.block_kind[: int(p.n_blocks[0])] == LAWS):
+        if n > NEWTON_ROWS or np.any(p.block_kind[: int(p.n_blocks[0])] == LAWS):
             return 0  # left to sweeps
-        problem = packed_problem(p, n)
-        lam, residuals = newton(problem, a.lam[:n].copy(), float(a.tolerance[0]), NEWTON_STEPS)
-        residual = float(np.abs(natural_map(problem, lam)).max())
-        if residual < a.residual[0]:
-            a.lam[:n], a.residual[0] = lam, residual
+        problem, tolerance = packed_problem(p, n), float(a.tolerance[0])
+        lam, residuals = newton(problem, a.lam[:n].copy(), tolerance, NEWTON_STEPS)
+        residual = float(np.abs(natural_map(problem, lam)).max()) / tolerance
+        if residual < self.islands.residual[island]:
+            a.lam[:n], self.islands.residual[island] = lam, residual
+            self.rows.now.lam[self.system.slot[:n]] = lam
             self.rules.answered[0] = 0
         return len(residuals)
 
     def force_unit(self, dt: float) -> float:
         """What multipliers are to be divided by, to be forces: impulses by the step."""
         return dt
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the last step, in the world that has most."""
+        counts = self.rows.now.count.reshape(len(STRIDES), -1)
+        return int((counts * np.array(STRIDES)[:, None]).sum(axis=0).max())
 
     @property
     def told(self) -> Told:

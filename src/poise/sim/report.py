@@ -115,7 +115,7 @@ def report_of(
         time,
         found.listed(model),
         _limits(stepper, stepper.force_unit(last.h)) if last.done else [],
-        int(stepper.system.n_rows[0]),
+        stepper.n_rows,
         told.sweeps,
         told.newton_steps,
         told.residual,

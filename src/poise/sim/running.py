@@ -131,7 +131,7 @@ class Recorder:
             numbers["energy"] = np.array(energy(self.model, world.q, world.v))
         if "solver" in self.record:
             told = stepper.told
-            rows = int(stepper.system.n_rows[0])
+            rows = stepper.n_rows
             numbers["solver"] = (
                 (rows, told.sweeps, told.newton_steps, told.residual, told.parts) if last.done else (0,) * 5
             )

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from poise.dynamics.simulation import Diverged
 from poise.formulations.march import AGAIN
-from poise.formulations.velocity import DONE
+from poise.formulations.rules import DONE
 from poise.sim.clock import Clock
 from poise.sim.joined import Joined
 

@@ -1,0 +1,238 @@
+"""Islands: trees that rows tie together. What no row ties to them they cannot move, so each is a problem of its own.
+
+Trees are joined by union and find, in the order of the rows. A tree whose motion is prescribed to the last degree of
+freedom joins nothing, as the world does not: boxes on a lift are as many islands as there are boxes.
+
+In lanes of worlds there is one island, of all trees and rows: what a world's rows tie is its own matter.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from poise.constraints.row_kernels import busiest, stride_of
+from poise.constraints.store import CONTACT, KINDS
+from poise.kernel.jit import kernel
+from poise.kernel.memory import Block, Index, Real, Shared, View, Width, load, store
+from poise.kernel.scalars import get_lane, minimum
+from poise.model.model import Model
+
+N_KINDS = len(KINDS)
+
+ISLANDS = View(
+    "Islands",
+    count=Index,  # (1)
+    laid=Index,  # (1) the island whose problem is at hand
+    moves=Index,  # (n_links) of the first link of a tree: 1 where anything in it can be moved
+    up=Index,  # (n_links + 1) towards the first link of another tree of the same island; the last is for no tree
+    number=Index,  # (n_links + 1) of the island that a first link stands for; −1 where no row is on it
+    size=Index,  # (n_links + 2) how many there are of what is sorted, then where the next one goes
+    n_blocks=Index,  # (1)
+    first=Index,  # (n_blocks) a tree of each block's, in the order of the store
+    block_start=Index,  # (count + 1)
+    block_kind=Index,  # (n_blocks) island by island
+    block_slot=Index,
+    link_start=Index,  # (count + 1)
+    link=Index,  # (n_links) island by island, children before parents
+    residual=Real,  # (count) natural residual of an island's impulses, over its tolerance
+)
+
+
+def islands_block(model: Model, width: Width, blocks: int) -> Block:
+    """Room for the islands of so many blocks of rows."""
+    n = model.n_links
+    moves = np.zeros(n, np.int32)
+    np.maximum.at(moves, model.link_root[model.dof_link], 1 - np.asarray(model.dof_prescribed, np.int32))
+    sizes: dict[str, Any] = dict.fromkeys(("count", "laid", "n_blocks"), 1)
+    sizes |= dict.fromkeys(("up", "number"), n + 1) | dict.fromkeys(("size", "block_start", "link_start"), n + 3)
+    sizes |= dict.fromkeys(("first", "block_kind", "block_slot"), blocks) | {"link": n, "residual": n + 2}
+    return ISLANDS.block(width, **sizes, moves=Shared(moves))
+
+
+# ---- union and find --------------------------------------------------------------------------------------------------
+
+
+@kernel
+def first_of(i, tree):
+    """The link that stands for a tree's island; the way to it gets shorter."""
+    while load(i.up, tree) != tree:
+        above = load(i.up, load(i.up, tree))
+        store(i.up, tree, above)
+        tree = above
+    return tree
+
+
+@kernel
+def join(m, i, link, tree):
+    """The tree of a link and a tree become one island; gives one of them. `m.n_links` stands for no tree."""
+    if link < 0:
+        return tree
+    other = load(m.link_root, link)
+    if load(i.moves, other) == 0:
+        return tree
+    if tree == m.n_links:
+        return other
+    a, b = first_of(i, tree), first_of(i, other)
+    if a < b:
+        store(i.up, b, a)
+    elif b < a:
+        store(i.up, a, b)
+    return tree
+
+
+@kernel
+def join_body(m, i, body, tree):
+    """The same for a body."""
+    if body < 0:
+        return tree
+    return join(m, i, load(m.body_link, body), tree)
+
+
+@kernel
+def join_dof(m, i, dof, tree):
+    """The same for a coordinate."""
+    if dof < 0:
+        return tree
+    return join(m, i, load(m.dof_link, dof), tree)
+
+
+@kernel
+def join_row(m, i, r, slot, tree):
+    """All that a row is on becomes one island."""
+    tree = join_body(m, i, get_lane(load(r.a, slot), 0), tree)
+    tree = join_body(m, i, get_lane(load(r.b, slot), 0), tree)
+    tree = join_dof(m, i, get_lane(load(r.dof, slot), 0), tree)
+    term = get_lane(load(r.term, slot), 0)
+    while term >= 0:
+        tree = join_body(m, i, get_lane(load(r.term_body, term), 0), tree)
+        tree = join_dof(m, i, get_lane(load(r.term_dof, term), 0), tree)
+        term = get_lane(load(r.term_next, term), 0)
+    return tree
+
+
+@kernel
+def join_blocks(m, i, r):
+    """Join what every block is on, and note for each a tree of its island."""
+    for link in range(m.n_links + 1):
+        store(i.up, link, link)
+        store(i.number, link, -1)
+    n = 0
+    for kind in range(N_KINDS):
+        size = stride_of(kind)
+        rows = 1 if kind == CONTACT else size  # the rows of a contact are on the same bodies
+        for k in range(get_lane(load(r.count, kind), 0)):
+            tree = m.n_links + 0
+            for slot in range(load(r.first, kind) + k * size, load(r.first, kind) + k * size + rows):
+                tree = join_row(m, i, r, slot, tree)
+            store(i.first, n, tree)
+            n += 1
+    store(i.n_blocks, 0, n)
+
+
+# ---- in order --------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def number_islands(i):
+    """Give islands their numbers, in the order of the blocks, and count these."""
+    count = 0
+    for n in range(load(i.n_blocks, 0)):
+        first = first_of(i, load(i.first, n))
+        if load(i.number, first) < 0:
+            store(i.number, first, count)
+            store(i.size, count, 0)
+            count += 1
+        number = load(i.number, first)
+        store(i.first, n, number)
+        store(i.size, number, load(i.size, number) + 1)
+    store(i.count, 0, count)
+
+
+@kernel
+def make_starts(i, start):
+    """From how many there are in each island, where those of each begin."""
+    at = 0
+    for k in range(load(i.count, 0)):
+        size = load(i.size, k)
+        store(start, k, at)
+        store(i.size, k, at)
+        at += size
+    store(start, load(i.count, 0), at)
+
+
+@kernel
+def take_place(i, number):
+    """The next place in an island."""
+    at = load(i.size, number)
+    store(i.size, number, at + 1)
+    return at
+
+
+@kernel
+def sort_blocks(i, r):
+    """Blocks island by island; within one they stay in the order of the store."""
+    make_starts(i, i.block_start)
+    n = 0
+    for kind in range(N_KINDS):
+        for k in range(get_lane(load(r.count, kind), 0)):
+            at = take_place(i, load(i.first, n))
+            store(i.block_kind, at, kind)
+            store(i.block_slot, at, load(r.first, kind) + k * stride_of(kind))
+            n += 1
+
+
+@kernel
+def number_of(m, i, link):
+    """Of the island that a link is in; −1 where there are no rows."""
+    return load(i.number, first_of(i, load(m.link_root, link)))
+
+
+@kernel
+def sort_links(m, i):
+    """Links island by island, the last ones first."""
+    for k in range(load(i.count, 0)):
+        store(i.size, k, 0)
+    for link in range(m.n_links):
+        number = number_of(m, i, link)
+        if number >= 0:
+            store(i.size, number, load(i.size, number) + 1)
+    make_starts(i, i.link_start)
+    for n in range(m.n_links):
+        link = m.n_links - 1 - n
+        number = number_of(m, i, link)
+        if number >= 0:
+            store(i.link, take_place(i, number), link)
+
+
+@kernel
+def one_island(m, i, r, lanes):
+    """All rows up to the busiest world's, and all links."""
+    n = 0
+    for kind in range(N_KINDS):
+        size = stride_of(kind)
+        for k in range(minimum(busiest(r, kind, lanes), load(r.room, kind))):
+            store(i.block_kind, n, kind)
+            store(i.block_slot, n, load(r.first, kind) + k * size)
+            n += 1
+    for link in range(m.n_links):
+        store(i.link, link, m.n_links - 1 - link)
+    store(i.count, 0, minimum(n, 1))
+    store(i.block_start, 0, 0)
+    store(i.block_start, 1, n)
+    store(i.link_start, 0, 0)
+    store(i.link_start, 1, m.n_links)
+
+
+@kernel
+def find_islands(m, i, r, lanes):
+    """The islands of the rows in a store."""
+    store(i.laid, 0, -1)
+    if lanes > 1:
+        one_island(m, i, r, lanes)
+    else:
+        join_blocks(m, i, r)
+        number_islands(i)
+        sort_blocks(i, r)
+        sort_links(m, i)

@@ -1,0 +1,57 @@
+"""What rules a step at velocity level, and what it tells: the block that its kernels share."""
+
+from __future__ import annotations
+
+from poise.kernel.jit import kernel
+from poise.kernel.memory import Count, Index, Int, Real, View, load
+from poise.kernel.scalars import minimum
+from poise.kernel.spatial import Motion
+
+BY_SPEED, BY_DISPLACEMENT = 1, 2
+"""How errors of position are mended."""
+DONE, UNSOLVED, NO_ROOM, DIVERGED = range(4)
+"""How a part of a step ends."""
+
+RULES = View(
+    "Rules",
+    lanes=Count,  # of worlds
+    # addresses of entries
+    see=Count,
+    multiply=Count,
+    share=Count,
+    solve=Count,
+    sweeps=Count,
+    every=Count,  # sweeps at least before Newton's method
+    steps=Count,  # of Newton's method at most, between sweeps
+    stabilize=Count,  # BY_SPEED or BY_DISPLACEMENT
+    erp=Real,  # (1) share of an error that is mended in a step
+    creep=Real,  # (1) speed at most by which errors are mended; m/s or rad/s
+    slop=Real,  # (1) error beyond which a displacement mends it; m or rad
+    quick=Real,  # (1) speed of approach above which contacts bounce; m/s
+    near=Real,  # (1) gap up to which contacts count in any case; m
+    far=Real,  # (1) gap beyond which none does; m
+    margin=Real,  # (1) gap at the end of a step below which a contact has rows; m
+    push=Real,  # (1) acceleration that impulses may give, for which the margin is larger; m/s²
+    close=Real,  # (1) distance from a limit at the end of a step below which it has a row; rad or m
+    turn=Real,  # (1) acceleration of coordinates that impulses may give; rad/s² or m/s²
+    held=Int,  # (2 n_limits + 3 n_balls) 1 where a limit has a row
+    tolerance=Real,  # (1) natural residual over the largest |b|
+    ahead=Real,  # (1) gap up to which contacts are looked for; told by `free_motion`; m
+    haste=Real,  # (1) the most that a shape moves in a second, over its least extent; told by `free_motion`; 1/s
+    shift=Real,  # (nv) M⁻¹Jᵀμ, then all that moves coordinates
+    top=Real,  # (1) speed that no point of a shape exceeds; m/s
+    residual=Real,  # (1) natural residual of the last step's impulses, over the largest |b|, of the worst island
+    swept=Real,  # (1) sweeps that the hardest island took
+    stepped=Real,  # (1) steps of Newton's method between them
+    wrong=Real,  # (1) how often impulses brought about what no rows stood against
+    look=Index,  # (1) how often rows were taken anew
+    answered=Index,  # (1) 1 where the flow has what the impulses do
+    known=Real,  # (nv) what impulses were known to do to velocities when rows were last made
+    known_motion=Motion,  # (n_links) and to links
+)
+
+
+@kernel
+def look_ahead(o, dt):
+    """Gap up to which contacts count, of each world by itself: what can close within two steps."""
+    return minimum(load(o.near, 0) + load(o.top, 0) * (2.0 * dt), load(o.far, 0))
