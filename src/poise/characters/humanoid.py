@@ -5,8 +5,8 @@ Every body's frame is at the joint above it (the pelvis' in the middle of the hi
 
 Angles of hinges and universals grow with flexion (knee, elbow, wrist), dorsiflexion and inversion (ankle) and radial
 deviation (wrist), on both sides. Balls twist about the side-to-side axis, so that the range of flexion, which differs
-most between its two senses, is exact; bending and rotation share a cone that is as wide one way as the other. So
-adduction of hip and shoulder reaches as far as abduction. The forearm does not turn about its length.
+most between its two senses, is exact; bending and rotation share a cone. Those of hips and shoulders, which abduct
+further than they adduct, are about the middle of that range. The forearm does not turn about its length.
 """
 
 from __future__ import annotations
@@ -193,12 +193,12 @@ class _Human:
         down = (0.0, sign * sin(_ARM_TILT), -cos(_ARM_TILT))
         elbow, wrist = _scaled(down, table.UPPER_ARM * h), _scaled(down, table.FOREARM * h)
         shoulder = (0.0, sign * _SHOULDER_OFFSET * h, (trunk.shoulders - trunk.navel) * self.trunk_scale)
-        flexion, raising, turning = table.SHOULDER_FLEXION, table.SHOULDER_ABDUCTION, table.SHOULDER_ROTATION
+        ranges = table.SHOULDER_FLEXION, table.SHOULDER_ABDUCTION, table.SHOULDER_ROTATION
         upper = Body(
             f"upper_arm_{side}",
             parent="torso",
             position=shoulder,
-            joints=[_ball(f"shoulder_{side}", _RIGHT, flexion, raising, turning)],
+            joints=[_limb(f"shoulder_{side}", sign, *ranges)],
             shapes=_dress([_rod(0.026 * g, (0.0, 0.0, 0.0), elbow)], _SHIRT),
             inertia=_inertia([self.lump("upper_arm", (0.0, 0.0, 0.0), elbow)]),
         )
@@ -250,7 +250,7 @@ class _Human:
         h, g, sign = self.height, self.height * self.girth, _sign(side)
         knee = (0.0, 0.0, -(table.HIP_HEIGHT - table.KNEE_HEIGHT) * h)
         ankle = (0.0, 0.0, -(table.KNEE_HEIGHT - table.ANKLE_HEIGHT) * h)
-        hip = _ball(f"hip_{side}", _RIGHT, table.HIP_FLEXION, table.HIP_ABDUCTION, table.HIP_ROTATION)
+        hip = _limb(f"hip_{side}", sign, table.HIP_FLEXION, table.HIP_ABDUCTION, table.HIP_ROTATION)
         thigh = Body(
             f"thigh_{side}",
             parent="pelvis",
@@ -307,6 +307,17 @@ def _scaled(direction: Vector, length: float) -> Vector:
 def _ball(name: str, axis: Vector, flexion: tuple[float, float], bending: float, rotation: float) -> Joint:
     """A ball that twists about the side-to-side axis by flexion, and swings it by bending about x, rotation about z."""
     return Joint("ball", name=name, axis=axis, axis2=_FRONT, twist=flexion, cone=(bending, rotation))
+
+
+def _limb(
+    name: str, sign: float, flexion: tuple[float, float], abduction: tuple[float, float], rotation: float
+) -> Joint:
+    """The ball that holds a limb, its cone about the middle of abduction: that is about x on the left, −x right."""
+    lower, upper = abduction
+    joint = _ball(name, _RIGHT, flexion, (upper - lower) / 2, rotation)
+    quarter = (lower + upper) / 4
+    joint.limit_centre = (cos(quarter), sign * sin(quarter), 0.0, 0.0)
+    return joint
 
 
 def _rod(radius: float, start: Vector, end: Vector) -> Capsule:

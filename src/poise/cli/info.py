@@ -72,6 +72,7 @@ def _joint(model: Model, index: int) -> dict[str, Any]:
         "limits": [[float(lo), float(hi)] for lo, hi in model.dof_limits[start:end]],
         "cone": [float(angle) for angle in model.joint_cone[index]],
         "twist": [float(angle) for angle in model.joint_twist[index]],
+        "limit_centre": [float(part) for part in model.joint_limit_centre[index]],
     }
 
 
@@ -115,6 +116,8 @@ def _limits(joint: dict[str, Any]) -> str:
         parts.append(f"cone {joint['cone'][0]:.4g}, {joint['cone'][1]:.4g}")
     if any(math.isfinite(angle) for angle in joint["twist"]):
         parts.append(f"twist {_range(joint['twist'])}")
+    if any(joint["limit_centre"][1:]):
+        parts.append(f"from ({', '.join(f'{part:.4g}' for part in joint['limit_centre'])})")
     return f", {'; '.join(parts)}" if parts else ""
 
 

@@ -6,7 +6,7 @@ and R its rotation before,
 
     φ(R exp θ) ≈ φ̄ + J · θ,   J = (R exp(θ*/2))ᵀ m,   φ̄ = φ(R exp θ*) − J · θ*               (1)
 
-m is the gradient of φ, θ* first the turn without rows, then that turn pushed back onto the limit. Halfway axes are
+φ is a function of R C⁻¹ (`angles`), with C the joint's rotation at the centre of its limits. m is its gradient, θ* first the turn without rows, then that turn pushed back onto the limit. Halfway axes are
 those of the exponential map's Jacobian but for terms of θ². Of a swing, the part of J along the limb is left out: it is
 that of second order by which a limb could be twisted to swing less, and limbs are light to twist.
 
@@ -49,9 +49,9 @@ _NEWTON = 4
 
 
 @formula
-def turned(q: Any, turn: Any) -> Any:
-    """Rotation of the joint after a turn."""
-    return rotation(q @ exp_rotation(turn))
+def turned(q: Any, turn: Any, centre: Any) -> Any:
+    """Rotation of the joint after a turn, from the centre of its limits."""
+    return rotation((q @ exp_rotation(turn)) @ conjugate(centre))
 
 
 @formula
@@ -97,25 +97,26 @@ def tangent(y: Any, z: Any, a: Any, b: Any) -> Any:
 
 
 @formula
-def cone_line(q: Any, turn: Any, F: Any, about_y: Any, about_z: Any) -> Any:
+def cone_line(q: Any, turn: Any, F: Any, centre: Any, about_y: Any, about_z: Any) -> Any:
     """The line that bounds the swing after a turn."""
-    y, z = swing_vector(turned(q, turn), F)
+    y, z = swing_vector(turned(q, turn, centre), F)
     return tangent(y, z, about_y, about_z)
 
 
 @formula
-def cone_row(q: Any, turn: Any, F: Any, c: Any, ny: Any, nz: Any) -> Any:
+def cone_row(q: Any, turn: Any, F: Any, centre: Any, c: Any, ny: Any, nz: Any) -> Any:
     """φ̄ and J of the swing after a turn."""
-    y, z = swing_vector(turned(q, turn), F)
-    J, e = halfway(q, turn, swing_gradient(F, y, z, -ny, -nz)), column(F, 0)
+    y, z = swing_vector(turned(q, turn, centre), F)
+    J = halfway(q, turn, swing_gradient(F, y, z, -ny, -nz))
+    e = rotate(conjugate(centre), column(F, 0))  # what swings, in the joint's own axes
     return scaled(c - ny * y - nz * z, J - e * dot(e, J), turn)
 
 
 @formula
-def twist_row(q: Any, turn: Any, F: Any, middle: Any, bound: Any, sign: Any) -> Any:
+def twist_row(q: Any, turn: Any, F: Any, centre: Any, middle: Any, bound: Any, sign: Any) -> Any:
     """φ̄ and J of one end of the twist's range after a turn: the lower one with the sign 1, the upper one with −1."""
     still = world(q.w)
-    part = angle(still, Body(still.x, turned(q, turn), still.w, still.v), column(F, 0), still.R, middle)
+    part = angle(still, Body(still.x, turned(q, turn, centre), still.w, still.v), column(F, 0), still.R, middle)
     return scaled((part.phi - bound) * sign, halfway(q, turn, part.b.t) * sign, turn)
 
 
@@ -144,14 +145,15 @@ def emit_row(r, d, id, near, phi, J, erp):
 def emit_cone(l, r, held, i, k, q, free, close, erp, again):
     """The swing of ball k, where it will be within `close` of its cone."""
     none = zero(q.w)
-    F, y, z = load(l.ball_frame, k), none + load(l.ball_cone_y, k), none + load(l.ball_cone_z, k)
+    F, centre = load(l.ball_frame, k), load(l.ball_centre, k)
+    y, z = none + load(l.ball_cone_y, k), none + load(l.ball_cone_z, k)
     turn = ahead(free, none, zero3(none))
-    c, ny, nz = cone_line(q, turn, F, y, z)
-    phi, J = cone_row(q, turn, F, c, ny, nz)
+    c, ny, nz = cone_line(q, turn, F, centre, y, z)
+    phi, J = cone_row(q, turn, F, centre, c, ny, nz)
     near = wanted(held, i, phi + dot(J, free) < close, again)
     if any_lane(near):
         for _ in range(ROUNDS):
-            phi, J = cone_row(q, ahead(free, phi, J), F, c, ny, nz)
+            phi, J = cone_row(q, ahead(free, phi, J), F, centre, c, ny, nz)
         emit_row(r, load(l.ball_dof, k), load(l.ball_id, k) + CONE, near, phi, J, erp)
 
 
@@ -159,12 +161,13 @@ def emit_cone(l, r, held, i, k, q, free, close, erp, again):
 def emit_twist(l, r, held, i, k, code, q, free, bound, sign, close, erp, again):
     """One end of the twist of ball k, where it will be within `close` of it."""
     none = zero(q.w)
-    F, middle, bound, sign = load(l.ball_frame, k), none + load(l.ball_middle, k), none + bound, none + sign
-    phi, J = twist_row(q, ahead(free, none, zero3(none)), F, middle, bound, sign)
+    F, centre = load(l.ball_frame, k), load(l.ball_centre, k)
+    middle, bound, sign = none + load(l.ball_middle, k), none + bound, none + sign
+    phi, J = twist_row(q, ahead(free, none, zero3(none)), F, centre, middle, bound, sign)
     near = wanted(held, i, phi + dot(J, free) < close, again)
     if any_lane(near):
         for _ in range(ROUNDS):
-            phi, J = twist_row(q, ahead(free, phi, J), F, middle, bound, sign)
+            phi, J = twist_row(q, ahead(free, phi, J), F, centre, middle, bound, sign)
         emit_row(r, load(l.ball_dof, k), load(l.ball_id, k) + code, near, phi, J, erp)
 
 
@@ -196,8 +199,8 @@ def emit_ball_limits(s, w, x, l, r, held, dt, erp, close, again):
 @kernel
 def cone_room(l, k, q, turn):
     """Way from the swing after a turn to the cone, negative beyond; rad."""
-    none, F = zero(q.w), load(l.ball_frame, k)
-    y, z = swing_vector(turned(q, turn), F)
+    none = zero(q.w)
+    y, z = swing_vector(turned(q, turn, load(l.ball_centre, k)), load(l.ball_frame, k))
     c, ny, nz = tangent(y, z, none + load(l.ball_cone_y, k), none + load(l.ball_cone_z, k))
     return c - ny * y - nz * z
 
@@ -205,8 +208,8 @@ def cone_room(l, k, q, turn):
 @kernel
 def twist_room(l, k, q, turn, bound, sign):
     """Way from the twist after a turn to an end of its range, negative beyond; rad."""
-    none = zero(q.w)
-    phi, J = twist_row(q, turn, load(l.ball_frame, k), none + load(l.ball_middle, k), none + bound, none + sign)
+    none, F, centre = zero(q.w), load(l.ball_frame, k), load(l.ball_centre, k)
+    phi, J = twist_row(q, turn, F, centre, none + load(l.ball_middle, k), none + bound, none + sign)
     return phi + dot(J, turn)
 
 

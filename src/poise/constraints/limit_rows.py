@@ -16,6 +16,7 @@ from poise.constraints.row_kernels import open_block, put_bounds, put_dof_row
 from poise.constraints.store import SINGLE
 from poise.kernel.jit import kernel
 from poise.kernel.memory import Block, Count, Index, Real, View, Width, load, scatter_where, store
+from poise.kernel.quat import Quat
 from poise.kernel.scalars import any_lane, fabs, maximum, minimum, select, spread, zero
 from poise.kernel.vec import Mat3
 from poise.model.model import Model
@@ -49,6 +50,7 @@ LIMITS = View(
     ball_q=Index,
     ball_id=Index,  # of the first row
     ball_frame=Mat3,  # axis, axis2, axis × axis2 in the columns
+    ball_centre=Quat,  # the joint's rotation where swing and twist are 0
     ball_has_cone=Index,
     ball_has_lower=Index,
     ball_has_upper=Index,
@@ -92,6 +94,7 @@ def _balls(model: Model) -> dict[str, Any]:
         "ball_q": model.joint_q_start[balls].astype(np.int32),
         "ball_id": (CODES * (model.nv + balls)).astype(np.int32),
         "ball_frame": model.joint_frame[balls],
+        "ball_centre": model.joint_limit_centre[balls],
         "ball_has_cone": np.isfinite(cone).any(axis=1).astype(np.int32),
         "ball_has_lower": np.isfinite(twist[:, 0]).astype(np.int32),
         "ball_has_upper": np.isfinite(twist[:, 1]).astype(np.int32),

@@ -100,7 +100,7 @@ def _check_limits(check: Checker, joint: Joint, kind: JointKind) -> None:
 
 
 def _check_cone(check: Checker, joint: Joint, kind: JointKind) -> None:
-    for field, value in (("cone", joint.cone), ("twist", joint.twist)):
+    for field, value in (("cone", joint.cone), ("twist", joint.twist), ("limit_centre", joint.limit_centre)):
         if value is not None and kind.name != "ball":
             check.fail(field, f"only a ball joint has a {field}, this is a {kind.name}; use limits")
     if kind.name != "ball":
@@ -110,13 +110,15 @@ def _check_cone(check: Checker, joint: Joint, kind: JointKind) -> None:
         angles = [("cone", joint.cone)] if given is None else [(f"cone[{k}]", a) for k, a in enumerate(given)]
         if given is not None and len(given) != 2:
             check.fail("cone", f"must be one angle or two, found {len(given)}: {shown(joint.cone)}")
-            return
+            angles = []
         for field, angle in angles:
             value = check.number(field, angle, positive=True, infinite=True)
             if value is not None and math.pi < value < math.inf:
                 check.fail(field, f"must be at most π (radians), found {value:g}{_degrees_hint(value)}")
     if joint.twist is not None:
         check.bounds("twist", joint.twist)
+    if joint.limit_centre is not None:
+        check.quaternion("limit_centre", joint.limit_centre)
 
 
 def _degrees_hint(value: float) -> str:

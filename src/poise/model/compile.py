@@ -19,6 +19,7 @@ from poise.model.mobility import LinkMotion, check_mobility
 from poise.model.model import Model
 from poise.model.motors import Places, compile_motors
 from poise.model.scene import Body, Joint, Scene
+from poise.model.shapes import IDENTITY
 from poise.model.solids import gather_solids
 from poise.model.validate import validate
 from poise.motion.rotations import cross, quat_multiply, quat_normalize, quat_to_matrix, unit
@@ -201,6 +202,7 @@ class _Tables:
     joint_v_start: list[int] = field(default_factory=lambda: [0])
     joint_cone: list[tuple[float, float]] = field(default_factory=list)
     joint_twist: list[tuple[float, float]] = field(default_factory=list)
+    joint_limit_centre: list[Floats] = field(default_factory=list)
     joint_frame: list[Floats] = field(default_factory=list)
     joint_friction: list[float] = field(default_factory=list)
 
@@ -258,6 +260,7 @@ class _Tables:
         self.joint_v_start.append(self.joint_v_start[-1] + kind.nv)
         self.joint_cone.append(_cone(joint))
         self.joint_twist.append(_bounds(joint.twist))
+        self.joint_limit_centre.append(quat_normalize(IDENTITY if joint.limit_centre is None else joint.limit_centre))
         self.joint_frame.append(frame.reshape(9))
         self.joint_friction.append(float(joint.friction))
         self.q_rest += rest
@@ -411,6 +414,7 @@ def _joint_arrays(tables: _Tables) -> dict[str, object]:
         "joint_v_start": _ints(tables.joint_v_start),
         "joint_cone": _rows(tables.joint_cone, 2),
         "joint_twist": _rows(tables.joint_twist, 2),
+        "joint_limit_centre": _rows(tables.joint_limit_centre, 4),
         "joint_frame": _rows(tables.joint_frame, 9),
         "joint_friction": _floats(tables.joint_friction),
         "q_rest": _floats(tables.q_rest),

@@ -2,7 +2,8 @@
 
 The joint of a loop has a frame on each of its two bodies: a point, and the axes (axis, axis2, axis × axis2) of
 `Joint`. At rest the frames coincide, or will be made to. Its coordinates tell how the second body's frame has moved
-from the first's, as those of a joint of its kind in the tree, and are 0 where the frames coincide.
+from the first's, as those of a joint of its kind in the tree, and are 0 where the frames coincide. Those of a ball with
+a `limit_centre` coincide there instead.
 """
 
 from __future__ import annotations
@@ -141,6 +142,10 @@ def compile_loop(loop: Loop, parts: Parts, file: str | None = None) -> LoopJoint
     for k, quat in enumerate((loop.quat_first, loop.quat_second)):
         if quat is not None:
             held[k] = held[k][0], quat_to_matrix(quat_normalize(quat)) @ axes
+    if loop.limit_centre is not None:
+        # where the joint has turned by it, frames coincide
+        centre = quat_to_matrix(quat_normalize(loop.limit_centre))
+        held[1] = held[1][0], held[1][1] @ (axes.T @ centre.T @ axes)
     return LoopJoint(
         loop.name,
         loop.kind,
@@ -173,7 +178,8 @@ def _check(check: Checker, loop: Loop) -> None:
         hint = did_you_mean(kind, KINDS, OTHER_NAMES)
         check.fail("kind", f"{kind!r} is not a kind of joint that a loop can have{hint}")
         return
-    fields = {name: getattr(loop, name) for name in ("axis", "axis2", "pitch", "limits", "cone", "twist", "friction")}
+    names = ("axis", "axis2", "pitch", "limits", "cone", "twist", "limit_centre", "friction")
+    fields = {name: getattr(loop, name) for name in names}
     check_joint(check, Joint(loop.kind, **fields))
     for name in ("position", "anchor_first", "anchor_second"):
         if getattr(loop, name) is not None:

@@ -114,6 +114,8 @@ class Model:
     """(n_joints, 2) largest swing of a ball joint's axis about the joint's second and third axes, inf if free; rad."""
     joint_twist: Floats
     """(n_joints, 2) range of a ball joint's twist, ±inf if free; rad."""
+    joint_limit_centre: Floats
+    """(n_joints, 4) rotation (w, x, y, z) of a ball joint at which swing and twist are 0."""
     joint_frame: Floats
     """(n_joints, 9) columns axis, axis2, axis × axis2 in the body's frame, row-major."""
     joint_friction: Floats

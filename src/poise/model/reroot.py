@@ -3,7 +3,8 @@
 A tree can be held anywhere. Between the old root and the new one, parent and child change places: the body P that
 carried C = P·X·J now hangs from it, P = C·X⁻¹·(X·J⁻¹·X⁻¹). A joint's motion undone is the same motion about the
 opposite axis, so scalar coordinates keep their meaning; the quaternion of a ball becomes that of the inverse rotation,
-in the axes of its new child. A cone that is wider one way than the other is seen from its other side, which turns it
+in the axes of its new child. With C at the centre of its limits, R C⁻¹ is undone too: what was the axis in the old
+child, C⁻¹ e, is the axis in the new parent, and C⁻¹ at the new centre. A cone that is wider one way than the other is seen from its other side, which turns it
 with the twist: ranges of such balls stay exact only where the twist is 0.
 """
 
@@ -17,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise.model.checks import as_sequence
+from poise.model.compile import joint_frame
 from poise.model.errors import SceneError, did_you_mean
 from poise.model.scene import Body, Character, Joint
 from poise.model.shapes import Quaternion, Vector
@@ -91,8 +93,13 @@ def _undone(joint: Joint, child: Body, quat: Floats) -> Joint:
     if joint.kind in ("planar", "free"):
         raise SceneError(f'joint of body "{child.name}": a {joint.kind} joint has no opposite of its own kind')
     anchor = rotate(quat, joint.anchor) + np.asarray(child.position, np.float64)
-    axis = -rotate(quat, joint.axis if joint.axis is not None else (0.0, 0.0, 1.0))
-    axis2 = None if joint.axis2 is None else rotate(quat, joint.axis2)
+    turn = quat
+    if joint.kind == "ball" and joint.limit_centre is not None:
+        turn = quat_multiply(quat, quat_conjugate(quat_normalize(joint.limit_centre)))
+    axis = -rotate(turn, joint.axis if joint.axis is not None else (0.0, 0.0, 1.0))
+    axis2 = None if joint.axis2 is None else rotate(turn, joint.axis2)
+    if joint.kind == "ball" and axis2 is None and as_sequence(joint.cone) is not None:
+        axis2 = rotate(turn, joint_frame(joint)[:, 1])  # turned axes would be given another second one
     name = joint.name if joint.name is not None else child.name
     turned = replace(joint, name=name, anchor=_vector(anchor), axis=_vector(axis))
     if joint.kind == "ball":
@@ -118,10 +125,11 @@ def _undone_ball(joint: Joint, child: Body, quat: Floats) -> Joint:
                 f'joint of body "{child.name}": {field} that differs between the axes of a ball goes with the axes of '
                 f'"{child.name}"; give one number to hang the body from it'
             )
-    if joint.spring is None:
-        return joint
-    relaxed = quat_conjugate(quat_normalize(np.asarray(joint.spring, np.float64)))
-    return replace(joint, spring=_quaternion(quat_multiply(quat_multiply(quat, relaxed), quat_conjugate(quat))))
+    fields = {name: given for name in ("spring", "limit_centre") if (given := getattr(joint, name)) is not None}
+    for name, given in fields.items():
+        undone = quat_conjugate(quat_normalize(np.asarray(given, np.float64)))
+        fields[name] = _quaternion(quat_multiply(quat_multiply(quat, undone), quat_conjugate(quat)))
+    return replace(joint, **fields)
 
 
 def _parents_first(bodies: dict[str, Body], root: str) -> list[Body]:

@@ -66,6 +66,8 @@ class Joint:
     """Ball: greatest swing of the joint's `axis` (one angle, or one about each of the other two axes); rad."""
     twist: Bounds | None = None
     """Ball: range of the twist about the joint's `axis`; rad."""
+    limit_centre: Quaternion | None = None
+    """Ball: the joint's rotation (w, x, y, z) from which `cone` and `twist` count; the rest pose when missing."""
     rest: float | tuple[float, ...] | None = None
     """Coordinates at the rest pose (scalars only: a ball rests at identity, a free joint at the body's pose)."""
     stiffness: float = 0.0
@@ -215,6 +217,8 @@ class Loop:
     """Of its coordinates, 0 where both frames coincide; rad or m."""
     cone: tuple[float, float] | float | None = None
     twist: Bounds | None = None
+    limit_centre: Quaternion | None = None
+    """Ball: rotation of the second body from the first, in the axes of `axis`, from which `cone` and `twist` count."""
     friction: float = 0.0
     """Dry friction of each coordinate; N or N·m."""
     break_force: float = float("inf")
@@ -418,7 +422,12 @@ class Scene:
     def ball(self, parent: Any, thing: Any, axis: Any = "z", **options: Any) -> Any:
         """Join a thing to its parent by a ball; `axis` is that of its cone and twist; options as for `hinge`.
 
-        >>> Scene().ball(None, Body("arm"), axis="-z", cone=1.5, twist=(-0.8, 0.8)).name
+        A joint that goes further to one side has `limit_centre`, the rotation in the middle of its cone. This one turns
+        about x by −0.7 to 1.7:
+
+        >>> scene = Scene()
+        >>> middle = (0.9689, 0.2474, 0.0, 0.0)  # 0.5 about x
+        >>> scene.ball(None, Body("arm"), axis="-z", cone=1.2, twist=(-0.8, 0.8), limit_centre=middle).name
         'arm'
         """
         return self._join("ball", parent, thing, axis=axis, **options)
