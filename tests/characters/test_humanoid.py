@@ -227,6 +227,9 @@ class TestShape:
             assert np.array_equal(mirror @ tensor(left.inertia) @ mirror, tensor(right.inertia))
             assert left.joints[0].limits == right.joints[0].limits
             assert (left.joints[0].cone, left.joints[0].twist) == (right.joints[0].cone, right.joints[0].twist)
+            if left.joints[0].limit_centre is not None:
+                R = mirror @ rotation(left.joints[0].limit_centre) @ mirror
+                assert np.allclose(R, rotation(right.joints[0].limit_centre), atol=1e-15)
             for ours, theirs in zip(left.shapes, right.shapes, strict=True):
                 assert type(ours) is type(theirs)
                 assert np.allclose(mirror @ ours.position, theirs.position, atol=1e-15)
@@ -310,8 +313,72 @@ class TestMotion:
         assert np.degrees(joints["knee_r"].limits) == pytest.approx((0, 135))
         assert np.degrees(joints["elbow_l"].limits) == pytest.approx((0, 150))
         assert np.degrees(joints["hip_l"].twist) == pytest.approx((-30, 120))
-        assert np.degrees(joints["hip_l"].cone) == pytest.approx((45, 45))
+        assert np.degrees(joints["hip_l"].cone) == pytest.approx((37.5, 45))
+        assert np.degrees(joints["shoulder_l"].cone) == pytest.approx((97.5, 80))
         assert np.degrees(joints["ankle_l"].limits) == pytest.approx(np.array([(-50, 20), (-15, 35)]))
+
+    @staticmethod
+    def room(joint: str, *turns: tuple[str, float]) -> float:
+        """How much of its ranges is left to a ball after turns about fixed axes, in degrees, the last one first.
+
+        1 at the centre of the cone and the middle of the twist, 0 at a limit.
+        """
+        model = scene_of().compile()
+        i = model.joint_names.index(joint)
+        R = np.eye(3)
+        for axis, angle in turns:
+            half = math.radians(angle) / 2
+            R = R @ rotation((math.cos(half), *(math.sin(half) * np.array([axis == name for name in "xyz"]))))
+        frame = model.joint_frame[i].reshape(3, 3)
+        Q = frame.T @ R @ rotation(model.joint_limit_centre[i]).T @ frame
+        across = np.array([-Q[2, 0], Q[1, 0]])
+        swing = across * (math.atan2(np.hypot(*across), Q[0, 0]) / max(np.hypot(*across), 1e-300))
+        # of Q = S T: T about x, S about an axis across it
+        twist = math.atan2(Q[2, 1] - Q[1, 2], Q[1, 1] + Q[2, 2])
+        lower, upper = model.joint_twist[i]
+        twist += 2 * math.pi * round(((lower + upper) / 2 - twist) / (2 * math.pi))
+        within = min(twist - lower, upper - twist) / ((upper - lower) / 2)
+        return min(1.0 - float(np.hypot(*(swing / model.joint_cone[i]))), within)
+
+    @pytest.mark.parametrize(("side", "out"), [("l", 1), ("r", -1)])
+    def test_limbs_abduct_further_than_they_adduct(self, side: str, out: int) -> None:
+        for joint, least, most in (("shoulder", -45, 150), ("hip", -30, 45)):
+            for end, inward in ((least, 1), (most, -1)):
+                assert self.room(f"{joint}_{side}", ("x", out * end)) == pytest.approx(0.0, abs=1e-12)
+                assert self.room(f"{joint}_{side}", ("x", out * (end + inward))) > 0.01
+                assert self.room(f"{joint}_{side}", ("x", out * (end - inward))) < -0.01
+
+    @pytest.mark.parametrize(("side", "out"), [("l", 1), ("r", -1)])
+    def test_what_people_do_is_within_the_range_of_shoulders(self, side: str, out: int) -> None:
+        """About −y arms flex, about ±x they abduct, about ±z they turn out where they hang."""
+        poses = {
+            "rest": [],
+            "T-pose": [("x", out * 82)],
+            "T-pose, palms to the front": [("x", out * 82), ("z", out * 90)],
+            "to the front": [("y", -90)],
+            "overhead": [("y", -165)],
+            "overhead sideways": [("x", out * 145)],
+            "to the back": [("y", 55)],
+            "hands on hips": [("x", out * 45), ("y", 20), ("z", -out * 50)],
+            "turned in": [("z", -out * 70)],
+            "turned out": [("z", out * 80)],
+            "across the chest": [("z", -out * 25), ("y", -90)],
+        }
+        for pose, turns in poses.items():
+            assert self.room(f"shoulder_{side}", *turns) > 0.0, pose
+
+    @pytest.mark.parametrize(("side", "out"), [("l", 1), ("r", -1)])
+    def test_what_people_do_is_within_the_range_of_hips(self, side: str, out: int) -> None:
+        poses = {
+            "rest": [],
+            "sitting": [("y", -90)],
+            "sitting astride": [("z", out * 40), ("y", -90)],
+            "a long stride": [("y", 25)],
+            "toes out": [("z", out * 40)],
+            "toes in": [("z", -out * 40)],
+        }
+        for pose, turns in poses.items():
+            assert self.room(f"hip_{side}", *turns) > 0.0, pose
 
     def test_rest_is_within_all_limits(self) -> None:
         model = scene_of().compile()

@@ -7,6 +7,8 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
+import poise
+from poise.cli import info
 from poise.cli.main import app
 
 run = CliRunner().invoke
@@ -82,6 +84,18 @@ def test_ranges_of_balls_are_told(write):
     done = run(app, ["info", write("arm.xml", MJCF.replace('type="ball"', 'type="ball" range="0 30" limited="true"'))])
     assert done.exit_code == 0, done.stderr
     assert "ball, cone 0.5236, 0.5236; twist [-0.5236, 0.5236]\n" in done.stdout
+
+
+def test_centres_of_limits_are_told():
+    scene = poise.Scene()
+    limits = {"cone": 0.5, "twist": (-0.1, 0.2)}
+    scene.ball(None, poise.sphere(0.1), name="arm", **limits, limit_centre=(0.8, 0.6, 0, 0))
+    scene.ball(None, poise.sphere(0.1), name="leg", **limits)
+    model = scene.compile()
+    told = [info._joint(model, k) for k in range(2)]
+    assert told[0]["limit_centre"] == pytest.approx([0.8, 0.6, 0, 0])
+    assert info._limits(told[0]) == ", cone 0.5, 0.5; twist [-0.1, 0.2]; from (0.8, 0.6, 0, 0)"
+    assert info._limits(told[1]) == ", cone 0.5, 0.5; twist [-0.1, 0.2]"
 
 
 def test_urdf(write):

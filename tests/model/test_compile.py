@@ -169,7 +169,7 @@ def test_properties_of_degrees_of_freedom():
         rest=(0.7, 0.8),
         friction=0.9,
     )
-    ball = Joint("ball", cone=(0.4, 0.5), twist=(-0.1, 0.2))
+    ball = Joint("ball", cone=(0.4, 0.5), twist=(-0.1, 0.2), limit_centre=(3, 0, 4, 0))
     slim = Joint("hinge", limits=((-3, 3),))
     bodies = [Body(n, joints=[j], shapes=[box(1, 2, 3)]) for n, j in (("u", joint), ("b", ball), ("h", slim))]
     model = compile_scene(Scene(bodies=bodies))
@@ -183,6 +183,7 @@ def test_properties_of_degrees_of_freedom():
     assert model.joint_friction.tolist() == [0.9, 0, 0]
     assert model.joint_cone.tolist() == [[inf, inf], [0.4, 0.5], [inf, inf]]
     assert model.joint_twist.tolist() == [[-inf, inf], [-0.1, 0.2], [-inf, inf]]
+    assert model.joint_limit_centre.ravel() == pytest.approx([1, 0, 0, 0, 0.6, 0, 0.8, 0, 1, 0, 0, 0], abs=1e-15)
 
 
 def test_rest_pose_holds_at_rest_coordinates():

@@ -10,7 +10,7 @@ from poise.dynamics import bodies, momentum, simulate
 from poise.model.errors import SceneError
 from poise.model.reroot import rerooted
 from poise.model.scene import Body, Character, Joint
-from poise.motion.rotations import quat_conjugate, quat_from_matrix, quat_multiply, quat_normalize
+from poise.motion.rotations import quat_conjugate, quat_exp, quat_from_matrix, quat_multiply, quat_normalize
 
 KINDS = ("hinge", "cylindrical", "screw", "universal", "ball", "slider")
 
@@ -86,6 +86,36 @@ def test_the_same_motion_from_the_other_end() -> None:
     ends = bodies(old, first.q[-1]), bodies(new, second.q[-1])
     np.testing.assert_allclose(ends[1].position[order], ends[0].position, atol=1e-8)
     np.testing.assert_allclose(ends[1].rotation[order], ends[0].rotation, atol=1e-8)
+
+
+@pytest.mark.parametrize("axis2", [True, False])
+def test_swings_and_twists_are_counted_from_the_same_centre(axis2: bool) -> None:
+    """R C⁻¹ is undone: its twist about the opposite axis is the same, and without a twist it swings the other way."""
+    rng = np.random.default_rng(5)
+    character = snake()
+    joint = next(body for body in character.bodies if body.name == "ball").joints[0]
+    joint.cone, joint.twist, joint.limit_centre = (0.5, 0.8), (-0.4, 0.6), (2.0, 0.8, -0.5, 0.3)
+    joint.axis2 = joint.axis2 if axis2 else None
+    old, new = compiled(character), compiled(rerooted(character, "slider"))
+    i, k = (model.joint_names.index("ball_joint") for model in (old, new))
+    assert new.joint_cone[k].tolist() == [0.5, 0.8]
+    assert new.joint_twist[k].tolist() == [-0.4, 0.6]
+    for twist in (0.0, 0.3):
+        q = old.q_rest.copy()
+        frame, centre = old.joint_frame[i].reshape(3, 3), old.joint_limit_centre[i]
+        swing = np.array([0.0, *rng.uniform(-0.4, 0.4, 2)])
+        turn = quat_multiply(quat_exp(frame @ swing), quat_exp(frame @ (twist, 0, 0)))
+        q[old.q_slice("ball_joint")] = quat_multiply(turn, centre)
+        q2, _ = same_state(old, new, q, np.zeros(old.nv))
+        frame, centre = new.joint_frame[k].reshape(3, 3), new.joint_limit_centre[k]
+        turn = quat_multiply(q2[new.q_slice("ball_joint")], quat_conjugate(centre))
+        w, *v = turn[0], *(frame.T @ turn[1:])
+        assert 2 * np.arctan2(v[0], w) == pytest.approx(twist, abs=1e-12)
+        assert 2 * np.arctan2(np.hypot(v[1], v[2]), np.hypot(w, v[0])) == pytest.approx(np.linalg.norm(swing))
+        if twist == 0.0:
+            # the frame's first and third axis are the opposite ones
+            size = np.linalg.norm(swing)
+            assert v == pytest.approx(np.array([0.0, -swing[1], swing[2]]) * np.sin(size / 2) / size, abs=1e-12)
 
 
 def test_rest_pose_and_order_are_kept() -> None:

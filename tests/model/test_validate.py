@@ -153,6 +153,23 @@ CASES = {
     "cone negative": (with_joint("ball", cone=-1.0), J + "cone: must be more than 0, found -1"),
     "cone three": (with_joint("ball", cone=(1, 1, 1)), J + "cone: must be one angle or two, found 3: (1, 1, 1)"),
     "twist": (with_joint("ball", twist=(1, 0)), J + "twist: lower must not exceed upper, found (1, 0)"),
+    "centre hinge": (
+        with_joint(limit_centre=(1, 0, 0, 0)),
+        J + "limit_centre: only a ball joint has a limit_centre, this is a hinge; use limits",
+    ),
+    "centre zero": (
+        with_joint("ball", cone=1.0, limit_centre=(0, 0, 0, 0)),
+        J + "limit_centre: must be a rotation (w, x, y, z), found (0, 0, 0, 0)",
+    ),
+    "centre three": (
+        with_joint("ball", limit_centre=(0.1, 0.2, 0.3)),
+        J + "limit_centre: must be 4 numbers, found 3: (0.1, 0.2, 0.3)",
+    ),
+    "centre nan": (
+        with_joint("ball", limit_centre=(1, NAN, 0, 0)),
+        J + "limit_centre[1]: must be a finite number, found nan",
+    ),
+    "centre text": (with_joint("ball", limit_centre="left"), J + "limit_centre: must be 4 numbers, found"),
     "rest ball": (with_joint("ball", rest=1.0), J + "rest: a ball joint rests at the identity, leave rest out"),
     "rest free": (with_joint("free", rest=1.0), J + "rest: a free joint rests at the pose of its body, leave rest out"),
     "rest two": (with_joint("universal", rest=(1, 2, 3)), J + "rest: must be 2 numbers, found 3: (1, 2, 3)"),
@@ -329,6 +346,7 @@ SOUND = {
     "locked": with_joint(limits=(0.5, 0.5)),
     "array limits": with_joint(limits=np.array((-1, 1))),
     "free cone": with_joint("ball", cone=(INF, 0.5), twist=(-INF, INF)),
+    "long centre": with_joint("ball", cone=0.5, limit_centre=(3, 0, 0, 4)),
     "long quaternion": with_body(quat_wxyz=(3, 0, 0, 4)),
     "tiny quaternion": with_body(quat_wxyz=(1e-200, 0, 0, 1e-200)),
     "rounded flat plate": with_inertia(1.0, moments=(0.0333, 0.0333, 0.0667)),
@@ -350,6 +368,7 @@ def test_sound_scenes(name):
 def test_every_number_is_looked_at():
     """NaN in any field that takes a number is found, wherever it is."""
     base = with_joint("ball", cone=(0.5, 0.5), twist=(-1.0, 1.0), spring=(1.0, 0.0, 0.0, 0.0))
+    base.bodies[0].joints[0].limit_centre = (1.0, 0.1, 0.0, 0.0)
     base.bodies[0].inertia = Inertia(1.0, moments=(1, 1, 1))
     base.keyframes = [Keyframe("home", q=(1, 0, 0, 0), v=(0, 0, 0), control=(1.0,))]
     parts = {

@@ -11,7 +11,7 @@ from poise.formulations.rules import DONE
 from poise.formulations.stepper import Stepper
 from poise.kernel.memory import F64, F64X8
 from poise.model import Model
-from poise.motion.rotations import quat_multiply, quat_to_matrix
+from poise.motion.rotations import quat_conjugate, quat_exp, quat_multiply, quat_to_matrix
 
 BEYOND = 1e-3
 """How far swings and twists may be beyond their limits; rad."""
@@ -33,7 +33,8 @@ def turn_of(model: Model, joint: int, q: np.ndarray) -> np.ndarray:
     """(3,) swing about the second and third axis, and twist; rad. By another way than the kernels go."""
     start = int(model.joint_q_start[joint])
     frame = model.joint_frame[joint].reshape(3, 3)
-    quat = q[start : start + 4] / np.linalg.norm(q[start : start + 4])
+    quat = quat_multiply(q[start : start + 4], quat_conjugate(model.joint_limit_centre[joint]))
+    quat /= np.linalg.norm(quat)
     axis = frame.T @ quat_to_matrix(quat) @ frame[:, 0]
     across = np.cross((1.0, 0.0, 0.0), axis)
     angle = np.arctan2(np.linalg.norm(across), axis[0])
@@ -152,6 +153,53 @@ def test_twists_open_to_one_side() -> None:
     assert turn_of(world.model, 0, world.q)[2] == pytest.approx(1.6, abs=1e-6)
 
 
+# ---- centres ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("level", ["velocity", "acceleration"])
+@pytest.mark.parametrize("way", [1, -1])
+def test_a_centre_lets_it_swing_further_to_one_side(way: int, level: str) -> None:
+    """About x by 0.3 ± 0.5."""
+    scene = poise.Scene(gravity=(0, 0, 0))
+    rod, middle = poise.box(0.1, 0.1, 1.0, mass=2.0), tuple(quat_exp((0.3, 0, 0)))
+    scene.ball(None, rod, axis="-z", axis2="x", anchor=(0, 0, 0.5), name="rod", cone=0.5, limit_centre=middle)
+    world = scene.build(poise.Reduced(level=level))
+    world.v[0] = 2.0 * way
+    turns = [2 * np.arctan2(q[1], q[0]) for q in run(world, 1.0)]
+    assert max(way * np.array(turns)) == pytest.approx(0.8 if way > 0 else 0.2, abs=1e-6)
+
+
+def test_a_centre_is_as_a_rest_pose() -> None:
+    """What limits are about may be told by a centre, or by how the body rests: C·J is R, and C·J·C⁻¹ is R·C⁻¹."""
+    centre = quat_exp((0.7, -0.4, 1.1))
+    C = quat_to_matrix(centre)
+    worlds = []
+    for rests_there in (False, True):
+        scene = poise.Scene()
+        axes = {"axis": (0, 0, -1), "axis2": (1, 0, 0)}
+        # the joint's point is 0.5 m along the body's z, in the world's origin
+        place = {"position": (0, 0, -0.5), "limit_centre": tuple(3.0 * centre)}
+        if rests_there:
+            axes = {name: tuple(C.T @ axis) for name, axis in axes.items()}
+            place = {"position": tuple(C @ (0, 0, -0.5)), "quat_wxyz": tuple(centre)}
+        limits = {"cone": (0.6, 0.3), "twist": (-0.3, 0.5), "anchor": (0, 0, 0.5)}
+        scene.ball(None, poise.box(0.1, 0.2, 1.0, mass=2.0), name="rod", **axes, **place, **limits)
+        worlds.append(scene.build(poise.Reduced(tolerance=1e-12)))
+    one, other = worlds
+    one.q[:] = centre
+    one.v[:] = other.v[:] = 3.0, -2.0, 4.0
+    pushed = set()
+    for _ in range(240):
+        one.step()
+        other.step()
+        assert one.body("rod").position == pytest.approx(other.body("rod").position, abs=1e-9)
+        told = [[(limit.what, limit.force) for limit in world.report().limits] for world in worlds]
+        assert [what for what, _ in told[0]] == [what for what, _ in told[1]]
+        assert [force for _, force in told[0]] == pytest.approx([force for _, force in told[1]], rel=1e-6, abs=1e-6)
+        pushed |= {what for what, force in told[0] if abs(force) > 0.1}
+    assert pushed >= {"cone", "twist upper"}
+
+
 # ---- what rows do ----------------------------------------------------------------------------------------------------
 
 
@@ -245,7 +293,8 @@ def test_a_saved_state_goes_on_bit_for_bit() -> None:
 
 @pytest.mark.parametrize("ground", [False, True])
 def test_lanes_of_worlds_are_as_single_worlds(ground: bool) -> None:
-    model = pendulum(parent="box", ground=ground, cone=(0.6, 0.3), twist=(-0.4, 0.7)).model
+    centre = tuple(quat_exp((0.1, -0.2, 0.1)))
+    model = pendulum(parent="box", ground=ground, cone=(0.6, 0.3), twist=(-0.4, 0.7), limit_centre=centre).model
     rng = np.random.default_rng(7)
     starts = rng.normal(size=(8, model.nv)) * 3
     lanes = Stepper(model, F64X8, sweeps=200, tolerance=1e-12)
@@ -281,13 +330,8 @@ def pose_within(model: Model, q: np.ndarray, rng: np.random.Generator, share: fl
         swing = frame[:, 1:] @ (scale * model.joint_cone[joint] * (np.cos(direction), np.sin(direction)))
         low, high = model.joint_twist[joint]
         twist = frame[:, 0] * (0.5 * (low + high) + 0.5 * share * (high - low) * rng.uniform(-1, 1))
-        q[start : start + 4] = quat_multiply(turn_quat(swing), turn_quat(twist))
-
-
-def turn_quat(turn: np.ndarray) -> np.ndarray:
-    """Quaternion of a rotation vector."""
-    angle = float(np.linalg.norm(turn))
-    return np.array([np.cos(angle / 2), *(turn * (0.5 * np.sinc(angle / (2 * np.pi))))])
+        turn = quat_multiply(quat_exp(swing), quat_exp(twist))
+        q[start : start + 4] = quat_multiply(turn, model.joint_limit_centre[joint])
 
 
 @pytest.mark.parametrize("seed", range(5))

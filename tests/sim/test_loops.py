@@ -13,6 +13,7 @@ from poise.formulations.stepper import Stepper
 from poise.kernel.memory import F32X16, F64, F64X8, Width
 from poise.model import Body, Inertia
 from poise.model.scene import Equality
+from poise.motion.rotations import quat_exp
 
 FINE = poise.Reduced(tolerance=1e-8)
 KINDS = ("fixed", "hinge", "slider", "cylindrical", "screw", "universal", "ball", "planar")
@@ -263,6 +264,19 @@ def test_limits_of_a_ball_hold() -> None:
         shaken(world, 50)
         _, R = relative(world)
         assert np.arccos(min(R[0, 0], 1.0)) < 0.3 + 1e-2  # rows of cones are those of the beginning of a step
+        assert abs(world.loop("joint").coordinates[0]) < 0.2 + 1e-3
+
+
+def test_limits_of_a_ball_hold_about_their_centre() -> None:
+    """Turned about the axis by a centre of 0.5, the range of ±0.2 is one of 0.3 to 0.7."""
+    world = couple("ball", twist=(-0.2, 0.2), cone=0.3, limit_centre=quat_exp(0.5 * FRAME[:, 0]))
+    assert world.loop("joint").coordinates[0] == pytest.approx(-0.5, abs=1e-12)
+    shaken(world, 200)
+    for _ in range(20):
+        shaken(world, 50)
+        _, R = relative(world)
+        assert np.arccos(min(R[0, 0], 1.0)) < 0.3 + 1e-2
+        assert 0.3 - 1e-2 < np.arctan2(R[2, 1], R[1, 1]) < 0.7 + 1e-2
         assert abs(world.loop("joint").coordinates[0]) < 0.2 + 1e-3
 
 

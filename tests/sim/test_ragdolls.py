@@ -15,6 +15,7 @@ import pytest
 
 import poise
 from poise.model.model import Model
+from poise.motion.rotations import quat_exp, quat_multiply, quat_to_matrix
 
 STEP = 0.18
 SECONDS = 20.0
@@ -29,7 +30,7 @@ class Fall:
     rise: float
     """Of mechanical energy in a step, over the energy at the start."""
     limit: float
-    """Beyond a joint limit; degrees."""
+    """Beyond a joint limit, ball joints' cones and twists among them; degrees."""
     kinetic: float
     """At the end; J."""
     overlap: float
@@ -51,6 +52,63 @@ def stairs() -> tuple[Model, str]:
     return scene.compile(), hero.root.name
 
 
+def direction(y: float, z: float) -> np.ndarray:
+    """(3,) where the x axis comes to by the swing (0, y, z)."""
+    return np.array([np.cos(np.hypot(y, z)), *(np.array([z, -y]) * np.sinc(np.hypot(y, z) / np.pi))])
+
+
+def beyond_cone(d: np.ndarray, a: float, b: float) -> float:
+    """Angle from a direction to the nearest one on an elliptic cone about x, 0 within; rad.
+
+    A cone of a point's own swing vector tells what is within. The nearest direction is looked for in ever finer steps.
+    """
+    sine = float(np.hypot(d[1], d[2]))
+    y, z = np.array([-d[2], d[1]]) * (np.arctan2(sine, d[0]) / max(sine, 1e-300))
+    if np.hypot(y / a, z / b) <= 1.0:
+        return 0.0
+    middle, wide, nearest = 0.0, np.pi, np.inf
+    for _ in range(6):
+        places = middle + np.linspace(-wide, wide, 41)
+        # chords are exact where cosines of small angles are not
+        chords = [np.linalg.norm(direction(a * np.cos(t), b * np.sin(t)) - d) for t in places]
+        middle, wide, nearest = places[int(np.argmin(chords))], wide / 10, float(min(chords))
+    return 2.0 * float(np.arcsin(nearest / 2.0))
+
+
+def beyond_ball(model: Model, joint: int, q: np.ndarray) -> float:
+    """How far a ball is beyond its cone or its twist, from R C⁻¹ in its frame; rad."""
+    frame, start = model.joint_frame[joint].reshape(3, 3), int(model.joint_q_start[joint])
+    centre = quat_to_matrix(model.joint_limit_centre[joint])
+    Q = frame.T @ quat_to_matrix(q[start : start + 4] / np.linalg.norm(q[start : start + 4])) @ centre.T @ frame
+    low, high = model.joint_twist[joint]
+    twist = np.arctan2(Q[2, 1] - Q[1, 2], Q[1, 1] + Q[2, 2])
+    twist += 2 * np.pi * np.rint((0.5 * (low + high) - twist) / (2 * np.pi))
+    return max(beyond_cone(Q[:, 0], *model.joint_cone[joint]), low - twist, twist - high)
+
+
+def test_what_is_beyond_a_ball() -> None:
+    """Swung about an axis of the cone, from its centre, then twisted: the angles that were put in."""
+    model, _ = stairs()
+    for name, sign in (("hero/shoulder_l", 1), ("hero/shoulder_r", -1), ("hero/hip_l", 1), ("hero/neck", 0)):
+        joint = model.joint_names.index(name)
+        frame, (a, b) = model.joint_frame[joint].reshape(3, 3), model.joint_cone[joint]
+        low, high = model.joint_twist[joint]
+        for swing, twist, right in (
+            ((0, a + 0.02, 0), 0.0, 0.02),
+            ((0, -a - 0.02, 0), 0.0, 0.02),
+            ((0, 0, b + 0.02), 0.0, 0.02),
+            ((0, 0.5 * a, 0.5 * b), high + 0.03, 0.03),
+            ((0, 0.5 * a, -0.5 * b), low - 0.03, 0.03),
+        ):
+            q = model.q_rest.copy()
+            start = int(model.joint_q_start[joint])
+            turn = quat_multiply(quat_exp(frame @ swing), quat_exp(frame @ (twist, 0.0, 0.0)))
+            q[start : start + 4] = quat_multiply(turn, model.joint_limit_centre[joint])
+            assert beyond_ball(model, joint, q) == pytest.approx(right, abs=1e-6)
+        assert beyond_ball(model, joint, model.q_rest) <= 0.0
+        assert np.sign(model.joint_limit_centre[joint][1]) == sign
+
+
 def fall(seed: int, dt: float, seconds: float = SECONDS) -> Fall:
     """Drop it over the stairs, turned and spinning anyhow; sleeping is off."""
     model, root = stairs()
@@ -63,6 +121,7 @@ def fall(seed: int, dt: float, seconds: float = SECONDS) -> Fall:
     coordinate = np.zeros(model.nv, np.intp)
     coordinate[model.primitive_v_start] = model.primitive_q_start
     limited = np.flatnonzero(np.isfinite(limits).any(axis=1))
+    balls = [joint for joint, kind in enumerate(model.joint_kinds) if kind == "ball"]
     rise = limit = 0.0
     for _ in range(round(seconds / dt)):
         world.step()
@@ -70,6 +129,7 @@ def fall(seed: int, dt: float, seconds: float = SECONDS) -> Fall:
         rise, last = max(rise, energy.total - last), energy.total
         q = world.q[coordinate[limited]]
         limit = max(limit, float((limits[limited, 0] - q).max()), float((q - limits[limited, 1]).max()))
+        limit = max(limit, *(beyond_ball(model, joint, world.q) for joint in balls))
     assert np.isfinite(world.q).all()
     assert np.isfinite(world.v).all()
     overlap = max((contact.depth for contact in world.report().contacts), default=0.0)

@@ -6,9 +6,10 @@ and R its rotation before,
 
     φ(R exp θ) ≈ φ̄ + J · θ,   J = (R exp(θ*/2))ᵀ m,   φ̄ = φ(R exp θ*) − J · θ*               (1)
 
-φ is a function of R C⁻¹ (`angles`), with C the joint's rotation at the centre of its limits. m is its gradient, θ* first the turn without rows, then that turn pushed back onto the limit. Halfway axes are
-those of the exponential map's Jacobian but for terms of θ². Of a swing, the part of J along the limb is left out: it is
-that of second order by which a limb could be twisted to swing less, and limbs are light to twist.
+φ is a function of R C⁻¹ (`angles`), with C the joint's rotation at the centre of its limits. m is its gradient, θ*
+first the turn without rows, then that turn pushed back onto the limit. Halfway axes are those of the exponential map's
+Jacobian but for terms of θ². Of a swing, the part of J along the limb, C⁻¹ e, is left out: it is that of second order
+by which a limb could be twisted to swing less, and limbs are light to twist.
 
 The swing vector (`angles`, eq. 3) is within an ellipse. Its row is that of a line, φ = c − n · σ: the tangent where the
 ellipse is nearest to the swing without rows. Rows are scaled to |J| = 1: multipliers are torques.

@@ -4,8 +4,8 @@ A tree can be held anywhere. Between the old root and the new one, parent and ch
 carried C = P·X·J now hangs from it, P = C·X⁻¹·(X·J⁻¹·X⁻¹). A joint's motion undone is the same motion about the
 opposite axis, so scalar coordinates keep their meaning; the quaternion of a ball becomes that of the inverse rotation,
 in the axes of its new child. With C at the centre of its limits, R C⁻¹ is undone too: what was the axis in the old
-child, C⁻¹ e, is the axis in the new parent, and C⁻¹ at the new centre. A cone that is wider one way than the other is seen from its other side, which turns it
-with the twist: ranges of such balls stay exact only where the twist is 0.
+child, C⁻¹ e, is the axis in the new parent, and C⁻¹ at the new centre. A cone that is wider one way than the other is
+seen from its other side, which turns it with the twist: ranges of such balls stay exact only where the twist is 0.
 """
 
 from __future__ import annotations
