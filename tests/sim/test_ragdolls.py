@@ -52,38 +52,44 @@ def stairs() -> tuple[Model, str]:
     return scene.compile(), hero.root.name
 
 
-def direction(y: float, z: float) -> np.ndarray:
-    """(3,) where the x axis comes to by the swing (0, y, z)."""
-    return np.array([np.cos(np.hypot(y, z)), *(np.array([z, -y]) * np.sinc(np.hypot(y, z) / np.pi))])
+def direction(y: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """(..., 3) where the x axis comes to by the swing (0, y, z)."""
+    size = np.hypot(y, z)
+    share = np.sinc(size / np.pi)
+    return np.stack((np.cos(size), z * share, -y * share), axis=-1)
 
 
 def beyond_cone(d: np.ndarray, a: float, b: float) -> float:
-    """Angle from a direction to the nearest one on an elliptic cone about x, 0 within; rad.
+    """Largest angle from one of (n, 3) directions to the nearest on an elliptic cone about x, 0 within; rad.
 
-    A cone of a point's own swing vector tells what is within. The nearest direction is looked for in ever finer steps.
+    The nearest one is looked for in ever finer steps.
     """
-    sine = float(np.hypot(d[1], d[2]))
-    y, z = np.array([-d[2], d[1]]) * (np.arctan2(sine, d[0]) / max(sine, 1e-300))
-    if np.hypot(y / a, z / b) <= 1.0:
+    sine = np.hypot(d[:, 1], d[:, 2])
+    share = np.arctan2(sine, d[:, 0]) / np.maximum(sine, 1e-300)
+    d = d[np.hypot(d[:, 2] * share / a, d[:, 1] * share / b) > 1.0]
+    if len(d) == 0:
         return 0.0
-    middle, wide, nearest = 0.0, np.pi, np.inf
+    middle, wide, each = np.zeros((len(d), 1)), np.pi, np.arange(len(d))
     for _ in range(6):
         places = middle + np.linspace(-wide, wide, 41)
         # chords are exact where cosines of small angles are not
-        chords = [np.linalg.norm(direction(a * np.cos(t), b * np.sin(t)) - d) for t in places]
-        middle, wide, nearest = places[int(np.argmin(chords))], wide / 10, float(min(chords))
-    return 2.0 * float(np.arcsin(nearest / 2.0))
+        chords = np.linalg.norm(direction(a * np.cos(places), b * np.sin(places)) - d[:, None], axis=-1)
+        best = np.argmin(chords, axis=1)
+        middle, wide = places[each, best, None], wide / 10
+    return float(2.0 * np.arcsin(chords[each, best].max() / 2.0))
 
 
 def beyond_ball(model: Model, joint: int, q: np.ndarray) -> float:
-    """How far a ball is beyond its cone or its twist, from R C⁻¹ in its frame; rad."""
+    """How far a ball is beyond its cone or its twist in any of (n, nq) states, from R C⁻¹ in its frame; rad."""
     frame, start = model.joint_frame[joint].reshape(3, 3), int(model.joint_q_start[joint])
-    centre = quat_to_matrix(model.joint_limit_centre[joint])
-    Q = frame.T @ quat_to_matrix(q[start : start + 4] / np.linalg.norm(q[start : start + 4])) @ centre.T @ frame
+    quats = q[:, start : start + 4] / np.linalg.norm(q[:, start : start + 4], axis=1)[:, None]
+    Q = frame.T @ quat_to_matrix(quats) @ quat_to_matrix(model.joint_limit_centre[joint]).T @ frame
     low, high = model.joint_twist[joint]
-    twist = np.arctan2(Q[2, 1] - Q[1, 2], Q[1, 1] + Q[2, 2])
+    twist = np.arctan2(Q[:, 2, 1] - Q[:, 1, 2], Q[:, 1, 1] + Q[:, 2, 2])
     twist += 2 * np.pi * np.rint((0.5 * (low + high) - twist) / (2 * np.pi))
-    return max(beyond_cone(Q[:, 0], *model.joint_cone[joint]), low - twist, twist - high)
+    return max(
+        beyond_cone(Q[:, :, 0], *model.joint_cone[joint]), float((low - twist).max()), float((twist - high).max())
+    )
 
 
 def test_what_is_beyond_a_ball() -> None:
@@ -104,8 +110,8 @@ def test_what_is_beyond_a_ball() -> None:
             start = int(model.joint_q_start[joint])
             turn = quat_multiply(quat_exp(frame @ swing), quat_exp(frame @ (twist, 0.0, 0.0)))
             q[start : start + 4] = quat_multiply(turn, model.joint_limit_centre[joint])
-            assert beyond_ball(model, joint, q) == pytest.approx(right, abs=1e-6)
-        assert beyond_ball(model, joint, model.q_rest) <= 0.0
+            assert beyond_ball(model, joint, np.array([model.q_rest, q])) == pytest.approx(right, abs=1e-6)
+        assert beyond_ball(model, joint, model.q_rest[None]) <= 0.0
         assert np.sign(model.joint_limit_centre[joint][1]) == sign
 
 
@@ -122,14 +128,15 @@ def fall(seed: int, dt: float, seconds: float = SECONDS) -> Fall:
     coordinate[model.primitive_v_start] = model.primitive_q_start
     limited = np.flatnonzero(np.isfinite(limits).any(axis=1))
     balls = [joint for joint, kind in enumerate(model.joint_kinds) if kind == "ball"]
-    rise = limit = 0.0
+    rise, limit, seen = 0.0, 0.0, []
     for _ in range(round(seconds / dt)):
         world.step()
         energy = poise.dynamics.energy(model, world.q, world.v)
         rise, last = max(rise, energy.total - last), energy.total
         q = world.q[coordinate[limited]]
         limit = max(limit, float((limits[limited, 0] - q).max()), float((q - limits[limited, 1]).max()))
-        limit = max(limit, *(beyond_ball(model, joint, world.q) for joint in balls))
+        seen.append(world.q.copy())
+    limit = max(limit, *(beyond_ball(model, joint, np.array(seen)) for joint in balls))
     assert np.isfinite(world.q).all()
     assert np.isfinite(world.v).all()
     overlap = max((contact.depth for contact in world.report().contacts), default=0.0)

@@ -6,7 +6,9 @@ Every body's frame is at the joint above it (the pelvis' in the middle of the hi
 Angles of hinges and universals grow with flexion (knee, elbow, wrist), dorsiflexion and inversion (ankle) and radial
 deviation (wrist), on both sides. Balls twist about the side-to-side axis, so that the range of flexion, which differs
 most between its two senses, is exact; bending and rotation share a cone. Those of hips and shoulders, which abduct
-further than they adduct, are about the middle of that range. The forearm does not turn about its length.
+further than they adduct, are about the middle of that range. Away from it, ranges of a ball's twist and cone lean on
+each other: an arm that hangs, turned in by 70°, goes back by 20° instead of 60°. The forearm does not turn about its
+length.
 """
 
 from __future__ import annotations
