@@ -15,17 +15,20 @@ import numpy as np
 from poise.constraints.row_kernels import busiest, stride_of
 from poise.constraints.store import CONTACT, KINDS
 from poise.kernel.jit import kernel
-from poise.kernel.memory import Block, Index, Real, Shared, View, Width, load, store
-from poise.kernel.scalars import get_lane, minimum
+from poise.kernel.memory import Block, Count, Index, Real, Shared, View, Width, load, store
+from poise.kernel.scalars import get_lane, maximum, minimum
 from poise.model.model import Model
 
 N_KINDS = len(KINDS)
 
 ISLANDS = View(
     "Islands",
+    room=Count,  # rows of an island that there is memory for
     count=Index,  # (1)
+    largest=Index,  # (1) rows of the island that has most
     laid=Index,  # (1) the island whose problem is at hand
     moves=Index,  # (n_links) of the first link of a tree: 1 where anything in it can be moved
+    asleep=Index,  # (n_links + 1) of the first link of a tree: not 0 where nothing is to be solved
     up=Index,  # (n_links + 1) towards the first link of another tree of the same island; the last is for no tree
     number=Index,  # (n_links + 1) of the island that a first link stands for; −1 where no row is on it
     size=Index,  # (n_links + 2) how many there are of what is sorted, then where the next one goes
@@ -40,15 +43,17 @@ ISLANDS = View(
 )
 
 
-def islands_block(model: Model, width: Width, blocks: int) -> Block:
-    """Room for the islands of so many blocks of rows."""
+def islands_block(model: Model, width: Width, blocks: int, room: int, asleep: np.ndarray) -> Block:
+    """Room for the islands of so many blocks of rows; `room` is for the rows of one of them. Whether the tree of a
+    first link is `asleep` is told elsewhere.
+    """
     n = model.n_links
     moves = np.zeros(n, np.int32)
     np.maximum.at(moves, model.link_root[model.dof_link], 1 - np.asarray(model.dof_prescribed, np.int32))
-    sizes: dict[str, Any] = dict.fromkeys(("count", "laid", "n_blocks"), 1)
+    sizes: dict[str, Any] = dict.fromkeys(("count", "largest", "laid", "n_blocks"), 1)
     sizes |= dict.fromkeys(("up", "number"), n + 1) | dict.fromkeys(("size", "block_start", "link_start"), n + 3)
     sizes |= dict.fromkeys(("first", "block_kind", "block_slot"), blocks) | {"link": n, "residual": n + 2}
-    return ISLANDS.block(width, **sizes, moves=Shared(moves))
+    return ISLANDS.block(width, **sizes, room=room, moves=Shared(moves), asleep=Shared(asleep))
 
 
 # ---- union and find --------------------------------------------------------------------------------------------------
@@ -136,17 +141,20 @@ def join_blocks(m, i, r):
 
 @kernel
 def number_islands(i):
-    """Give islands their numbers, in the order of the blocks, and count these."""
+    """Give islands that are awake their numbers, in the order of the blocks, and count these."""
     count = 0
     for n in range(load(i.n_blocks, 0)):
         first = first_of(i, load(i.first, n))
-        if load(i.number, first) < 0:
-            store(i.number, first, count)
-            store(i.size, count, 0)
-            count += 1
-        number = load(i.number, first)
-        store(i.first, n, number)
-        store(i.size, number, load(i.size, number) + 1)
+        if load(i.asleep, first) != 0:
+            store(i.first, n, -1)
+        else:
+            if load(i.number, first) < 0:
+                store(i.number, first, count)
+                store(i.size, count, 0)
+                count += 1
+            number = load(i.number, first)
+            store(i.first, n, number)
+            store(i.size, number, load(i.size, number) + 1)
     store(i.count, 0, count)
 
 
@@ -177,9 +185,10 @@ def sort_blocks(i, r):
     n = 0
     for kind in range(N_KINDS):
         for k in range(get_lane(load(r.count, kind), 0)):
-            at = take_place(i, load(i.first, n))
-            store(i.block_kind, at, kind)
-            store(i.block_slot, at, load(r.first, kind) + k * stride_of(kind))
+            if load(i.first, n) >= 0:
+                at = take_place(i, load(i.first, n))
+                store(i.block_kind, at, kind)
+                store(i.block_slot, at, load(r.first, kind) + k * stride_of(kind))
             n += 1
 
 
@@ -226,13 +235,28 @@ def one_island(m, i, r, lanes):
 
 
 @kernel
+def find_largest(i):
+    """How many rows the largest island has."""
+    largest = 0
+    for k in range(load(i.count, 0)):
+        rows = 0
+        for n in range(load(i.block_start, k), load(i.block_start, k + 1)):
+            rows += stride_of(load(i.block_kind, n))
+        largest = maximum(largest, rows)
+    store(i.largest, 0, largest)
+
+
+@kernel
 def find_islands(m, i, r, lanes):
-    """The islands of the rows in a store."""
+    """The islands of the rows in a store, of which `join_blocks` has joined the trees where there is one world; whether
+    there is room for all rows of each.
+    """
     store(i.laid, 0, -1)
     if lanes > 1:
         one_island(m, i, r, lanes)
     else:
-        join_blocks(m, i, r)
         number_islands(i)
         sort_blocks(i, r)
         sort_links(m, i)
+    find_largest(i)
+    return load(i.largest, 0) <= i.room

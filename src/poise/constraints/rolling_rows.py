@@ -9,7 +9,7 @@ the normal multipliers as they are found: sweeps go on until both agree (`renew`
 from __future__ import annotations
 
 from poise.constraints.row_kernels import open_block, put_bound, put_row
-from poise.constraints.store import BALL, CONTACT
+from poise.constraints.store import BALL
 from poise.kernel.jit import kernel
 from poise.kernel.memory import gather_where, load, scatter_where, store
 from poise.kernel.scalars import any_lane, fabs, maximum, minimum, select, spread, zero
@@ -58,28 +58,28 @@ def emit_rolling(u, r, contact, there, id, a, b, body_a, body_b, link_a, link_b,
 
 
 @kernel
-def first_contact(p):
-    """Number of the first row of contacts, −1 where there is none."""
+def keep_normals(r, t, p, a):
+    """The normal multipliers of contacts to their rows; whether there are any."""
+    there = False
     for k in range(load(p.n_blocks, 0)):
         if load(p.block_kind, k) == pgs_kernels.CONE:
-            return load(p.block_start, k)
-    return -1
+            row, there = load(p.block_start, k), True
+            store(r.lam, load(t.slot, row), load(a.lam, row))
+    return there
 
 
 @kernel
 def renew(r, t, p, a):
     """Radii from the normal multipliers as they are, where they change by more than the tolerance; those worlds."""
     changed = load(a.residual, 0) != load(a.residual, 0)
-    first = first_contact(p)
-    if first >= 0:
+    if keep_normals(r, t, p, a):
         for k in range(load(p.n_blocks, 0)):
             if load(p.block_kind, k) == pgs_kernels.BALL:
                 row = load(p.block_start, k)
                 scaler = load(r.scaler, load(t.slot, row))
                 there = scaler > 0
                 if any_lane(there):
-                    at = scaler - 1 - load(r.first, CONTACT) + first
-                    normal = gather_where(a.lam, at, there)
+                    normal = gather_where(r.lam, scaler - 1, there)
                     old = load(p.bound, k)
                     new = select(there, load(r.bound, load(t.slot, row)) * maximum(normal, zero(normal)), old)
                     other = fabs(new - old) * load(p.scale, row) > load(a.tolerance, 0)

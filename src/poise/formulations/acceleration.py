@@ -29,9 +29,9 @@ from poise.formulations.fast import HASTE
 from poise.formulations.impact_rows import impulses
 from poise.formulations.integrators import INTEGRATORS
 from poise.formulations.rules import DIVERGED, DONE
+from poise.formulations.sleep_state import Sleep
 from poise.formulations.stepper import Stepper, Told
 from poise.formulations.tracking import TRACK
-from poise.kernel.memory import Block
 from poise.model.model import Model
 
 Array = NDArray[Any]
@@ -86,6 +86,11 @@ class Accelerated:
     def rows(self) -> Rows:
         """The rows of the last step."""
         return self.looker.rows if self.level == "acceleration" else self.inner.rows
+
+    @property
+    def sleep(self) -> Sleep:
+        """Nobody sleeps at this level."""
+        return self.inner.sleep
 
     @property
     def n_rows(self) -> int:

@@ -50,6 +50,11 @@ class Extras:
         self._lay_loops()
 
     @property
+    def serials(self) -> tuple[int, ...]:
+        """Numbers of attached loops, which no other ever has."""
+        return tuple(self._serials)
+
+    @property
     def joints(self) -> tuple[LoopJoint, ...]:
         """All loops: those of the model, then those that were attached."""
         return (*self.model.loops, *self.attached)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from poise.collision.narrow import PLACE, SIFT
 from poise.dynamics.layout import INPUT, MODEL, STATE
 from poise.formulations.fast import HASTE, TOO_FAST
-from poise.formulations.rules import DONE, NO_ROOM, RULES
+from poise.formulations.rules import ASLEEP, DONE, DRIVEN, NO_ROOM, RULES
 from poise.kernel.bound import Bound
 from poise.kernel.calls import ask_bound
 from poise.kernel.jit import entry, kernel
@@ -60,15 +60,19 @@ def take_step(m, s, o, k, dt, erp, turn):
     for d in range(m.nv):
         store(k.v, d, load(s.v, d))
     store(k.end, 0, AGAIN)
-    driven = ask_bound(k.free_motion, k.free_motion_table, dt)
+    found = ask_bound(k.free_motion, k.free_motion_table, dt)
+    if found == ASLEEP:
+        store(k.end, 0, DONE)
+        return True
+    driven = found == DRIVEN
     if not load(o.top, 0) < TOO_FAST or dt * load(o.haste, 0) > HASTE:
         return False
     if ask_bound(k.find, k.find_table, load(o.ahead, 0), PLACE | SIFT) > k.room:
         return False
-    if driven != 0 or load(k.made, 0) != 0 or k.coupled != 0:
+    if driven or load(k.made, 0) != 0 or k.coupled != 0:
         if ask_bound(k.make, k.make_table, dt, dt, erp, 0, 1) == 0:
             return False
-        store(k.made, 0, driven)
+        store(k.made, 0, 1 if driven else 0)
     end = ask_bound(k.advance, k.advance_turned if turn & 1 else k.advance_table, dt, 0)
     if end != NO_ROOM:
         store(k.end, 0, end)
@@ -122,6 +126,7 @@ class March:
         if ways is not self._ways:  # memory has grown
             self._bind(free_motion, ways)
         self._made[0] = extras.had
+        stepper.sleep.look()
         done = int(self._call(dt, self._erp, n, rows.before is not self._first))
         extras.had = self._made.item() != 0
         stepper.parts = 1

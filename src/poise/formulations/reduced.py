@@ -31,7 +31,7 @@ class Reduced:
     """Without one, "rk4" at acceleration level; the velocity level has semi-implicit Euler ("euler")."""
     substeps: int = 1
     """Parts that a step is made of."""
-    tolerance: float = 1e-3
+    tolerance: float = 1e-4
     """Natural residual of the rows, over the largest speed that they have to take away, at which a step is solved."""
     sweeps: int = 200
     """Sweeps at most, over the rows of a step."""
@@ -47,6 +47,12 @@ class Reduced:
     """Errors beyond this are mended by displacements, if that is chosen; m or rad."""
     bounce_speed: float = 0.01
     """Speed of approach below which nothing bounces; m/s."""
+    sleeping: bool = False
+    """Whether what has been still for a while, with all that it touches, stays as it is until something stirs it."""
+    sleep_speed: float = 0.02
+    """Speed below which a point is still; m/s."""
+    sleep_after: float = 0.5
+    """How long all points must be still; s."""
 
     def __post_init__(self) -> None:
         if self.level not in _LEVELS:
@@ -57,6 +63,8 @@ class Reduced:
             raise ValueError(f"integrator is {self.integrator!r}; the velocity level has euler only")
         if self.stabilization not in _STABILIZE:
             raise ValueError(f"stabilization is {self.stabilization!r}; there are {', '.join(_STABILIZE)}")
+        if self.sleeping and self.level != "velocity":
+            raise ValueError("sleeping takes the velocity level")
         for name in ("substeps", "sweeps"):
             number = getattr(self, name)
             if isinstance(number, bool) or not isinstance(number, int) or number < 1:
@@ -67,6 +75,8 @@ class Reduced:
             ("creep", 0.0, inf),
             ("slop", 0.0, inf),
             ("bounce_speed", 0.0, inf),
+            ("sleep_speed", 0.0, inf),
+            ("sleep_after", 0.0, inf),
         ):
             if not low <= getattr(self, name) <= high:
                 raise ValueError(f"{name} is {getattr(self, name)!r}; it must be from {low:g} to {high:g}")
@@ -81,4 +91,6 @@ class Reduced:
             "creep": self.creep if self.stabilization == "displacement" else inf,
             "slop": self.slop,
             "quick": self.bounce_speed,
+            "sleep_speed": self.sleep_speed if self.sleeping else None,
+            "sleep_after": self.sleep_after,
         }

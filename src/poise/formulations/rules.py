@@ -11,6 +11,8 @@ BY_SPEED, BY_DISPLACEMENT = 1, 2
 """How errors of position are mended."""
 DONE, UNSOLVED, NO_ROOM, DIVERGED = range(4)
 """How a part of a step ends."""
+DRIVEN, ASLEEP = 1, 2
+"""What the free motion finds: motors that are rows; or nobody who moves."""
 
 RULES = View(
     "Rules",

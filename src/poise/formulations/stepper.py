@@ -18,7 +18,7 @@ from poise.constraints.islands import ISLANDS, islands_block
 from poise.constraints.limit_rows import LIMITS, limits_block
 from poise.constraints.motor_rows import MOTORS
 from poise.constraints.rows import Rows
-from poise.constraints.store import LAW, STORE, STRIDES, VERTICES, make_store, moved, used_rows
+from poise.constraints.store import LAW, STORE, STRIDES, make_store, moved, used_rows
 from poise.constraints.tree import FLOW, PLAIN, SYSTEM
 from poise.constraints.tree_rows import (
     GRAM_LANES,
@@ -38,22 +38,20 @@ from poise.formulations.extras import Extras
 from poise.formulations.fast import HASTE, TOO_FAST, Split
 from poise.formulations.impulses import lay_unsolved
 from poise.formulations.march import March
-from poise.formulations.rules import BY_DISPLACEMENT, DONE, NO_ROOM, RULES, UNSOLVED
+from poise.formulations.rules import ASLEEP, BY_DISPLACEMENT, DONE, DRIVEN, NO_ROOM, RULES, UNSOLVED
+from poise.formulations.sleep_state import SLEEP, Sleep, sleep_block
+from poise.formulations.step_blocks import answer_block, bound, problem_block, system_block
+from poise.formulations.unsolved import try_newton
 from poise.kernel.bound import Bound
-from poise.kernel.jit import Entry, entry, kernel
-from poise.kernel.memory import F64, Block, Shared, Width
+from poise.kernel.jit import entry, kernel
+from poise.kernel.memory import F64, Block, Width
 from poise.model.model import Model
-from poise.solve.check import natural_map
-from poise.solve.newton import newton
 from poise.solve.newton_kernels import NEWTON, SOLVE, STEPS, newton_block
-from poise.solve.pgs import NEWTON_ROWS
-from poise.solve.pgs_kernels import ANSWER, BALL, CONE, DENSE, ROWS
-from poise.solve.pgs_kernels import LAW as LAWS
-from poise.solve.problem import Ball, Friction, Problem
+from poise.solve.pgs_kernels import ANSWER, ROWS
 
 Array = NDArray[Any]
-NEWTON_STEPS = 12
-"""Of a step that sweeps have not solved."""
+ISLAND_ROWS = 128
+"""That there is memory for at first; it grows with the square of them."""
 
 
 @kernel
@@ -66,14 +64,16 @@ _MULTIPLY = entry(multiply_worlds, MODEL, SYSTEM, PLAIN)
 
 
 _free_motion = entry(
-    velocity.free_motion, MODEL, STATE, INPUT, WORK, STAGES, SHAPES, SURFACES, MOTORS, RULES, extra=("float64",)
+    velocity.free_motion,
+    *(MODEL, STATE, INPUT, WORK, STAGES, SHAPES, SURFACES, MOTORS, SLEEP, RULES),
+    extra=("float64",),
 )
 _advance = entry(
     velocity.advance,
     *(MODEL, STATE, INPUT, WORK, STAGES, SHAPES, SURFACES, CONTACTS, LIMITS, STORE, STORE, STORE),
-    *(ISLANDS, SYSTEM, FLOW, PLAIN, ROWS, ANSWER, NEWTON, RULES),
+    *(ISLANDS, SLEEP, SYSTEM, FLOW, PLAIN, ROWS, ANSWER, NEWTON, RULES),
     extra=("float64", "int64"),
-    widths=of_system(13, 20),
+    widths=of_system(14, 21),
 )
 _lay_unsolved = entry(
     lay_unsolved,
@@ -81,47 +81,6 @@ _lay_unsolved = entry(
     extra=("float64", "int64"),
     widths=of_system(5, 11),
 )
-
-
-def bound(of: Entry, width: Width, *blocks: Block) -> Bound:
-    """An entry with its blocks."""
-    return Bound(of, width, *(block.handle for block in blocks))
-
-
-def system_block(width: Width, lanes: Width, rows: int, nv: int, links: int) -> Block:
-    """Room for what a tree makes of so many rows; `lanes` is the width of rows."""
-    in_lanes = lanes.lanes > width.lanes
-    groups = -(-rows // lanes.lanes) if in_lanes else rows
-    sizes = dict.fromkeys(SYSTEM.fields, groups) | {"root": nv, "tau": nv, "p": links, "touched": links}
-    sizes |= {"y": groups * nv, "A": groups * groups * lanes.lanes if in_lanes else rows * rows}
-    sizes |= {"slot": rows, "n_rows": 1, "n_groups": 1, "n_lanes": lanes.lanes}
-    sizes |= {"n_links": 1, "n_dofs": 1, "link": links, "link_first": links, "dof": nv}
-    return SYSTEM.block(lanes, **sizes)
-
-
-def problem_block(width: Width, rows: int, laws: int, A: Array) -> Block:
-    """Room for a problem of so many rows, whose matrix lies elsewhere."""
-    sizes: dict[str, Any] = dict.fromkeys(ROWS.fields, rows + 1)
-    sizes |= {
-        "n_rows": 1,
-        "stride": 1,
-        "n_blocks": 1,
-        "n_coordinates": -1,
-        "storage": DENSE,
-        "n_relaxed": 0,
-        "omega": 1,
-    }
-    sizes |= dict.fromkeys(("column_start", "column_row", "J", "response"), 0)
-    sizes |= {"law_lam": laws * VERTICES, "law_w": laws * VERTICES, "a": Shared(A)}
-    block = ROWS.block(width, **sizes)
-    block.omega[...] = 1.0
-    return block
-
-
-def answer_block(width: Width, rows: int) -> Block:
-    """Room for multipliers."""
-    sizes = dict.fromkeys(ANSWER.fields, 1) | dict.fromkeys(("lam", "w", "goal", "slip", "best"), rows)
-    return ANSWER.block(width, **(sizes | {"v": 0}))
 
 
 @dataclass(frozen=True)
@@ -144,15 +103,27 @@ class Stepper:
     """One world in float64, or lanes of worlds, on their way through time at velocity level."""
 
     def __init__(
-        self, model: Model, width: Width = F64, *, newton: bool = True, split: bool = True, **rules: Any
+        self,
+        model: Model,
+        width: Width = F64,
+        *,
+        newton: bool = True,
+        split: bool = True,
+        sleep_speed: float | None = None,
+        sleep_after: float = 0.5,
+        **rules: Any,
     ) -> None:
-        """`newton`: between sweeps; `split`: steps in which something moves far, which lanes of worlds do not."""
+        """`newton`: between sweeps; `split`: steps in which something moves far, which lanes of worlds do not;
+        `sleep_speed`: nobody sleeps without one.
+        """
         self.model, self.width, self.newton, self.split = model, width, newton, split
         self._newton_steps, self.parts = 0, 1
         self.space = Workspace(model, width)
         self.collider = Collider(model, width)
         self.rows = Rows(model, width)
         self.extras = Extras(model, width)
+        block = sleep_block(model, width, self.extras.motors, sleep_speed if width == F64 else None, sleep_after)
+        self.sleep = Sleep(model, block, self.extras)
         self._of_rows = width == F64
         self._lanes = rows_width(width)
         self.surfaces, self.limits = surfaces_block(model.solids, width), limits_block(model, width)
@@ -163,6 +134,7 @@ class Stepper:
         self._top, self._haste, self._ahead = (self.rules.arrays[name] for name in ("top", "haste", "ahead"))
         self._split: Split | None = None
         self.march = March(self)
+        self._island_room = ISLAND_ROWS
         self.watch: Callable[[Stepper], None] | None = None
         """Called after every part of a step."""
         self._make_room()
@@ -229,24 +201,26 @@ class Stepper:
     def _make_room(self) -> None:
         """Memory for as many rows as the store has room for."""
         room = self.rows.now.room.tolist()
-        rows = sum(n * stride for n, stride in zip(room, STRIDES, strict=True))
+        total = sum(n * stride for n, stride in zip(room, STRIDES, strict=True))
         model, width = self.model, self.width
+        rows = self._island_room = min(self._island_room, total) if self._of_rows else total
         self.system = system_block(width, self._lanes, rows, model.nv, model.n_links)
         self.plain = row_by_row(self.system, width)
         self.problem = problem_block(width, rows, room[LAW], self.plain.A)
         self.answer = answer_block(width, rows)
         self.newton_room = newton_block(width, rows)
-        self.islands = islands_block(model, width, rows)
+        self.islands = islands_block(model, width, total, rows, self.sleep.block.asleep)
         self._bind()
 
     def _bind(self) -> None:
         """Hand the entries all that they work on; again whenever it grows."""
         space, c, rows = self.space, self.collider, self.rows
         state = (space.m, space.s, space.x, space.w, space.stages)
-        solve = (self.islands, self.system, self.flow, self.plain, self.problem, self.answer)
+        solve = (self.islands, self.sleep.block, self.system, self.flow, self.plain, self.problem, self.answer)
         solve = (*solve, self.newton_room, self.rules)
         found = (c.g, self.surfaces, c.c, self.limits, self.extras.rows.now)
-        self._free_motion = bound(_free_motion, self.width, *state, c.g, self.surfaces, self.extras.motors, self.rules)
+        free = (c.g, self.surfaces, self.extras.motors, self.sleep.block, self.rules)
+        self._free_motion = bound(_free_motion, self.width, *state, *free)
         orders = (rows.now, rows.before), (rows.before, rows.now)
         self._advance = {id(now): bound(_advance, self.width, *state, *found, now, old, *solve) for now, old in orders}
         self._contacts, self._guests = c.c, self.extras.rows.now
@@ -257,8 +231,13 @@ class Stepper:
         What moves far is not overlooked: see `fast`; lanes of worlds look 5 cm ahead.
         """
         self._whole = dt
+        self.sleep.look()
         top = self.free_motion(dt)
         self.parts = 1
+        if self._found == ASLEEP:
+            if self.watch is not None:
+                self.watch(self)
+            return DONE
         if not self._of_rows:
             return self.advance(dt, min(self.near + 2.0 * dt * top, self._far))
         if not top < TOO_FAST:  # on its way to `Diverged`
@@ -270,7 +249,7 @@ class Stepper:
 
     def free_motion(self, dt: float) -> float:
         """Accelerations without rows; the greatest speed of a shape."""
-        self._driven = self._free_motion(dt) != 0
+        self._found = self._free_motion(dt)
         return float(self._top.item() if self._of_rows else self._top.max())
 
     def advance(self, dt: float, slack: float, choose: Callable[[Block], None] | None = None) -> int:
@@ -278,7 +257,7 @@ class Stepper:
         self.collider.find(self.space, slack)
         if choose is not None:
             choose(self.collider.c)
-        if self.extras.busy or self._driven:
+        if self.extras.busy or self._found == DRIVEN:
             self.extras.emit(self.space, dt, self._whole, self.joint_erp)
         rows = self.rows
         rows.now, rows.before = rows.before, rows.now
@@ -289,8 +268,7 @@ class Stepper:
         rows, self._newton_steps = self.rows, 0
         while end in (NO_ROOM, UNSOLVED):
             if end == NO_ROOM:
-                rows.grow()
-                self._make_room()
+                self._grow()
             elif self.newton and self._of_rows:
                 self._newton_steps += self._try_newton(dt)
             end = self._find(dt, goes_on=end == UNSOLVED)
@@ -301,6 +279,15 @@ class Stepper:
         if self.watch is not None:
             self.watch(self)
         return end
+
+    def _grow(self) -> None:
+        """More room, for the rows of the largest island or for all."""
+        needed = int(self.islands.largest[0])
+        if needed > self._island_room:
+            self._island_room = needed + needed // 2
+        else:
+            self.rows.grow()
+        self._make_room()
 
     @property
     def joint_erp(self) -> float:
@@ -326,23 +313,9 @@ class Stepper:
             blocks = (self.space.m, self.space.s, self.space.w, self.rows.now, i, self.system, self.flow)
             blocks = (*blocks, self.plain, self.problem, self.answer, self.rules)
             _lay_unsolved[self.width](*(block.handle for block in blocks), dt, island)
-            steps += self._try_newton_on(island)
+            steps += try_newton(self, island)
         self.rules.residual[0] = i.residual[: int(i.count[0])].max() * self.rules.tolerance[0]
         return steps
-
-    def _try_newton_on(self, island: int) -> int:
-        """The same on the problem of an island, which has been laid."""
-        n, p, a = int(self.system.n_rows[0]), self.problem, self.answer
-        if n > NEWTON_ROWS or np.any(p.block_kind[: int(p.n_blocks[0])] == LAWS):
-            return 0  # left to sweeps
-        problem, tolerance = packed_problem(p, n), float(a.tolerance[0])
-        lam, residuals = newton(problem, a.lam[:n].copy(), tolerance, NEWTON_STEPS)
-        residual = float(np.abs(natural_map(problem, lam)).max()) / tolerance
-        if residual < self.islands.residual[island]:
-            a.lam[:n], self.islands.residual[island] = lam, residual
-            self.rows.now.lam[self.system.slot[:n]] = lam
-            self.rules.answered[0] = 0
-        return len(residuals)
 
     def force_unit(self, dt: float) -> float:
         """What multipliers are to be divided by, to be forces: impulses by the step."""
@@ -362,12 +335,19 @@ class Stepper:
         return Told(int(rules.swept.max()), steps, float(rules.residual.max()), self.parts)
 
     def memory(self) -> dict[str, Array]:
-        """What the next step depends on beside coordinates and velocities: rows with their multipliers, motors."""
-        return {f"rows/{name}": array for name, array in used_rows(self.rows.now).items()} | self.extras.memory()
+        """What the next step depends on beside coordinates and velocities: rows with their multipliers, motors, who
+        sleeps.
+        """
+        return (
+            {f"rows/{name}": array for name, array in used_rows(self.rows.now).items()}
+            | self.extras.memory()
+            | self.sleep.memory()
+        )
 
     def remember(self, slots: Mapping[str, Array]) -> None:
         """Take up a memory; without one, nothing is remembered."""
         self.extras.remember(slots)
+        self.sleep.remember(slots)
         kept = {name.removeprefix("rows/"): array for name, array in slots.items() if name.startswith("rows/")}
         if not kept:
             self.rows.now.count[...] = 0
@@ -390,22 +370,3 @@ def restored(block: Block, arrays: Mapping[str, Array]) -> Block:
     for name, array in arrays.items():
         new.arrays[name][...] = array
     return new
-
-
-def packed_problem(p: Block, n: int) -> Problem:
-    """The problem that a block holds, of n rows without laws."""
-    A = np.array(p.a[: int(p.stride[0]) * n].reshape(n, -1)[:, :n])
-    blocks = int(p.n_blocks[0])
-    kinds, starts = p.block_kind[:blocks], p.block_start[:blocks]
-    cones = [
-        Friction(int(row), (int(row) + 1, int(row) + 2), float(p.bound[k]), cone=True)
-        for k, (kind, row) in enumerate(zip(kinds.tolist(), starts.tolist(), strict=True))
-        if kind == CONE
-    ]
-    balls = [
-        Ball((int(row), int(row) + 1, int(row) + 2), float(p.bound[k]))
-        for k, (kind, row) in enumerate(zip(kinds.tolist(), starts.tolist(), strict=True))
-        if kind == BALL
-    ]
-    lo, hi = p.lo[:n].copy(), p.hi[:n].copy()
-    return Problem(A, p.b[:n].copy(), lo, hi, frictions=cones, balls=balls)

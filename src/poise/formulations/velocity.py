@@ -11,7 +11,7 @@ from __future__ import annotations
 from poise.constraints.ball_limit_rows import emit_ball_limits, strays
 from poise.constraints.contact_rows import emit_contacts, overlooked_contacts
 from poise.constraints.guest_rows import emit_guests
-from poise.constraints.islands import find_islands
+from poise.constraints.islands import find_islands, join_blocks
 from poise.constraints.limit_rows import emit_frictions, emit_limits, overlooked_limits
 from poise.constraints.motor_rows import add_motor_forces
 from poise.constraints.row_kernels import N_KINDS, blank, has_room, warm_start
@@ -21,7 +21,8 @@ from poise.dynamics.abm import accelerate, balance, prepare
 from poise.dynamics.integrate import displace, follow, is_sound, keep
 from poise.formulations.displacements import shift_out
 from poise.formulations.impulses import answer_islands, solve_islands
-from poise.formulations.rules import BY_DISPLACEMENT, DIVERGED, DONE, NO_ROOM, UNSOLVED, look_ahead
+from poise.formulations.rules import ASLEEP, BY_DISPLACEMENT, DIVERGED, DONE, DRIVEN, NO_ROOM, UNSOLVED, look_ahead
+from poise.formulations.sleeping import fall_asleep, freeze, wake_changed, wake_tied
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store
 from poise.kernel.scalars import any_lane, maximum, select, zero
@@ -73,17 +74,20 @@ def emit(m, s, w, g, u, c, l, e, r, x, o, dt, look):
 
 
 @kernel
-def free_motion(m, s, x, w, y, g, u, b, o, dt):
-    """Accelerations without rows, links in their places, the top speed of all shapes, and their haste; 1 where motors
-    have rows in any world.
+def free_motion(m, s, x, w, y, g, u, b, z, o, dt):
+    """Accelerations without rows, links in their places, the top speed of all shapes, and their haste: DRIVEN where
+    motors have rows in any world, ASLEEP and nothing done where everyone sleeps, else 0.
     """
     if y.n_prescribed != 0:
         follow(m, s, x, y, 0)
     keep(m, s, y)
+    if wake_changed(m, s, x, b, z) == 0:
+        return ASLEEP
     prepare(m, s, x, w, dt)
     driven = add_motor_forces(b, w)
     balance(m, x, w)
     accelerate(m, x, w)
+    freeze(m, w, z)
     top = zero(load(s.q, 0))
     haste = top
     for i in range(g.n_shapes):
@@ -100,7 +104,7 @@ def free_motion(m, s, x, w, y, g, u, b, o, dt):
     store(o.haste, 0, haste)
     store(o.top, 0, top)
     store(o.ahead, 0, look_ahead(o, dt))
-    return 1 if any_lane(driven) else 0
+    return DRIVEN if any_lane(driven) else 0
 
 
 @kernel
@@ -114,16 +118,33 @@ def tell_nothing(o):
 
 
 @kernel
-def solve_rows(m, s, w, g, u, c, l, e, r, old, i, t, flow, plain, p, a, newton, o, dt, look):
+def make_rows(m, s, x, w, g, u, c, l, e, r, old, i, z, flow, o, dt, look):
+    """Rows of a step, and the trees that they join: whether there is room for all. Who is asleep and is joined to
+    someone awake, wakes; then rows are made again, for who wakes accelerates.
+    """
+    while True:
+        emit(m, s, w, g, u, c, l, e, r, flow, o, dt, look)
+        if not has_room(r, o.lanes):
+            return False
+        if o.lanes > 1:
+            blank(r, o.lanes)
+        warm_start(r, old, o.lanes, 1.0)
+        if o.lanes == 1:
+            join_blocks(m, i, r)
+        if z.sleeps == 0 or not wake_tied(m, s, r, i, z):
+            return True
+        accelerate(m, x, w)
+        freeze(m, w, z)
+
+
+@kernel
+def solve_rows(m, s, x, w, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, newton, o, dt, look):
     """Rows of a step and their impulses: DONE, NO_ROOM for all rows, UNSOLVED."""
-    emit(m, s, w, g, u, c, l, e, r, flow, o, dt, look)
-    if not has_room(r, o.lanes):
-        return NO_ROOM
-    if o.lanes > 1:
-        blank(r, o.lanes)
-    warm_start(r, old, o.lanes, 1.0)
-    find_islands(m, i, r, o.lanes)
     tell_nothing(o)
+    if not make_rows(m, s, x, w, g, u, c, l, e, r, old, i, z, flow, o, dt, look):
+        return NO_ROOM
+    if not find_islands(m, i, r, o.lanes):
+        return NO_ROOM
     if load(i.count, 0) == 0:
         return DONE
     take_roots(m, w, t)
@@ -168,7 +189,7 @@ def know_nothing(m, flow, o):
 
 
 @kernel
-def advance(m, s, x, w, y, g, u, c, l, e, r, old, i, t, flow, plain, p, a, newton, o, dt, goes_on):
+def advance(m, s, x, w, y, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, newton, o, dt, goes_on):
     """A step from the free motion and the contacts on; the rows of the step before are in `old`.
 
     DONE or DIVERGED; or NO_ROOM for all rows; or UNSOLVED, and the impulses as good as they are: then it `goes_on`,
@@ -177,19 +198,20 @@ def advance(m, s, x, w, y, g, u, c, l, e, r, old, i, t, flow, plain, p, a, newto
     end = DONE
     if goes_on == 0:
         know_nothing(m, flow, o)
-        end = solve_rows(m, s, w, g, u, c, l, e, r, old, i, t, flow, plain, p, a, newton, o, dt, 0)
+        end = solve_rows(m, s, x, w, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, newton, o, dt, 0)
     elif load(o.answered, 0) == 0:
         answer_islands(m, s, w, r, i, t, flow, plain, p, a, o, dt)
     while end == DONE and load(o.look, 0) < LOOKS and look_again(m, s, w, g, c, l, i, flow, o, dt):
         store(o.look, 0, load(o.look, 0) + 1)
-        end = solve_rows(m, s, w, g, u, c, l, e, r, old, i, t, flow, plain, p, a, newton, o, dt, load(o.look, 0))
+        look = load(o.look, 0)
+        end = solve_rows(m, s, x, w, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, newton, o, dt, look)
     if end != DONE:
         return end
-    return finish_step(m, s, x, w, y, l, r, i, t, flow, plain, p, a, newton, o, dt)
+    return finish_step(m, s, x, w, y, l, r, i, z, t, flow, plain, p, a, newton, o, dt)
 
 
 @kernel
-def finish_step(m, s, x, w, y, l, r, i, t, flow, plain, p, a, newton, o, dt):
+def finish_step(m, s, x, w, y, l, r, i, z, t, flow, plain, p, a, newton, o, dt):
     """The next state from the impulses: DONE, or DIVERGED and the state as it was."""
     for d in range(m.nv):
         store(o.shift, d, zero(load(s.v, d)))
@@ -205,4 +227,8 @@ def finish_step(m, s, x, w, y, l, r, i, t, flow, plain, p, a, newton, o, dt):
     displace(m, s.q, o.shift, dt, s.q)
     if y.n_prescribed != 0:
         follow(m, s, x, y, 2)
-    return DONE if is_sound(m, s, y) else DIVERGED
+    if not is_sound(m, s, y):
+        return DIVERGED
+    if z.sleeps != 0:
+        fall_asleep(m, s, x, w, i, z, dt)
+    return DONE

@@ -64,6 +64,11 @@ class PlacedBody:
         """(3,) in world axes; rad/s."""
         return np.array(bodies(self.world.model, self.world.q, self.world.v).twist[self.index, :3])
 
+    @property
+    def asleep(self) -> bool:
+        """Whether it stays as it is until something stirs it; see `Reduced.sleeping`."""
+        return bool(self.world.asleep[self.index])
+
     def place(
         self,
         position: ArrayLike | None = None,

@@ -251,6 +251,30 @@ class World(Stepped):
                 new.append(track)
         self._tracks[:] = new
 
+    @property
+    def asleep(self) -> Array:
+        """(n_bodies,) bool: which bodies sleep; see `Reduced.sleeping`.
+
+        >>> import poise
+        >>> scene = poise.Scene()
+        >>> _ = scene.add_ground(), scene.add(poise.box(0.2, 0.2, 0.2), name="box", position=(0, 0, 0.1))
+        >>> world = scene.build(poise.Reduced(sleeping=True))
+        >>> world.step(240)
+        >>> world.body("box").asleep
+        True
+        >>> world.wake("box")
+        >>> world.asleep.any()
+        np.False_
+        """
+        return np.asarray(self._stepper.sleep.asleep)
+
+    def wake(self, *bodies: str | int) -> None:
+        """Wake bodies, with all that fell asleep with them; everyone where none is named. What moves, pushes, sets or
+        attaches a body wakes it by itself.
+        """
+        named = np.array([body_number(self.model, body) for body in bodies], np.intp)
+        self._stepper.sleep.wake(named if bodies else None)
+
     # ---- looking -----------------------------------------------------------------------------------------------------
 
     def body(self, name: str | int) -> PlacedBody:

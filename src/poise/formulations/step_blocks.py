@@ -1,0 +1,57 @@
+"""Memory that the kernels of a step work on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy.typing import NDArray
+
+from poise.constraints.store import VERTICES
+from poise.constraints.tree import SYSTEM
+from poise.kernel.bound import Bound
+from poise.kernel.jit import Entry
+from poise.kernel.memory import Block, Shared, Width
+from poise.solve.pgs_kernels import ANSWER, DENSE, ROWS
+
+Array = NDArray[Any]
+
+
+def bound(of: Entry, width: Width, *blocks: Block) -> Bound:
+    """An entry with its blocks."""
+    return Bound(of, width, *(block.handle for block in blocks))
+
+
+def system_block(width: Width, lanes: Width, rows: int, nv: int, links: int) -> Block:
+    """Room for what a tree makes of so many rows; `lanes` is the width of rows."""
+    in_lanes = lanes.lanes > width.lanes
+    groups = -(-rows // lanes.lanes) if in_lanes else rows
+    sizes = dict.fromkeys(SYSTEM.fields, groups) | {"root": nv, "tau": nv, "p": links, "touched": links}
+    sizes |= {"y": groups * nv, "A": groups * groups * lanes.lanes if in_lanes else rows * rows}
+    sizes |= {"slot": rows, "n_rows": 1, "n_groups": 1, "n_lanes": lanes.lanes}
+    sizes |= {"n_links": 1, "n_dofs": 1, "link": links, "link_first": links, "dof": nv}
+    return SYSTEM.block(lanes, **sizes)
+
+
+def problem_block(width: Width, rows: int, laws: int, A: Array) -> Block:
+    """Room for a problem of so many rows, whose matrix lies elsewhere."""
+    sizes: dict[str, Any] = dict.fromkeys(ROWS.fields, rows + 1)
+    sizes |= {
+        "n_rows": 1,
+        "stride": 1,
+        "n_blocks": 1,
+        "n_coordinates": -1,
+        "storage": DENSE,
+        "n_relaxed": 0,
+        "omega": 1,
+    }
+    sizes |= dict.fromkeys(("column_start", "column_row", "J", "response"), 0)
+    sizes |= {"law_lam": laws * VERTICES, "law_w": laws * VERTICES, "a": Shared(A)}
+    block = ROWS.block(width, **sizes)
+    block.omega[...] = 1.0
+    return block
+
+
+def answer_block(width: Width, rows: int) -> Block:
+    """Room for multipliers."""
+    sizes = dict.fromkeys(ANSWER.fields, 1) | dict.fromkeys(("lam", "w", "goal", "slip", "best"), rows)
+    return ANSWER.block(width, **(sizes | {"v": 0}))
