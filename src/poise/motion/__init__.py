@@ -1,5 +1,26 @@
-"""Motion as data and curves: paths, rotations. No simulation."""
+"""Motion as data and curves: clips, key-frames, paths, splines, rotations. No simulation."""
 
+from poise.motion.clip import Clip, JointPath, Origin, Pose, WorldPose
 from poise.motion.path import ConstantPath, FunctionPath, KeyedPath, OrbitPath, Path, PathPoint
+from poise.motion.skeleton import Skeleton
+from poise.motion.splines import Moved, Spline
+from poise.motion.turning import RotationCurve, Turned
 
-__all__ = ["ConstantPath", "FunctionPath", "KeyedPath", "OrbitPath", "Path", "PathPoint"]
+__all__ = [
+    "Clip",
+    "ConstantPath",
+    "FunctionPath",
+    "JointPath",
+    "KeyedPath",
+    "Moved",
+    "OrbitPath",
+    "Origin",
+    "Path",
+    "PathPoint",
+    "Pose",
+    "RotationCurve",
+    "Skeleton",
+    "Spline",
+    "Turned",
+    "WorldPose",
+]

@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from poise.motion.inputs import key_times, unit_quats, vectors
 from poise.motion.keyed import rotation_pieces, vector_pieces
 from poise.motion.rotations import (
     cross,
@@ -77,8 +78,8 @@ class ConstantPath:
     """
 
     def __init__(self, position: ArrayLike = (0, 0, 0), quat_wxyz: ArrayLike = (1, 0, 0, 0)) -> None:
-        self._position = _vectors("position", position, (3,))
-        self._quat = _quats("quat_wxyz", quat_wxyz, (4,))
+        self._position = vectors("position", position, (3,))
+        self._quat = unit_quats("quat_wxyz", quat_wxyz, (4,))
 
     def __call__(self, time: float, /) -> PathPoint:
         """The same pose at any time."""
@@ -102,13 +103,13 @@ class OrbitPath:
         axis: ArrayLike = (0, 0, 1),
         quat_wxyz: ArrayLike = (1, 0, 0, 0),
     ) -> None:
-        direction = _vectors("axis", axis, (3,))
+        direction = vectors("axis", axis, (3,))
         if not direction.any():
             raise ValueError("axis: must point somewhere, found (0, 0, 0)")
-        self._center = _vectors("center", center, (3,))
-        self._arm = _vectors("start", start, (3,)) - self._center
-        self._omega = float(_vectors("speed", speed, ())) * unit(direction)
-        self._quat = _quats("quat_wxyz", quat_wxyz, (4,))
+        self._center = vectors("center", center, (3,))
+        self._arm = vectors("start", start, (3,)) - self._center
+        self._omega = float(vectors("speed", speed, ())) * unit(direction)
+        self._quat = unit_quats("quat_wxyz", quat_wxyz, (4,))
 
     def __call__(self, time: float, /) -> PathPoint:
         """Pose, velocity and acceleration at `time` (s)."""
@@ -137,7 +138,7 @@ class FunctionPath:
         if not callable(pose):
             raise ValueError(f"pose: must be a function of time, found {pose!r}")
         self._pose = pose
-        self._step = float(_vectors("step", step, ()))
+        self._step = float(vectors("step", step, ()))
         if self._step <= 0.0:
             raise ValueError(f"step: must be more than 0, found {self._step:g}")
 
@@ -145,8 +146,8 @@ class FunctionPath:
         """Pose, velocity and acceleration at `time` (s)."""
         now = _finite_time(time)
         poses = [self._pose(now + float(offset) * self._step) for offset in self._OFFSETS]
-        positions = np.array([_vectors("position", pose[0], (3,)) for pose in poses])
-        quats = np.array([_quats("quat_wxyz", pose[1], (4,)) for pose in poses])
+        positions = np.array([vectors("position", pose[0], (3,)) for pose in poses])
+        quats = np.array([unit_quats("quat_wxyz", pose[1], (4,)) for pose in poses])
         # seen from the present orientation, rotation vectors have the body's rates as their derivatives
         turns = quat_log(quat_multiply(quat_conjugate(quats[2]), quats))
         first, second = self._FIRST / self._step, self._SECOND / self._step**2
@@ -167,11 +168,11 @@ class KeyedPath:
     def __init__(
         self, times: ArrayLike, positions: ArrayLike, quats_wxyz: ArrayLike | None = None, loop: bool = False
     ) -> None:
-        self.times = _key_times(times)
+        self.times = key_times(times)
         count = len(self.times)
-        self.positions = _vectors("positions", positions, (count, 3))
+        self.positions = vectors("positions", positions, (count, 3))
         no_turn = np.tile((1.0, 0.0, 0.0, 0.0), (count, 1))
-        self.quats_wxyz = _quats("quats_wxyz", no_turn if quats_wxyz is None else quats_wxyz, (count, 4))
+        self.quats_wxyz = unit_quats("quats_wxyz", no_turn if quats_wxyz is None else quats_wxyz, (count, 4))
         self.loop = bool(loop)
         if self.loop:
             self._check_closed()
@@ -241,39 +242,3 @@ def _finite_time(time: float) -> float:
     if not np.isfinite(now):
         raise ValueError(f"time: must be a finite number, found {now}")
     return now
-
-
-def _vectors(field: str, value: ArrayLike, shape: tuple[int, ...]) -> Floats:
-    """A finite array of the wanted shape, or a `ValueError` that says what was found."""
-    try:
-        array = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{field}: must be numbers, found {value!r}") from None
-    if array.shape != shape:
-        raise ValueError(f"{field}: must have the shape {shape}, found {array.shape}")
-    if not np.isfinite(array).all():
-        raise ValueError(f"{field}: must be finite, found {array[~np.isfinite(array)][0] if shape else array}")
-    return array
-
-
-def _quats(field: str, value: ArrayLike, shape: tuple[int, ...]) -> Floats:
-    quats = _vectors(field, value, shape)
-    if not np.any(quats != 0.0, axis=-1).all():
-        raise ValueError(f"{field}: must be rotations (w, x, y, z), found (0, 0, 0, 0); no rotation is (1, 0, 0, 0)")
-    return quat_normalize(quats)
-
-
-def _key_times(times: ArrayLike) -> Floats:
-    try:
-        array = np.array(times, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"times: must be numbers, found {times!r}") from None
-    if array.ndim != 1 or not len(array):
-        raise ValueError(f"times: must be a list of at least one time, found an array of shape {array.shape}")
-    if not np.isfinite(array).all():
-        raise ValueError("times: must be finite")
-    late = np.flatnonzero(np.diff(array) <= 0.0)
-    if len(late):
-        k = int(late[0])
-        raise ValueError(f"times: must increase, found {array[k]:g} s followed by {array[k + 1]:g} s at index {k + 1}")
-    return array

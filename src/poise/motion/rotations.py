@@ -56,9 +56,9 @@ def quat_multiply(first_wxyz: ArrayLike, second_wxyz: ArrayLike) -> Floats:
     return np.stack(product, axis=-1) if a.ndim > 1 or b.ndim > 1 else np.array(product)
 
 
-def _components(quat: Floats) -> list[Any]:
-    """w, x, y, z: plain numbers of a single quaternion, on which arithmetic is several times faster than on numpy's."""
-    parts: list[Any] = quat.tolist() if quat.ndim == 1 else [quat[..., k] for k in range(4)]
+def _components(array: Floats) -> list[Any]:
+    """Parts along the last axis: plain numbers of a single vector, on which arithmetic is faster than on numpy's."""
+    parts: list[Any] = array.tolist() if array.ndim == 1 else [array[..., k] for k in range(array.shape[-1])]
     return parts
 
 
@@ -105,12 +105,19 @@ def rotate(quat_wxyz: ArrayLike, vector: ArrayLike) -> Floats:
 def quat_exp(rotation_vector: ArrayLike) -> Floats:
     """Unit quaternion of a rotation vector (axis times angle, rad), (..., 4)."""
     vector = np.asarray(rotation_vector, dtype=np.float64)
-    angle = np.sqrt(np.sum(vector * vector, axis=-1, keepdims=True))
-    small = angle < _SMALL
-    safe = np.where(small, 1.0, angle)
+    x, y, z = _components(vector)
+    square = np.asarray(x * x + y * y + z * z)
+    angle = np.sqrt(square)
     # sin(θ/2)/θ = 1/2 − θ²/48 + …
-    scale = np.where(small, 0.5 - angle * angle / 48.0, np.sin(0.5 * safe) / safe)
-    return np.concatenate((np.cos(0.5 * angle), scale * vector), axis=-1)
+    scale = np.sin(0.5 * angle) / np.maximum(angle, _SMALL)
+    small = angle < _SMALL
+    if small.any():
+        scale = np.where(small, 0.5 - square / 48.0, scale)
+    quat = np.empty((*vector.shape[:-1], 4))
+    quat[..., 0] = np.cos(0.5 * angle)
+    for k, part in enumerate((x, y, z)):
+        quat[..., 1 + k] = scale * part
+    return quat
 
 
 def quat_log(quat_wxyz: ArrayLike) -> Floats:
@@ -127,10 +134,11 @@ def quat_log(quat_wxyz: ArrayLike) -> Floats:
 
 
 def cross(first: Floats, second: Floats) -> Floats:
-    """Cross product of two vectors (3,); several times faster than numpy's on one pair."""
-    ax, ay, az = first.tolist()
-    bx, by, bz = second.tolist()
-    return np.array((ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx))
+    """Cross product of vectors (..., 3); several times faster than numpy's."""
+    ax, ay, az = _components(first)
+    bx, by, bz = _components(second)
+    product = (ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx)
+    return np.stack(product, axis=-1) if first.ndim > 1 or second.ndim > 1 else np.array(product)
 
 
 def skew(vector: ArrayLike) -> Floats:
@@ -178,6 +186,102 @@ def turn_jacobian_rate(turn: Floats, rate: Floats) -> Floats:
 
 
 def turn_rates(turn: Floats, rate: Floats, acceleration: Floats) -> tuple[Floats, Floats]:
-    """Angular velocity and acceleration in the body's axes from a rotation vector and its two derivatives."""
+    """Angular velocity and acceleration in the body's axes from a rotation vector and its two derivatives, (..., 3)."""
+    if turn.ndim > 1:
+        return _many_turn_rates(turn, rate, acceleration)
     jacobian = turn_jacobian(turn)
     return jacobian @ rate, jacobian @ acceleration + turn_jacobian_rate(turn, rate) @ rate
+
+
+def turn_derivatives(turn: Floats, spin: Floats, spin_rate: Floats) -> tuple[Floats, Floats]:
+    """The two derivatives of rotation vectors (..., 3) from angular velocity and acceleration in the body's axes.
+
+    The inverse of `turn_rates`: J⁻¹ = 1 + [r]×/2 + c [r]×², c = (1 − (θ/2) cot(θ/2))/θ².
+    """
+    factor = _inverse_factor(turn)[..., None]
+
+    def apply(vector: Floats) -> Floats:
+        once = cross(turn, vector)
+        result: Floats = vector + 0.5 * once + factor * cross(turn, once)
+        return result
+
+    rate = apply(spin)
+    bend = _many_turn_rates(turn, rate, np.zeros_like(rate))[1]
+    return rate, apply(spin_rate - bend)
+
+
+def _many_turn_rates(turn: Floats, rate: Floats, acceleration: Floats) -> tuple[Floats, Floats]:
+    """`turn_rates` of many at once, without the matrices: J x = x − a r × x + b r × (r × x)."""
+    r, v, u = _apart(turn), _apart(rate), _apart(acceleration)
+    a, b, da, db = _turn_factors(_inner(r, r))
+    along = _inner(r, v)
+    once = _outer(r, v)
+    twice = _outer(r, once)
+    bent = _outer(r, u)
+    bent_twice, inward = _outer(r, bent), _outer(v, once)
+    # J̇ ṙ is what does not vanish because ṙ × ṙ = 0
+    da, db = along * da, along * db
+    spin, spin_rate = np.empty(turn.shape), np.empty(turn.shape)
+    for k in range(3):
+        spin[..., k] = v[k] - a * once[k] + b * twice[k]
+        spin_rate[..., k] = u[k] - a * bent[k] + b * (bent_twice[k] + inward[k]) + db * twice[k] - da * once[k]
+    return spin, spin_rate
+
+
+def _apart(vectors: Floats) -> list[Floats]:
+    """The three components, each in memory of its own: arithmetic on them is twice as fast."""
+    return [np.ascontiguousarray(vectors[..., k]) for k in range(3)]
+
+
+def _inner(a: list[Floats], b: list[Floats]) -> Floats:
+    return np.asarray(a[0] * b[0] + a[1] * b[1] + a[2] * b[2])
+
+
+def _outer(a: list[Floats], b: list[Floats]) -> list[Floats]:
+    return [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
+
+
+#: coefficients of the series of `_turn_factors` in powers of θ²
+_A_SERIES = tuple((-1) ** k / factorial(2 * k + 2) for k in range(9))
+_B_SERIES = tuple((-1) ** k / factorial(2 * k + 3) for k in range(9))
+_DA_SERIES = tuple(2 * k * (-1) ** k / factorial(2 * k + 2) for k in range(1, 9))
+_DB_SERIES = tuple(2 * k * (-1) ** k / factorial(2 * k + 3) for k in range(1, 9))
+#: B₂ₖ/(2k)!, k ≥ 1, with all signs positive: the series of c
+_C_SERIES = (1 / 12, 1 / 720, 1 / 30240, 1 / 1209600, 1 / 47900160, 691 / 1307674368000, 1 / 74724249600)
+#: below this angle (rad) the series are used: their last term is below rounding there
+_SERIES_ANGLE = 0.6
+
+
+def _turn_factors(square: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """What `_turn_series` gives, for many squares of angles at once."""
+    small = np.minimum(square, _SERIES_ANGLE**2)
+    factors = [_horner(series, small) for series in (_A_SERIES, _B_SERIES, _DA_SERIES, _DB_SERIES)]
+    large = square > _SERIES_ANGLE**2
+    if large.any():
+        theta2 = square[large]
+        angle = np.sqrt(theta2)
+        a = 2.0 * np.sin(0.5 * angle) ** 2 / theta2
+        b = (angle - np.sin(angle)) / (theta2 * angle)
+        exact = (a, b, (np.sin(angle) / angle - 2.0 * a) / theta2, (a - 3.0 * b) / theta2)
+        for factor, value in zip(factors, exact, strict=True):
+            factor[large] = value
+    return factors[0], factors[1], factors[2], factors[3]
+
+
+def _inverse_factor(turn: Floats) -> Floats:
+    """c = (1 − (θ/2) cot(θ/2))/θ² of `turn_derivatives`, (...)."""
+    square = np.asarray(np.sum(turn * turn, axis=-1))
+    factor = _horner(_C_SERIES, np.minimum(square, _SERIES_ANGLE**2))
+    large = square > _SERIES_ANGLE**2
+    if large.any():
+        half = 0.5 * np.sqrt(square[large])
+        factor[large] = (1.0 - half * np.cos(half) / np.sin(half)) / square[large]
+    return factor
+
+
+def _horner(series: tuple[float, ...], x: Floats) -> Floats:
+    value = np.full_like(x, series[-1])
+    for coefficient in series[-2::-1]:
+        value *= x
+        value += coefficient
+    return value

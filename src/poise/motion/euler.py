@@ -1,0 +1,87 @@
+"""Rotations as three turns about axes in any order, as motion files have them."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from poise.motion.inputs import choice, finite_times
+from poise.motion.rotations import quat_to_matrix
+
+Floats = NDArray[np.float64]
+
+ORDERS = tuple("".join(order) for order in permutations("xyz"))
+
+#: below this cosine of the middle angle the two others are one turn; far above rounding, far below what files print
+_LOCKED = 1e-9
+
+
+def quat_from_euler(order: str, angles: ArrayLike) -> Floats:
+    """Unit quaternions (..., 4) of turns (..., n) about the axes of `order` (one letter each), each after the last's axes.
+
+    So the matrix is the product of the turns in the order in which they are given; rad.
+
+    >>> quat_from_euler("zx", (np.pi, 0.0)).round(6) + 0.0
+    array([0., 0., 0., 1.])
+    """
+    turns = finite_times(angles)
+    if turns.shape[-1:] != (len(order),) or any(letter not in "xyz" for letter in order):
+        raise ValueError(f'order: must have an axis for each angle, found "{order}" for the shape {turns.shape}')
+    cosines, sines = np.cos(0.5 * turns), np.sin(0.5 * turns)
+    quat = np.zeros((*turns.shape[:-1], 4))
+    quat[..., 0] = 1.0
+    parts = [quat[..., k] for k in range(4)]
+    for k, letter in enumerate(order):
+        parts = _turned(parts, "xyz".index(letter), cosines[..., k], sines[..., k])
+    return np.stack(parts, axis=-1)
+
+
+def _turned(parts: list[Floats], axis: int, c: Floats, s: Floats) -> list[Floats]:
+    """The quaternion (w, x, y, z) times a turn about one axis."""
+    w, v = parts[0], parts[1:]
+    i, j, k = axis, (axis + 1) % 3, (axis + 2) % 3
+    new = [w * c - v[i] * s, v[0], v[1], v[2]]
+    new[1 + i] = v[i] * c + w * s
+    new[1 + j] = v[j] * c + v[k] * s
+    new[1 + k] = v[k] * c - v[j] * s
+    return new
+
+
+def quat_to_euler(order: str, quat_wxyz: ArrayLike) -> Floats:
+    """Angles (..., 3) of the turns about the three axes of `order` that make rotations (..., 4); rad.
+
+    The middle one is from −π/2 to π/2. Where it is at either end, the others are one turn, and the last is 0.
+
+    >>> quat_to_euler("zyx", quat_from_euler("zyx", (0.3, -0.2, 0.1))).round(6)
+    array([ 0.3, -0.2,  0.1])
+    """
+    i, j, k = ("xyz".index(letter) for letter in choice("order", order, ORDERS))
+    matrix = quat_to_matrix(quat_wxyz)
+    # R = R_i(a) R_j(b) R_k(c); the sign is + for cyclic orders
+    sign = 1.0 if (j - i) % 3 == 1 else -1.0
+    cosine = np.hypot(matrix[..., i, i], matrix[..., i, j])
+    middle = np.arctan2(sign * matrix[..., i, k], cosine)
+    locked = cosine < _LOCKED
+    first = np.where(
+        locked,
+        np.arctan2(sign * matrix[..., k, j], matrix[..., j, j]),
+        np.arctan2(-sign * matrix[..., j, k], matrix[..., k, k]),
+    )
+    last = np.where(locked, 0.0, np.arctan2(-sign * matrix[..., i, j], matrix[..., i, i]))
+    return np.stack((first, middle, last), axis=-1)
+
+
+def continuous(angles: Floats) -> Floats:
+    """Angles (frames, ..., 3) of `quat_to_euler` without jumps: each is the way to write it nearest to the frame before."""
+    other = np.stack((angles[..., 0] + np.pi, np.pi - angles[..., 1], angles[..., 2] + np.pi), axis=-1)
+    out = angles.copy()
+    circle = 2.0 * np.pi
+    for frame in range(1, len(out)):
+        last = out[frame - 1]
+        one = angles[frame] + circle * np.round((last - angles[frame]) / circle)
+        two = other[frame] + circle * np.round((last - other[frame]) / circle)
+        nearer = np.abs(two - last).sum(axis=-1) < np.abs(one - last).sum(axis=-1) - 1e-9
+        out[frame] = np.where(nearer[..., None], two, one)
+    return out
