@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from poise import characters, control, dynamics, io, model, motion, sim, view
     from poise.formulations.reduced import Reduced
     from poise.io.load import load
+    from poise.io.motions import load_motion
     from poise.model.model import Model
     from poise.model.scene import Body, Inertia, Joint, Keyframe, Scene
     from poise.model.shapes import (
@@ -57,6 +58,7 @@ __all__ = [
     "height_field",
     "io",
     "load",
+    "load_motion",
     "model",
     "motion",
     "plane",
@@ -89,6 +91,7 @@ _HOMES = {
     "cylinder": "poise.model.shapes",
     "ellipsoid": "poise.model.shapes",
     "load": "poise.io.load",
+    "load_motion": "poise.io.motions",
     "plane": "poise.model.shapes",
     "sphere": "poise.model.shapes",
 }

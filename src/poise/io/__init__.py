@@ -1,7 +1,19 @@
-"""Files in and out: what others wrote becomes a Scene."""
+"""Files in and out: what others wrote becomes a Scene or a Clip."""
 
+from poise.io.bvh import MotionWarning, load_bvh, save_bvh
+from poise.io.deepmimic import load_deepmimic
 from poise.io.load import load
 from poise.io.mjcf import load_mjcf
+from poise.io.motions import load_motion
 from poise.io.urdf import load_urdf
 
-__all__ = ["load", "load_mjcf", "load_urdf"]
+__all__ = [
+    "MotionWarning",
+    "load",
+    "load_bvh",
+    "load_deepmimic",
+    "load_mjcf",
+    "load_motion",
+    "load_urdf",
+    "save_bvh",
+]

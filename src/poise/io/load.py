@@ -20,7 +20,8 @@ _READERS: dict[str, tuple[str, Callable[..., Scene]]] = {
     "robot": ("URDF", load_urdf),
 }
 _READS = "Poise reads scenes from MJCF (<mujoco>) and URDF (<robot>) files"
-_MOTION = "it holds a motion, not a scene, and Poise does not read motions yet"
+_MOTION = "it holds a motion, not a scene, and Poise does not read it yet"
+_CLIP = "it holds a motion, not a scene: read it with poise.load_motion"
 _UNPACK = "it is compressed: unpack it first"
 
 #: other XML that users may try
@@ -38,7 +39,7 @@ _SIGNATURES: tuple[tuple[bytes, str], ...] = (
     (b"PK\x03\x04", _UNPACK + ", with unzip"),
     (b"BZh", _UNPACK + ", with bunzip2"),
     (b"\xfd7zXZ\x00", _UNPACK + ", with unxz"),
-    (b"HIERARCHY", "it is BVH; " + _MOTION),
+    (b"HIERARCHY", "it is BVH; " + _CLIP),
     (b"PathFileType", "it is TRC; " + _MOTION),
     (b"#usda", "it is USD, which is not read"),
     (b"PXR-USDC", "it is USD, which is not read"),
@@ -63,10 +64,13 @@ def load(path: str | PathLike[str], **options: Any) -> Scene:
     >>> load(file).name
     'arm'
     """
-    file, content = _read(path)
+    if isinstance(path, str) and path.lstrip("\ufeff \t\r\n").startswith("<"):
+        message = "load reads files, found XML; pass text to poise.io.mjcf.load_mjcf or poise.io.urdf.load_urdf"
+        raise SceneError(message)
+    file, content = read_file(path, "load", _READS)
     tag = _root(content, str(file))
     if tag not in _READERS:
-        raise SceneError(f"{_guess(content, tag)}. {_READS}", file=str(file))
+        raise SceneError(f"{guess_content(content, tag)}. {_READS}", file=str(file))
     name, reader = _READERS[tag]
     allowed = [key for key in inspect.signature(reader).parameters if key != "source"]
     for option in options:
@@ -76,21 +80,18 @@ def load(path: str | PathLike[str], **options: Any) -> Scene:
     return reader(file, **options)
 
 
-def _read(path: str | PathLike[str]) -> tuple[Path, bytes]:
-    """The file and its content."""
-    if isinstance(path, str) and path.lstrip("\ufeff \t\r\n").startswith("<"):
-        message = "load reads files, found XML; pass text to poise.io.mjcf.load_mjcf or poise.io.urdf.load_urdf"
-        raise SceneError(message)
+def read_file(path: str | PathLike[str], caller: str, reads: str) -> tuple[Path, bytes]:
+    """The file and its content; `caller` is the function that was asked for it, and `reads` what that reads."""
     try:
         file = Path(path)
     except TypeError:
-        raise SceneError(f"load takes the path of a file, found {path!r}") from None
+        raise SceneError(f"{caller} takes the path of a file, found {path!r}") from None
     try:
         return file, file.read_bytes()
     except FileNotFoundError:
         raise SceneError(f"there is no such file{_near_file(file)}", file=str(file)) from None
     except IsADirectoryError:
-        raise SceneError(f"it is a directory. {_READS}", file=str(file)) from None
+        raise SceneError(f"it is a directory. {reads}", file=str(file)) from None
     except (OSError, ValueError) as error:
         raise SceneError(f"cannot be read: {getattr(error, 'strerror', None) or error}", file=str(file)) from error
 
@@ -115,8 +116,8 @@ def _root(content: bytes, file: str) -> str:
     return root_tag(content if wide else content.removeprefix(b"\xef\xbb\xbf").lstrip(), file)
 
 
-def _guess(content: bytes, tag: str) -> str:
-    """What a file that is no scene seems to be."""
+def guess_content(content: bytes, tag: str = "") -> str:
+    """What a file seems to be that is not of the wanted kind."""
     if tag:
         root = f"its root element is <{tag}>"
         return _OTHER_ROOTS.get(tag, root + did_you_mean(tag, _READERS).partition("; there is")[0].rstrip("?"))

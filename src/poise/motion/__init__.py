@@ -1,6 +1,7 @@
 """Motion as data and curves: clips, key-frames, paths, splines, rotations. No simulation."""
 
 from poise.motion.clip import Clip, JointPath, Origin, Pose, WorldPose
+from poise.motion.keyframes import Coordinates, Keyframes, TrackPoint, keyframes
 from poise.motion.path import ConstantPath, FunctionPath, KeyedPath, OrbitPath, Path, PathPoint
 from poise.motion.skeleton import Skeleton
 from poise.motion.splines import Moved, Spline
@@ -9,9 +10,11 @@ from poise.motion.turning import RotationCurve, Turned
 __all__ = [
     "Clip",
     "ConstantPath",
+    "Coordinates",
     "FunctionPath",
     "JointPath",
     "KeyedPath",
+    "Keyframes",
     "Moved",
     "OrbitPath",
     "Origin",
@@ -21,6 +24,8 @@ __all__ = [
     "RotationCurve",
     "Skeleton",
     "Spline",
+    "TrackPoint",
     "Turned",
     "WorldPose",
+    "keyframes",
 ]

@@ -19,9 +19,9 @@ _LOCKED = 1e-9
 
 
 def quat_from_euler(order: str, angles: ArrayLike) -> Floats:
-    """Unit quaternions (..., 4) of turns (..., n) about the axes of `order` (one letter each), each after the last's axes.
+    """Unit quaternions (..., 4) of turns (..., n) about the axes of `order`, a letter each; rad.
 
-    So the matrix is the product of the turns in the order in which they are given; rad.
+    Each axis is turned by the turns before it, so that the matrix is the product of the turns as they are given.
 
     >>> quat_from_euler("zx", (np.pi, 0.0)).round(6) + 0.0
     array([0., 0., 0., 1.])
@@ -74,7 +74,7 @@ def quat_to_euler(order: str, quat_wxyz: ArrayLike) -> Floats:
 
 
 def continuous(angles: Floats) -> Floats:
-    """Angles (frames, ..., 3) of `quat_to_euler` without jumps: each is the way to write it nearest to the frame before."""
+    """Angles (frames, ..., 3) of `quat_to_euler` without jumps: of the ways to write them that nearest to the last."""
     other = np.stack((angles[..., 0] + np.pi, np.pi - angles[..., 1], angles[..., 2] + np.pi), axis=-1)
     out = angles.copy()
     circle = 2.0 * np.pi
