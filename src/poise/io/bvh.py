@@ -66,6 +66,7 @@ def read_bvh(
     rate: float | None = None,
 ) -> Clip:
     """The clip of a text, without a warning; see `load_bvh`."""
+    text = text.removeprefix("\ufeff")
     meters = None if units is None else unit_length(units, file)
     if up is not None and up not in _AXES:
         raise SceneError(f'must be "x", "y" or "z", found {up!r}', field="up", file=file)

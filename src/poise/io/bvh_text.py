@@ -155,7 +155,7 @@ class _Header:
             self.read_channels(line)
             self.store()
         elif key == "}":
-            self.close(line)
+            self.close()
         else:
             hint = did_you_mean(word, _STATEMENTS)
             raise self.fail(f'no statement begins with "{word[:40]}"{hint}', line)
@@ -236,11 +236,11 @@ class _Header:
         self.tips.append((self.open[-1].index, self.offset(line)))
         self.expect("}")
 
-    def close(self, line: int) -> None:
+    def close(self) -> None:
         """The end of a joint."""
         joint = self.open.pop()
         if joint.offset is None:
-            raise self.fail(f'joint "{joint.name}" has no OFFSET', line)
+            raise self.fail(f'joint "{joint.name}" has no OFFSET', joint.line)
 
 
 @dataclass

@@ -35,12 +35,14 @@ def load_motion(path: str | PathLike[str], **options: Any) -> Clip:
         raise SceneError("load_motion reads files, found the text of one; pass text to poise.io.load_bvh")
     file, content = read_file(path, "load_motion", _READS)
     name = str(file)
-    text = "" if b"\x00" in content and content[:2] not in _WIDE else decode(content, name)
-    begins = text.lstrip("\ufeff \t\r\n")[:9].casefold()
-    if begins.startswith("hierarchy"):
+    wide = content[:2] in _WIDE
+    start = decode(content, name).encode() if wide else content
+    begins = start.removeprefix(b"\xef\xbb\xbf").lstrip()[:9].lower()
+    text = decode(content, name) if begins == b"hierarchy" or begins[:1] == b"{" else ""
+    if begins == b"hierarchy":
         _check_options("BVH", load_bvh, options, name)
         return told(read_bvh(text, name, **options), name)
-    if begins.startswith("{"):
+    if begins[:1] == b"{":
         _check_options("DeepMimic", load_deepmimic, options, name)
         return read_deepmimic(text, name, **options)
     raise SceneError(f"{guess_content(content)}. {_READS}", file=name)

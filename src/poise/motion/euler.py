@@ -8,13 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from poise.motion.inputs import choice, finite_times
-from poise.motion.rotations import quat_to_matrix
 
 Floats = NDArray[np.float64]
 
 ORDERS = tuple("".join(order) for order in permutations("xyz"))
 
-#: below this cosine of the middle angle the two others are one turn; far above rounding, far below what files print
+#: below this half of the middle angle's distance from its ends the two others are one turn; rad
 _LOCKED = 1e-9
 
 
@@ -58,19 +57,24 @@ def quat_to_euler(order: str, quat_wxyz: ArrayLike) -> Floats:
     array([ 0.3, -0.2,  0.1])
     """
     i, j, k = ("xyz".index(letter) for letter in choice("order", order, ORDERS))
-    matrix = quat_to_matrix(quat_wxyz)
-    # R = R_i(a) R_j(b) R_k(c); the sign is + for cyclic orders
+    quat = np.asarray(quat_wxyz, dtype=np.float64)
+    # axes of an order that is not cyclic are left-handed: about them, turns go the other way
     sign = 1.0 if (j - i) % 3 == 1 else -1.0
-    cosine = np.hypot(matrix[..., i, i], matrix[..., i, j])
-    middle = np.arctan2(sign * matrix[..., i, k], cosine)
-    locked = cosine < _LOCKED
-    first = np.where(
-        locked,
-        np.arctan2(sign * matrix[..., k, j], matrix[..., j, j]),
-        np.arctan2(-sign * matrix[..., j, k], matrix[..., k, k]),
-    )
-    last = np.where(locked, 0.0, np.arctan2(-sign * matrix[..., i, j], matrix[..., i, i]))
-    return np.stack((first, middle, last), axis=-1)
+    w, (x, y, z) = quat[..., 0], (sign * quat[..., 1 + axis] for axis in (i, j, k))
+    # sums and differences of the outer angles are each as exact as the quaternion (Bernardes and Viollet 2022), where
+    # the angles themselves are not, near the ends of the middle one
+    near, far = np.hypot(w - y, x - z), np.hypot(w + y, x + z)
+    difference, total = np.arctan2(x - z, w - y), np.arctan2(x + z, w + y)
+    middle = 2.0 * np.arctan2(far, near) - 0.5 * np.pi
+    first, last = total + difference, total - difference
+    first = np.where(far < _LOCKED, 2.0 * difference, np.where(near < _LOCKED, 2.0 * total, first))
+    last = np.where((far < _LOCKED) | (near < _LOCKED), 0.0, last)
+    return sign * np.stack((_wrapped(first), middle, _wrapped(last)), axis=-1)
+
+
+def _wrapped(angle: Floats) -> Floats:
+    """The same angle from −π to π."""
+    return np.asarray(angle - 2.0 * np.pi * np.round(angle / (2.0 * np.pi)))
 
 
 def continuous(angles: Floats) -> Floats:

@@ -123,7 +123,8 @@ class Keyframes:
         `model.q_names`).
 
         >>> import poise
-        >>> model = poise.Scene(bodies=[poise.Body("a", joints=[poise.Joint("hinge", name="elbow", armature=1)])]).compile()
+        >>> elbow = poise.Joint("hinge", name="elbow", armature=1)
+        >>> model = poise.Scene(bodies=[poise.Body("arm", joints=[elbow])]).compile()
         >>> keys = keyframes({0.0: {"elbow": 0.0}, 1.0: {"elbow": 2.0}}, moves="linear")
         >>> keys.coordinates(model, [0.25, 0.5]).q.tolist()
         [[0.5], [1.0]]
@@ -234,6 +235,7 @@ def _place(model: Model, name: str, track: Track) -> tuple[slice, slice]:
         if model.q_names[at] == model.dof_names[speed]:
             return slice(at, at + 1), slice(speed, speed + 1)
         raise ValueError(f'"{name}": is a part of a rotation; give keys of the whole joint')
-    near = get_close_matches(name, (*model.joint_names, *model.q_names), n=1)
-    hint = f', did you mean "{near[0]}"?' if near else ""
+    short = {full.rpartition("/")[2]: full for full in (*model.q_names, *model.joint_names)}
+    near = get_close_matches(name, list(short), n=1)
+    hint = f', did you mean "{short[near[0]]}"?' if near else ""
     raise ValueError(f'there is no joint "{name}"{hint}')
