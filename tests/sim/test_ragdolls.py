@@ -122,25 +122,24 @@ def fall(seed: int, dt: float, seconds: float = SECONDS) -> Fall:
     rng = np.random.default_rng(seed)
     place = (-1.0 + rng.uniform(-0.5, 0.5), rng.uniform(-0.3, 0.3), 3.0 + 8 * STEP)
     world.body(root).place(place, rng.normal(size=4), angular_velocity=2.0 * rng.normal(size=3))
-    first = last = poise.dynamics.energy(model, world.q, world.v).total
-    limits = model.dof_limits
+    q, v = (np.empty((round(seconds / dt) + 1, n)) for n in (model.nq, model.nv))
+    for k in range(len(q)):
+        q[k], v[k] = world.q, world.v
+        if k + 1 < len(q):
+            world.step()
+    energy = poise.dynamics.energy(model, q, v)
+    rise = max(0.0, float(np.diff(energy.total).max())) / float(energy.total[0])
     coordinate = np.zeros(model.nv, np.intp)
     coordinate[model.primitive_v_start] = model.primitive_q_start
-    limited = np.flatnonzero(np.isfinite(limits).any(axis=1))
+    limited = np.flatnonzero(np.isfinite(model.dof_limits).any(axis=1))
+    low, high = model.dof_limits[limited].T
+    single = q[:, coordinate[limited]]
     balls = [joint for joint, kind in enumerate(model.joint_kinds) if kind == "ball"]
-    rise, limit, seen = 0.0, 0.0, []
-    for _ in range(round(seconds / dt)):
-        world.step()
-        energy = poise.dynamics.energy(model, world.q, world.v)
-        rise, last = max(rise, energy.total - last), energy.total
-        q = world.q[coordinate[limited]]
-        limit = max(limit, float((limits[limited, 0] - q).max()), float((q - limits[limited, 1]).max()))
-        seen.append(world.q.copy())
-    limit = max(limit, *(beyond_ball(model, joint, np.array(seen)) for joint in balls))
+    beyond = [float((low - single).max()), float((single - high).max()), *(beyond_ball(model, k, q) for k in balls)]
     assert np.isfinite(world.q).all()
     assert np.isfinite(world.v).all()
     overlap = max((contact.depth for contact in world.report().contacts), default=0.0)
-    return Fall(seed, rise / first, float(np.degrees(limit)), energy.kinetic, overlap)
+    return Fall(seed, rise, float(np.degrees(max(0.0, *beyond))), float(energy.kinetic[-1]), overlap)
 
 
 def check(falls: list[Fall]) -> None:
