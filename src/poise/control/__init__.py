@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from poise.control.actuators import RotationActuator, TranslationActuator
+from poise.control.guiding import ActuatorReading, Actuators
+from poise.control.sequencing import Stage, Way
 from poise.formulations.tracking import gains
 
-__all__ = ["gains"]
+__all__ = ["ActuatorReading", "Actuators", "RotationActuator", "Stage", "TranslationActuator", "Way", "gains"]

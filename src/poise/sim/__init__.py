@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from poise.sim.acting import Controller, Targets
+from poise.sim.acting import Controller, StateToAct, Targets
 from poise.sim.events import Event
 from poise.sim.loops import LoopReport, WorldLoop
 from poise.sim.motors import WorldMotor
@@ -25,6 +25,7 @@ __all__ = [
     "LoopReport",
     "Recording",
     "Report",
+    "StateToAct",
     "Targets",
     "World",
     "WorldLoop",

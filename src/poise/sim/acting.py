@@ -47,17 +47,29 @@ class Targets:
     """Instead of the world's drive, from now on."""
 
 
+@dataclass(eq=False)
+class StateToAct(State):
+    """A state as controllers see it, before a step.
+
+    >>> StateToAct(np.zeros(1), np.zeros(1), dt=0.01).dt
+    0.01
+    """
+
+    dt: float = 0.0
+    """Length of the step to come; s."""
+
+
 class Controller(Protocol):
     """What `add_controller` takes. `bind` is optional, and a plain function of the state will do as well.
 
-    `state` is a copy: q, v, time, and as `slots` what the controller has put there in the step before. Whatever is to
-    survive going back in time belongs there, as arrays.
+    `state` is a copy: q, v, time, the length dt of the step to come, and as `slots` what the controller has put there
+    in the step before. Whatever is to survive going back in time belongs there, as arrays.
     """
 
     def bind(self, model: Model, /) -> None:
         """Called once, when it is added."""
 
-    def update(self, state: State, /) -> Targets | None:
+    def update(self, state: StateToAct, /) -> Targets | None:
         """What it wants, before every step."""
 
 
@@ -68,9 +80,9 @@ class _Named:
     controller: Any
     slots: dict[str, Array] = field(default_factory=dict)
 
-    def update(self, q: Array, v: Array, time: float) -> tuple[Targets | None, dict[str, Array]]:
+    def update(self, q: Array, v: Array, time: float, dt: float) -> tuple[Targets | None, dict[str, Array]]:
         """What it wants, and its slots after that."""
-        state = State(q.copy(), v.copy(), time, {name: array.copy() for name, array in self.slots.items()})
+        state = StateToAct(q.copy(), v.copy(), time, {name: array.copy() for name, array in self.slots.items()}, dt)
         wanted = getattr(self.controller, "update", self.controller)(state)
         if wanted is not None and not isinstance(wanted, Targets):
             raise TypeError(f"a controller gave a {type(wanted).__name__}; it must give poise.sim.Targets(...) or None")
@@ -139,7 +151,7 @@ class Acting(Driven):
 
     # ---- to add and to take away -------------------------------------------------------------------------------------
 
-    def add_controller(self, controller: Controller | Callable[[State], Any], name: str | None = None) -> str:
+    def add_controller(self, controller: Controller | Callable[[StateToAct], Any], name: str | None = None) -> str:
         """Let a controller act before every step from now on; gives the name by which its slots are kept.
 
         It has `update(state)`, which gives `Targets` or None, and perhaps `bind(model)`; or it is a function of the
@@ -306,7 +318,7 @@ class Acting(Driven):
         """Ask all controllers, and lay what they want; what was to act without them, and their slots."""
         slots = []
         for named in self._hooks.controllers.values():
-            wanted, held = named.update(self.q, self.v, self.time)
+            wanted, held = named.update(self.q, self.v, self.time, self.dt)
             slots.append((named, held))
             if wanted is None:
                 continue

@@ -1,0 +1,168 @@
+"""Targets that pace themselves along a path (LAM §2.2).
+
+A target is a parameter on a path (its time, which here is a mere parameter). It is kept at the *base distance* from
+what follows it, and never runs backwards: when it is nearer, it goes on to the first place ahead at that distance; when
+it is farther, it waits. All of the way between was nearer than the base distance: so every point of the path is within
+the base distance of the motion, whatever happens on the way.
+
+For orientations the distance is the angle of the rotation between. LAM has 2 acos(Re q), which for −q is the longer way
+round; here it is 2 atan2(|Im q|, |Re q|), the shorter one, exact for small angles too.
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poise.motion.path import ConstantPath, KeyedPath, Path
+from poise.motion.rotations import quat_conjugate, quat_log, quat_multiply
+
+Floats = NDArray[np.float64]
+SAMPLES = 64
+"""Of a path between two keys; what a path does between two samples is taken to be nearly straight."""
+_CHUNK = 256
+_NEAR = 1e-9
+"""How exactly the base distance is met, as a share of it."""
+
+
+class Route:
+    """Positions or orientations along a path, with what targets need to find their way.
+
+    >>> straight = KeyedPath([0, 1], [(0, 0, 0), (2, 0, 0)])
+    >>> route = Route(straight, turns=False)
+    >>> s = route.ahead(0.0, np.array((0.0, 0.3, 0.0)), 0.5)
+    >>> route.value(s).round(6)
+    array([0.4, 0. , 0. ])
+    """
+
+    def __init__(self, path: Path, *, turns: bool, span: tuple[float, float] | None = None) -> None:
+        self.path, self.turns = path, turns
+        knots, self.loop = _knots(path, span)
+        self.start, self.end = float(knots[0]), inf if self.loop else float(knots[-1])
+        self.period = float(knots[-1] - knots[0])
+        self.s = _sampled(knots)
+        """(n,) parameters of samples, in one round of a loop."""
+        self.values = np.array([self.value(float(s)) for s in self.s])
+        """(n, 3) m or (n, 4) wxyz."""
+        steps = [float(self.distance(b, a)) for a, b in zip(self.values[:-1], self.values[1:], strict=True)]
+        self.lengths = np.concatenate(((0.0,), np.cumsum(steps)))
+        """(n,) way from the start; m or rad."""
+
+    def value(self, s: float) -> Floats:
+        """(3,) position or (4,) orientation at a parameter."""
+        point = self.path(s)
+        return point.quat_wxyz if self.turns else point.position
+
+    def distance(self, values: Floats, here: Floats) -> Floats:
+        """How far values (…, 3 or 4) are from one; m or rad."""
+        if not self.turns:
+            return np.asarray(np.sqrt(np.sum((values - here) ** 2, axis=-1)))
+        between = quat_multiply(values, quat_conjugate(here))
+        return np.asarray(2.0 * np.arctan2(np.sqrt(np.sum(between[..., 1:] ** 2, axis=-1)), np.abs(between[..., 0])))
+
+    def offset(self, s: float, here: Floats) -> Floats:
+        """(3,) from here to a target; a rotation vector in world axes for orientations (LAM eq. 4); m or rad."""
+        there = self.value(s)
+        return quat_log(quat_multiply(there, quat_conjugate(here))) if self.turns else there - here
+
+    def ahead(self, s: float, here: Floats, base: float, gate: float = inf) -> float:
+        """The first parameter from s on at which the target is `base` away from here; s itself if it is already.
+
+        At most `gate` or the end of the path. On a loop that is nowhere so far away, the farthest place.
+        """
+        last = min(gate, s + self.period if self.loop else self.end)
+        if s >= last or self.distance(self.value(s), here) >= base:
+            return s
+        knots, values = self._knots_ahead(s, last)
+        low, far, farthest = s, -1.0, s
+        for k in range(0, len(knots), _CHUNK):
+            distances = self.distance(values[k : k + _CHUNK], here)
+            hits = np.flatnonzero(distances >= base)
+            if len(hits):
+                first = k + int(hits[0])
+                return self._crossing(float(knots[first - 1]) if first else s, float(knots[first]), here, base)
+            if distances.max() > far:
+                far, farthest = float(distances.max()), float(knots[k + int(distances.argmax())])
+            low = float(knots[min(k + _CHUNK, len(knots)) - 1])
+        if self.distance(self.value(last), here) >= base:
+            return self._crossing(low, last, here, base)
+        return farthest if self.loop and gate > last and far > 0.0 else last
+
+    def _knots_ahead(self, s: float, last: float) -> tuple[Floats, Floats]:
+        """Samples with s < parameter < last."""
+        knots, values = self.s, self.values
+        if self.loop:
+            rounds = np.floor((s - self.start) / self.period) * self.period
+            knots = np.concatenate((knots[:-1], knots + self.period)) + rounds
+            values = np.concatenate((values[:-1], values))
+        inside = slice(np.searchsorted(knots, s, side="right"), np.searchsorted(knots, last, side="left"))
+        return knots[inside], values[inside]
+
+    def _crossing(self, low: float, high: float, here: Floats, base: float) -> float:
+        """Where the distance reaches `base`, by false position (Illinois), on the far side; LAM halves intervals."""
+        f_low = float(self.distance(self.value(low), here)) - base
+        f_high = float(self.distance(self.value(high), here)) - base
+        for _ in range(60):
+            if f_high <= _NEAR * base or high - low <= 1e-13 * max(1.0, abs(high)):
+                break
+            middle = low + (high - low) * f_low / (f_low - f_high)
+            if not low < middle < high:
+                middle = 0.5 * (low + high)
+            f = float(self.distance(self.value(middle), here)) - base
+            if f >= 0.0:
+                high, f_high, f_low = middle, f, 0.5 * f_low
+            else:
+                low, f_low, f_high = middle, f, 0.5 * f_high
+                if -f <= _NEAR * base:
+                    return middle
+        return high
+
+    def length_at(self, s: float) -> float:
+        """Way from the start to a parameter; m or rad."""
+        rounds = np.floor((s - self.start) / self.period) if self.loop else 0.0
+        return float(np.interp(s - rounds * self.period, self.s, self.lengths) + rounds * self.lengths[-1])
+
+    def direction(self, s: float) -> Floats:
+        """(3,) unit vector along the path at a parameter; in world axes, for orientations the axis. 0 on a dwell."""
+        step = self.period / max(len(self.s) - 1, 1)
+        before, after = s - step, s + step
+        if not self.loop:
+            before, after = max(before, self.start), min(after, self.end)
+        along = self.offset(after, self.value(before))
+        size = float(np.sqrt(along @ along))
+        return along / size if size > 0.0 else np.zeros(3)
+
+    def gate_from(self, s: float, gate: float) -> float:
+        """The next time, from s on, that a target comes to a gate: on a loop that is in this round or in the next."""
+        if not self.loop:
+            return gate
+        phase = (gate - self.start) % self.period
+        rounds = np.ceil((s - self.start - phase) / self.period)
+        return float(self.start + phase + max(rounds, 0.0) * self.period)
+
+
+def _knots(path: Path, span: tuple[float, float] | None) -> tuple[Floats, bool]:
+    """Parameters of the keys, or of the ends, and whether the path is a loop."""
+    if not callable(path):
+        raise TypeError(f"path is a {type(path).__name__}; it must be a path, as poise.motion has them")
+    if span is not None:
+        ends = np.asarray(span, np.float64)
+        if ends.shape != (2,) or not np.isfinite(ends).all() or not ends[0] < ends[1]:
+            raise ValueError(f"span is {span!r}; it must be where the path starts and ends, two rising times")
+        return ends, False
+    if isinstance(path, KeyedPath):
+        return path.times, path.loop and len(path.times) > 1
+    if isinstance(path, ConstantPath):
+        return np.zeros(1), False
+    raise ValueError(f"a {type(path).__name__} has no end: give the span=(start, end) of it that is to be followed")
+
+
+def _sampled(knots: Floats) -> Floats:
+    """Parameters between knots too."""
+    if len(knots) == 1:
+        return np.array(knots)
+    count = SAMPLES if len(knots) > 2 else 4 * SAMPLES
+    parts = [np.linspace(a, b, count, endpoint=False) for a, b in zip(knots[:-1], knots[1:], strict=True)]
+    return np.concatenate((*parts, knots[-1:]))

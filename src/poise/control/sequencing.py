@@ -1,0 +1,162 @@
+"""A small graph of stages that keeps several actuators in step: what LAM §5 leaves as work in progress.
+
+In a stage, the targets of some actuators may go no farther than a gate on their path. Ways lead to other stages, when
+all have arrived at their gates, after some time, or when a function says so. Actuators of a stage that go together
+arrive at their gates at the same time: those that would be early are slowed down, and if one of them is held up, the
+others wait for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf, isfinite
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poise.control.actuators import Fitted
+from poise.model.errors import did_you_mean
+from poise.model.state import State
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to another stage, taken when all that it asks for is so.
+
+    >>> Way("land", after=0.5).arrived
+    True
+    """
+
+    to: str
+    arrived: bool = True
+    """Whether all actuators with gates must have come to them."""
+    after: float = 0.0
+    """Time since the stage began, at least; s."""
+    when: Callable[[State], Any] | None = None
+    """A function of the state (q, v, time) that must be true."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What targets may do for a while.
+
+    >>> stage = Stage("lift", gates={"hand move": 1.0, "head turn": None}, ways=[Way("carry")], together=True)
+    >>> stage.ways[0].to
+    'carry'
+    """
+
+    name: str
+    gates: Mapping[str, float | None] = field(default_factory=dict)
+    """How far on its path, as a time, the target of an actuator may go; None holds it where it is. Others go on to
+    their ends. On a loop it is the next time that the target comes there."""
+    ways: Sequence[Way] = ()
+    """The first one that can be taken, is."""
+    together: bool = False
+    """Whether those with gates are to arrive at the same time."""
+    reach: float = 0.1
+    """How near a body must be to its gate to have arrived; share of the base distance."""
+
+
+class Graph:
+    """Stages, checked against the actuators that they name."""
+
+    def __init__(self, stages: Sequence[Stage], labels: Sequence[str]) -> None:
+        self.stages, self._labels = tuple(stages), tuple(labels)
+        names = [_checked_stage(stage).name for stage in self.stages]
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ValueError(f'stages: there are several of the name "{twice}"')
+        self.places = {name: k for k, name in enumerate(names)}
+        for stage in self.stages:
+            for way in stage.ways:
+                if way.to not in self.places:
+                    near = did_you_mean(way.to, names)
+                    raise ValueError(f'stage "{stage.name}": a way leads to "{way.to}", which is no stage{near}')
+            for label in stage.gates:
+                if label not in labels:
+                    near = did_you_mean(label, list(labels))
+                    raise ValueError(f'stage "{stage.name}": there is no actuator "{label}"{near}')
+
+    def check_gates(self, fitted: Sequence[Fitted]) -> None:
+        """Gates lie on their paths; those who go together have speeds."""
+        for stage in self.stages:
+            for one in fitted:
+                gate, route = stage.gates.get(one.actuator.label), one.route
+                if gate is None:
+                    continue
+                first, last = float(route.s[0]), float(route.s[-1])
+                if not first <= float(gate) <= last:
+                    raise ValueError(
+                        f'stage "{stage.name}": the gate of "{one.actuator.label}" is {gate:g}, '
+                        f"which is not on its path from {first:g} to {last:g}"
+                    )
+                if stage.together:
+                    one.speeds_along()
+
+    def gates(self, stage: int, fitted: Sequence[Fitted], s: Floats) -> Floats:
+        """(n,) how far targets at s may go in a stage that begins."""
+        wanted = self.stages[stage].gates
+        gates = np.full(len(fitted), inf)
+        for k, one in enumerate(fitted):
+            if one.actuator.label in wanted:
+                gate = wanted[one.actuator.label]
+                gates[k] = s[k] if gate is None else one.route.gate_from(float(s[k]), float(gate))
+        return gates
+
+    def next(
+        self,
+        stage: int,
+        fitted: Sequence[Fitted],
+        state: State,
+        s: Floats,
+        gates: Floats,
+        distances: Floats,
+        age: float,
+    ) -> int:
+        """The stage that follows, or the same one; `distances` (n,) are those from bodies to their targets."""
+        now = self.stages[stage]
+        held = [k for k, one in enumerate(fitted) if now.gates.get(one.actuator.label) is not None]
+        there = all(
+            s[k] >= min(gates[k], fitted[k].route.end) and distances[k] <= now.reach * fitted[k].actuator.base_distance
+            for k in held
+        )
+        for way in now.ways:
+            due = age >= way.after - 1e-9 and (there or not way.arrived)
+            if due and (way.when is None or bool(way.when(state))):
+                return self.places[way.to]
+        return stage
+
+    def paces(self, stage: int, fitted: Sequence[Fitted], s: Floats, gates: Floats, distances: Floats) -> Floats:
+        """(n,) shares of their speeds at which all that go together come to their gates when the last one does."""
+        shares, now = np.ones(len(fitted)), self.stages[stage]
+        if not now.together:
+            return shares
+        left = np.zeros(len(fitted))
+        for k, one in enumerate(fitted):
+            if now.gates.get(one.actuator.label) is not None:
+                target = one.route.length_at(float(s[k]))
+                body = max(target - min(float(distances[k]), one.actuator.base_distance), 0.0)
+                left[k] = one.speeds_along().time(body, one.route.length_at(float(min(gates[k], one.route.end))))
+        longest = float(left.max())
+        if longest > 0.0:
+            shares[left > 0.0] = left[left > 0.0] / longest
+        return shares
+
+
+def _checked_stage(stage: Any) -> Stage:
+    if not isinstance(stage, Stage):
+        raise TypeError(f"stages: found a {type(stage).__name__}; they must be poise.control.Stage(...)")
+    for way in stage.ways:
+        if not isinstance(way, Way):
+            raise TypeError(f'stage "{stage.name}": ways must be poise.control.Way(...), found a {type(way).__name__}')
+        if not (isfinite(way.after) and way.after >= 0.0):
+            raise ValueError(f'stage "{stage.name}": a way is to be taken after {way.after} s; it must be 0 or more')
+        if way.when is not None and not callable(way.when):
+            raise TypeError(f'stage "{stage.name}": when is a {type(way.when).__name__}; it must be a function')
+    if not stage.reach > 0.0:
+        raise ValueError(f'stage "{stage.name}": reach is {stage.reach}; it must be positive')
+    return stage
