@@ -31,7 +31,7 @@ from poise.dynamics.inputs import body_number, checked_vector
 from poise.dynamics.measures import Bodies
 from poise.model.model import Model
 from poise.motion.path import Path
-from poise.motion.rotations import quat_conjugate, quat_from_matrix, quat_multiply, quat_to_matrix, skew
+from poise.motion.rotations import quat_from_matrix, quat_multiply, quat_to_matrix, skew
 
 Floats = NDArray[np.float64]
 

@@ -11,6 +11,7 @@ round; here it is 2 atan2(|Im q|, |Re q|), the shorter one, exact for small angl
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import inf
 
 import numpy as np
@@ -73,22 +74,25 @@ class Route:
         At most `gate` or the end of the path. On a loop that is nowhere so far away, the farthest place.
         """
         last = min(gate, s + self.period if self.loop else self.end)
-        if s >= last or self.distance(self.value(s), here) >= base:
+        near = self._beyond(s, here, base)
+        if s >= last or near >= 0.0:
             return s
         knots, values = self._knots_ahead(s, last)
-        low, far, farthest = s, -1.0, s
+        low, farthest = (s, near), (s, near)
         for k in range(0, len(knots), _CHUNK):
-            distances = self.distance(values[k : k + _CHUNK], here)
-            hits = np.flatnonzero(distances >= base)
+            beyond = self.distance(values[k : k + _CHUNK], here) - base
+            hits = np.flatnonzero(beyond >= 0.0)
+            j = int(hits[0]) if len(hits) else len(beyond)
+            if j:
+                low = float(knots[k + j - 1]), float(beyond[j - 1])
             if len(hits):
-                first = k + int(hits[0])
-                return self._crossing(float(knots[first - 1]) if first else s, float(knots[first]), here, base)
-            if distances.max() > far:
-                far, farthest = float(distances.max()), float(knots[k + int(distances.argmax())])
-            low = float(knots[min(k + _CHUNK, len(knots)) - 1])
-        if self.distance(self.value(last), here) >= base:
-            return self._crossing(low, last, here, base)
-        return farthest if self.loop and gate > last and far > 0.0 else last
+                return self._crossing(low, (float(knots[k + j]), float(beyond[j])), here, base)
+            top = int(beyond.argmax())
+            farthest = max(farthest, (float(knots[k + top]), float(beyond[top])), key=lambda place: place[1])
+        end = self._beyond(last, here, base)
+        if end >= 0.0:
+            return self._crossing(low, (last, end), here, base)
+        return farthest[0] if self.loop and gate > last else last
 
     def _knots_ahead(self, s: float, last: float) -> tuple[Floats, Floats]:
         """Samples with s < parameter < last."""
@@ -100,24 +104,29 @@ class Route:
         inside = slice(np.searchsorted(knots, s, side="right"), np.searchsorted(knots, last, side="left"))
         return knots[inside], values[inside]
 
-    def _crossing(self, low: float, high: float, here: Floats, base: float) -> float:
-        """Where the distance reaches `base`, by false position (Illinois), on the far side; LAM halves intervals."""
-        f_low = float(self.distance(self.value(low), here)) - base
-        f_high = float(self.distance(self.value(high), here)) - base
+    def _beyond(self, s: float, here: Floats, base: float) -> float:
+        return float(self.distance(self.value(s), here)) - base
+
+    def _crossing(self, low: tuple[float, float], high: tuple[float, float], here: Floats, base: float) -> float:
+        """Where the distance reaches `base`, by false position (Illinois) where LAM halves intervals.
+
+        `low` and `high` are parameters with how far they are beyond the base distance, below 0 and not.
+        """
+        (s0, f0), (s1, f1), side = low, high, 0
         for _ in range(60):
-            if f_high <= _NEAR * base or high - low <= 1e-13 * max(1.0, abs(high)):
+            if f1 <= _NEAR * base or s1 - s0 <= 1e-13 * max(1.0, abs(s1)):
                 break
-            middle = low + (high - low) * f_low / (f_low - f_high)
-            if not low < middle < high:
-                middle = 0.5 * (low + high)
-            f = float(self.distance(self.value(middle), here)) - base
-            if f >= 0.0:
-                high, f_high, f_low = middle, f, 0.5 * f_low
+            s = s0 + (s1 - s0) * f0 / (f0 - f1)
+            if not s0 < s < s1:
+                s = 0.5 * (s0 + s1)
+            f = self._beyond(s, here, base)
+            if abs(f) <= _NEAR * base:
+                return s
+            if f > 0.0:
+                s1, f1, f0, side = s, f, 0.5 * f0 if side > 0 else f0, 1
             else:
-                low, f_low, f_high = middle, f, 0.5 * f_high
-                if -f <= _NEAR * base:
-                    return middle
-        return high
+                s0, f0, f1, side = s, f, 0.5 * f1 if side < 0 else f1, -1
+        return s1
 
     def length_at(self, s: float) -> float:
         """Way from the start to a parameter; m or rad."""
@@ -164,5 +173,5 @@ def _sampled(knots: Floats) -> Floats:
     if len(knots) == 1:
         return np.array(knots)
     count = SAMPLES if len(knots) > 2 else 4 * SAMPLES
-    parts = [np.linspace(a, b, count, endpoint=False) for a, b in zip(knots[:-1], knots[1:], strict=True)]
+    parts = [np.linspace(a, b, count, endpoint=False) for a, b in pairwise(knots)]
     return np.concatenate((*parts, knots[-1:]))
