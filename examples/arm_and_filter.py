@@ -43,7 +43,7 @@ def move(gamma: float) -> np.ndarray:
     start = tip(world)
     pull = TranslationActuator(
         "hand",
-        KeyedPath([0, 1], [start, start + (0, 0, -1.0)]),
+        KeyedPath([0, 1], [start, start - np.array((0, 0, 1.0))]),
         base_distance=0.1,
         relaxation=DT,
         limit=20.0,
@@ -65,7 +65,9 @@ def main(path: str | Path = "arm_and_filter.svg") -> dict[str, float]:
     chart(curves, title="How far the tip is from its line", x_label="time (s)", y_label="x (cm)").save(path)
     told = {name: float(np.ptp(way[120:, 0])) for name, way in ways.items()}
     for name, value in told.items():
-        print(f"{name:22s} swings by {100 * value:6.3f} cm in the last two seconds; ends at z = {ways[name][-1, 2]:.4f} m")
+        print(
+            f"{name:22s} swings by {100 * value:6.3f} cm in the last two seconds; ends at z = {ways[name][-1, 2]:.4f} m"
+        )
     return told
 
 

@@ -40,7 +40,11 @@ def main(path: str | Path = "through_an_obstacle.svg") -> dict[str, dict[str, fl
     curves = [Curve("path", [0, 3], [0, 0], color="#999999", dashed=True)]
     curves.append(Curve("where a rigid ball touches", *edge, color="#bbbbbb"))
     told = {}
-    for name, mass, stiffness in (("1: 1 kg, 20 kN/m", 1.0, 2e4), ("2: 8 kg, 20 kN/m", 8.0, 2e4), ("3: 1 kg, 0.5 kN/m", 1.0, 500.0)):
+    for name, mass, stiffness in (
+        ("1: 1 kg, 20 kN/m", 1.0, 2e4),
+        ("2: 8 kg, 20 kN/m", 8.0, 2e4),
+        ("3: 1 kg, 0.5 kN/m", 1.0, 500.0),
+    ):
         way = meet(mass, stiffness)
         curves.append(Curve(name, way[:, 1], way[:, 3]))
         gaps = np.linalg.norm(way[:, 1:] - MIDDLE, axis=1) - around

@@ -134,11 +134,13 @@ class Route:
         return float(np.interp(s - rounds * self.period, self.s, self.lengths) + rounds * self.lengths[-1])
 
     def direction(self, s: float) -> Floats:
-        """(3,) unit vector along the path at a parameter; in world axes, for orientations the axis. 0 on a dwell."""
-        step = self.period / max(len(self.s) - 1, 1)
-        before, after = s - step, s + step
-        if not self.loop:
-            before, after = max(before, self.start), min(after, self.end)
+        """(3,) unit vector along the path at a parameter; in world axes, for orientations the axis. 0 on a dwell.
+
+        It is that of the way just behind, so that it means something where a path turns back too.
+        """
+        before, after = s - self.period / max(len(self.s) - 1, 1), s
+        if not self.loop and before < self.start:
+            before, after = self.start, min(2.0 * self.start - before, self.end)
         along = self.offset(after, self.value(before))
         size = float(np.sqrt(along @ along))
         return along / size if size > 0.0 else np.zeros(3)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import inf, isfinite
+from math import inf, isfinite, log
 from typing import Any
 
 import numpy as np
@@ -140,11 +140,23 @@ class Graph:
             if now.gates.get(one.actuator.label) is not None:
                 target = one.route.length_at(float(s[k]))
                 body = max(target - min(float(distances[k]), one.actuator.base_distance), 0.0)
-                left[k] = one.speeds_along().time(body, one.route.length_at(float(min(gates[k], one.route.end))))
+                left[k] = _time_left(one, body, one.route.length_at(float(min(gates[k], one.route.end))), now.reach)
         longest = float(left.max())
         if longest > 0.0:
             shares[left > 0.0] = left[left > 0.0] / longest
         return shares
+
+
+def _time_left(one: Fitted, body: float, gate: float, reach: float) -> float:
+    """How long it takes from one length to be within reach of another at the speeds of an actuator; s.
+
+    Its target waits at the gate while it covers the last base distance d: at the speed u r / d, if r of it is left.
+    """
+    speeds, base = one.speeds_along(), one.actuator.base_distance
+    slow = base / speeds.at(gate)[0]
+    if gate - body <= base:
+        return max(slow * log(max((gate - body) / (reach * base), 1e-300)), 0.0)
+    return speeds.time(body, gate - base) + max(slow * log(1.0 / reach), 0.0)
 
 
 def _checked_stage(stage: Any) -> Stage:
