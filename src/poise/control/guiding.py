@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from poise.control.actuators import Actuator, Fitted, limited
 from poise.control.sensing import external_action, filtered, noted
-from poise.control.sequencing import Graph, Stage
+from poise.control.sequencing import Graph, Stage, paces
 from poise.dynamics.measures import bodies
 from poise.model.errors import did_you_mean
 from poise.model.model import Model
@@ -128,7 +128,7 @@ class Actuators:
         start = np.array([one.route.start for one in self._fitted])
         gates = np.full(n, np.inf) if self._graph is None else self._graph.gates(0, self._fitted, start)
         vectors = {name: np.zeros((n, 3)) for name in ("push", "velocity", "correction")}
-        stage = {"stage": np.zeros(1, np.int64), "entered": np.array((time,))}
+        stage = {"stage": np.zeros(1, np.int64), "entered": np.array((time,)), "whole": np.zeros(n)}
         return {"parameter": start, "gate": gates, "time": np.array((time,))} | vectors | stage
 
     def _go_through_stages(self, state: State, spots: list[tuple[Floats, Floats, Floats]]) -> Floats:
@@ -147,7 +147,10 @@ class Actuators:
         if after != now:
             slots["stage"], slots["entered"] = np.array((after,)), np.array((state.time,))
             slots["gate"] = self._graph.gates(after, self._fitted, s)
-        return self._graph.paces(after, self._fitted, s, slots["gate"], far)
+        left = self._graph.times_left(after, self._fitted, s, slots["gate"], far)
+        if slots["entered"][0] == state.time:
+            slots["whole"] = left.copy()
+        return paces(left, slots["whole"])
 
     def _wanted_velocity(self, one: Fitted, s: float, offset: Floats, share: float) -> Floats:
         """(3,) velocity towards which damping works; 0 as LAM has it, unless speeds are preferred."""

@@ -21,6 +21,8 @@ from poise.model.errors import did_you_mean
 from poise.model.state import State
 
 Floats = NDArray[np.float64]
+LEAD = 0.1
+"""Share of its way by which an actuator may be ahead of others that it goes together with."""
 
 
 @dataclass(frozen=True)
@@ -130,21 +132,28 @@ class Graph:
                 return self.places[way.to]
         return stage
 
-    def paces(self, stage: int, fitted: Sequence[Fitted], s: Floats, gates: Floats, distances: Floats) -> Floats:
-        """(n,) shares of their speeds at which all that go together come to their gates when the last one does."""
-        shares, now = np.ones(len(fitted)), self.stages[stage]
-        if not now.together:
-            return shares
-        left = np.zeros(len(fitted))
+    def times_left(self, stage: int, fitted: Sequence[Fitted], s: Floats, gates: Floats, distances: Floats) -> Floats:
+        """(n,) how long those that go together have to their gates; 0 for others; s."""
+        left, now = np.zeros(len(fitted)), self.stages[stage]
         for k, one in enumerate(fitted):
-            if now.gates.get(one.actuator.label) is not None:
+            if now.together and now.gates.get(one.actuator.label) is not None:
                 target = one.route.length_at(float(s[k]))
                 body = max(target - min(float(distances[k]), one.actuator.base_distance), 0.0)
                 left[k] = _time_left(one, body, one.route.length_at(float(min(gates[k], one.route.end))), now.reach)
-        longest = float(left.max())
-        if longest > 0.0:
-            shares[left > 0.0] = left[left > 0.0] / longest
-        return shares
+        return left
+
+
+def paces(left: Floats, whole: Floats) -> Floats:
+    """(n,) shares of their speeds at which all that go together come to their gates when the last one does.
+
+    `left` and `whole` are the times that they have to go, now and when the stage began. Who is ahead of the last one by
+    more than a tenth of its way waits for it.
+    """
+    shares, going = np.ones(len(left)), left > 0.0
+    if going.any():
+        done = 1.0 - left[going] / np.maximum(whole[going], left[going])
+        shares[going] = left[going] / left.max() * np.clip(1.0 - (done - done.min()) / LEAD, 0.0, 1.0)
+    return shares
 
 
 def _time_left(one: Fitted, body: float, gate: float, reach: float) -> float:
