@@ -69,7 +69,7 @@ def arrivals(heights: np.ndarray) -> tuple[float, float]:
 def main(path: str | Path = "in_step.svg") -> dict[str, float]:
     run, natural = speeds_at_keys()
     marks = Curve("preferred", list(WANTED), list(WANTED.values()), mark="diamond")
-    lines = [Curve("speed", run[:, 0], run[:, 1]), marks, Curve("natural", [0, 4], [natural] * 2, dashed=True)]
+    lines = [Curve("speed", run[::4, 0], run[::4, 1]), marks, Curve("natural", [0, 4], [natural] * 2, dashed=True)]
     charts = [chart(lines, title="Speeds at keys", x_label="x (m)", y_label="speed (m/s)")]
     told = {f"speed at {x:g} m": float(np.interp(x, run[:, 0], run[:, 1])) for x in (1.0, 2.0, 3.0)} | {
         "natural": natural
@@ -80,7 +80,7 @@ def main(path: str | Path = "in_step.svg") -> dict[str, float]:
         told |= {f"{name}: left": left, f"{name}: right": right}
         down = heights[stages.index("down"), 0]
         told[f"{name}: down"] = float(down)
-        lines = [Curve(hook, heights[:, 0], heights[:, k]) for k, hook in ((1, "left"), (2, "right"))]
+        lines = [Curve(hook, heights[::6, 0], heights[::6, k]) for k, hook in ((1, "left"), (2, "right"))]
         lines.append(Curve("way down", [down, down], [0.0, 1.5], color="#999999", dashed=True))
         charts.append(chart(lines, title=f"Two hooks, {name}", x_label="time (s)", y_label="height (m)", height=260))
     below(*charts).save(path)

@@ -43,11 +43,11 @@ def exact(elasticity: float, times: np.ndarray) -> np.ndarray:
 
 
 def main(path: str | Path = "reaching_a_target.svg") -> dict[str, float]:
-    even = np.full(1500, 0.001)
+    even = np.full(750, 0.002)
     curves, told = [], {}
     for elasticity in (0.3, 0.7, 1.0, 2.0):
         times, distances = reach(elasticity, even)
-        curves.append(Curve(f"B = {elasticity:g}", times, distances))
+        curves.append(Curve(f"B = {elasticity:g}", times[::5], distances[::5]))
         told[f"error {elasticity:g}"] = float(np.abs(distances - exact(elasticity, times)).max())
         told[f"overshoot {elasticity:g}"] = float(-distances.min())
     damped = chart(curves, title="Over-, under- and critically damped", x_label="time (s)", y_label="distance (m)")
@@ -56,8 +56,8 @@ def main(path: str | Path = "reaching_a_target.svg") -> dict[str, float]:
     for elasticity in (0.5, 1.2):
         times, distances = reach(elasticity, np.full(750, 0.002))
         others, dots = reach(elasticity, random)
-        curves.append(Curve(f"B = {elasticity:g}, even steps", times, distances))
-        curves.append(Curve("random steps", others[::8], dots[::8], mark="circle"))
+        curves.append(Curve(f"B = {elasticity:g}, even steps", times[::5], distances[::5]))
+        curves.append(Curve("random steps", others[::30], dots[::30], mark="circle"))
         told[f"random {elasticity:g}"] = float(np.abs(np.interp(others, times, distances) - dots).max())
     dotted = chart(curves, title="Steps of 0 to 4 ms by chance", x_label="time (s)", y_label="distance (m)")
     poise.view.below(damped, dotted).save(path)

@@ -42,6 +42,77 @@ def test_the_film_of_a_swing_is_as_long_as_the_swing(tmp_path) -> None:
     assert np.abs(shirt[-1].mean(axis=0) - shirt[0].mean(axis=0)).max() > 2.0  # it swings
 
 
+def test_damping_is_that_of_an_oscillator_and_random_steps_change_nothing(tmp_path) -> None:
+    told = run("reaching_a_target", path=tmp_path / "plot.svg")
+    omega_h = 0.2**0.5 / 0.1 * 0.002
+    for elasticity in (0.3, 0.7, 1, 2):
+        assert told[f"error {elasticity}"] < omega_h  # first order
+    assert told["overshoot 0.3"] == pytest.approx(np.exp(-np.pi * 0.3 / np.sqrt(1 - 0.09)), abs=omega_h)
+    assert told["overshoot 0.7"] == pytest.approx(np.exp(-np.pi * 0.7 / np.sqrt(1 - 0.49)), abs=omega_h)
+    assert told["overshoot 1"] < 0.0
+    assert told["overshoot 2"] < 0.0
+    assert told["random 0.5"] < 0.01  # of a metre
+    assert told["random 1.2"] < 0.01
+    assert (tmp_path / "plot.svg").read_text(encoding="utf-8").startswith("<svg")
+
+
+def test_the_base_distance_tells_how_much_a_path_is_smoothed(tmp_path) -> None:
+    told = run("smoothing_a_path", path=tmp_path / "plot.svg")
+    near, far = told["base 0.1 m, B = 1"], told["base 0.4 m, B = 1"]
+    assert near < 0.1
+    assert max(value for name, value in told.items() if name.startswith("base 0.4")) < 0.4
+    assert far > 2.0 * near
+    # α is a matter of time alone: frequencies go with its root
+    assert told["α: times"] == pytest.approx(2.0, rel=0.02)
+    assert told["α: ways apart"] < 0.01
+
+
+def test_a_ball_learns_its_weight_and_a_hit_still_shows(tmp_path) -> None:
+    told = run("learning_gravity", path=tmp_path / "plot.svg")
+    assert told["sag without learning"] == pytest.approx(told["sag by LAM eq. 2"], rel=1e-4)
+    assert told["sag after 2 s of learning"] < 0.01 * told["sag by LAM eq. 2"]
+    assert told["rise after the hit"] > 0.05
+    assert told["left of it at the end"] < 0.001
+
+
+def test_the_arm_shakes_without_a_filter_and_not_with_it(tmp_path) -> None:
+    told = run("arm_and_filter", path=tmp_path / "plot.svg")
+    assert told["(a) without a filter"] > 0.05
+    assert told["(b) γ = 1 / s"] < 0.005
+
+
+def test_what_happens_at_an_obstacle_depends_on_mass_and_stiffness(tmp_path) -> None:
+    light, heavy, soft = run("through_an_obstacle", path=tmp_path / "plot.svg").values()
+    assert heavy["thrown back"] > 5.0 * light["thrown back"] > 0.01
+    assert soft["thrown back"] == pytest.approx(0.0, abs=1e-9)  # it slides around
+    assert soft["depth"] > 2.0 * heavy["depth"] > 4.0 * light["depth"]
+    assert soft["height"] < light["height"] < heavy["height"]
+    assert all(way["end"] < 0.001 for way in (light, heavy, soft))
+
+
+def test_the_bird_is_deflected_as_in_figure_9(tmp_path) -> None:
+    told = run("bird", path=tmp_path / "plot.svg")
+    shift = {name: values["from the flight alone"] for name, values in told.items()}
+    assert told["alone"]["from the path"] < 0.02
+    assert 0.0 < 10.0 * shift["a light ball"] < min(shift["a heavy ball"], shift["a falling ball"])
+    assert told["a light ball"]["ball"] > 1.0  # it flies off
+    assert told["a heavy ball"]["ball"] < 0.01  # it stays
+    assert told["a falling ball"]["ball"] > 0.3  # both are deviated
+    assert all(values["from the end"] < 0.02 for values in told.values())
+
+
+def test_speeds_at_keys_and_hooks_that_wait_for_each_other(tmp_path) -> None:
+    told = run("in_step", path=tmp_path / "plot.svg")
+    assert told["speed at 1 m"] == pytest.approx(0.3, rel=0.01)
+    assert told["speed at 2 m"] == pytest.approx(told["natural"], rel=0.01)
+    assert told["speed at 3 m"] == pytest.approx(2.0, rel=0.01)
+    assert told["each for itself: right"] - told["each for itself: left"] > 1.0
+    for name in ("together", "held back"):
+        assert abs(told[f"{name}: right"] - told[f"{name}: left"]) < 0.05
+    assert told["held back: left"] > told["together: left"] + 0.2
+    assert told["held back: down"] > told["held back: right"] + 0.25
+
+
 def test_every_example_is_tested() -> None:
     source = Path(__file__).read_text(encoding="utf-8")
     assert all(f'"{path.stem}"' in source for path in FOLDER.glob("*.py"))

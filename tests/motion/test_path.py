@@ -270,3 +270,17 @@ NAN = float("nan")
 def test_hostile_input(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize("loop", [False, True])
+def test_position_and_rotation_alone_are_those_of_the_whole_point(loop: bool) -> None:
+    rng = np.random.default_rng(6)
+    places, quats = rng.normal(size=(5, 3)), quat_exp(rng.normal(size=(5, 3)))
+    if loop:
+        places[-1], quats[-1] = places[0], quats[0]
+    path = KeyedPath([0.0, 0.5, 0.7, 2.0, 3.0], places, quats, loop=loop)
+    for time in (-1.0, 0.0, 0.3, 0.7, 2.9, 3.0, 7.0):
+        assert path.position(time) == pytest.approx(path(time).position, abs=1e-14)
+        assert path.quat(time) == pytest.approx(path(time).quat_wxyz, abs=1e-14)
+    single = KeyedPath([1.0], [(1, 2, 3)])
+    assert single.position(5.0).tolist() == [1.0, 2.0, 3.0]

@@ -53,6 +53,8 @@ class Route:
 
     def value(self, s: float) -> Floats:
         """(3,) position or (4,) orientation at a parameter."""
+        if isinstance(self.path, KeyedPath):
+            return self.path.quat(s) if self.turns else self.path.position(s)
         point = self.path(s)
         return point.quat_wxyz if self.turns else point.position
 

@@ -203,20 +203,48 @@ class KeyedPath:
 
     def __call__(self, time: float, /) -> PathPoint:
         """Pose, velocity and acceleration at `time` (s)."""
-        now, (start, end) = _finite_time(time), (self.times[0], self.times[-1])
-        if self.loop:
-            now = start + (now - start) % (end - start)
-        elif now <= start or len(self.times) == 1:
-            return _still(self.positions[0], self.quats_wxyz[0])
-        elif now >= end:
-            return _still(self.positions[-1], self.quats_wxyz[-1])
-        k = min(int(np.searchsorted(self.times, now, side="right")) - 1, len(self.times) - 2)
-        powers = _powers(float(now - self.times[k]))
+        k, since = self._piece(time)
+        if since is None:
+            return _still(self.positions[k], self.quats_wxyz[k])
+        powers = _powers(since)
         position, velocity, acceleration = powers @ self._moves[k]
         turn, turn_rate, turn_acceleration = powers @ self._turns[k]
         spin, spin_rate = turn_rates(turn, turn_rate, turn_acceleration)
         quat = quat_normalize(quat_multiply(self.quats_wxyz[k], quat_exp(turn)))
         return PathPoint(position, quat, velocity, spin, acceleration, spin_rate)
+
+    def position(self, time: float, /) -> Floats:
+        """(3,) where it is at `time` (s), for those who ask often and for nothing else; m.
+
+        >>> KeyedPath([0.0, 1.0], [(0, 0, 0), (1, 0, 0)]).position(0.5)
+        array([0.5, 0. , 0. ])
+        """
+        k, since = self._piece(time)
+        return np.array(self.positions[k]) if since is None else np.asarray(_powers(since)[0] @ self._moves[k])
+
+    def quat(self, time: float, /) -> Floats:
+        """(4,) how it is turned at `time` (s), wxyz, likewise.
+
+        >>> KeyedPath([0.0, 1.0], [(0, 0, 0), (1, 0, 0)]).quat(0.5)
+        array([1., 0., 0., 0.])
+        """
+        k, since = self._piece(time)
+        if since is None:
+            return np.array(self.quats_wxyz[k])
+        turn = np.asarray(_powers(since)[0] @ self._turns[k])
+        return quat_normalize(quat_multiply(self.quats_wxyz[k], quat_exp(turn)))
+
+    def _piece(self, time: float) -> tuple[int, float | None]:
+        """The key before a time, and the time since; None where the path stands still at that key."""
+        now, (start, end) = _finite_time(time), (self.times[0], self.times[-1])
+        if self.loop:
+            now = start + (now - start) % (end - start)
+        elif now <= start or len(self.times) == 1:
+            return 0, None
+        elif now >= end:
+            return len(self.times) - 1, None
+        k = min(int(np.searchsorted(self.times, now, side="right")) - 1, len(self.times) - 2)
+        return k, float(now - self.times[k])
 
 
 def _powers(t: float) -> Floats:
