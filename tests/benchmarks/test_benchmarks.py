@@ -27,6 +27,7 @@ TARGETED = {
     "collision": 7,
     "step": 2,
     "links": 1,
+    "boxes": 11,
 }
 
 
