@@ -246,11 +246,13 @@ def test_mirror_images(rest):
         ("Bip01 L Foot", "Bip01 R Foot"),
         ("LowerBack", None),
         ("Head", None),
+        ("lhand", "rhand"),
+        ("lowerback", None),
         ("root", None),
     ],
 )
 def test_sides_by_name(name, other):
-    assert other_side(name, ["x", "RowerBack", "loot", other or name, name]) == other
+    assert other_side(name, ["x", "Rowerback", "Tail", other or name, name]) == other
 
 
 def test_frames_at_rest_do_not_change_the_motion():

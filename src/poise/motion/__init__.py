@@ -3,6 +3,7 @@
 from poise.motion.clip import Clip, JointPath, Origin, Pose, WorldPose
 from poise.motion.keyframes import Coordinates, Keyframes, TrackPoint, keyframes
 from poise.motion.path import ConstantPath, FunctionPath, KeyedPath, OrbitPath, Path, PathPoint
+from poise.motion.retarget import Retargeted, retarget
 from poise.motion.skeleton import Skeleton
 from poise.motion.splines import Moved, Spline
 from poise.motion.turning import RotationCurve, Turned
@@ -21,6 +22,7 @@ __all__ = [
     "Path",
     "PathPoint",
     "Pose",
+    "Retargeted",
     "RotationCurve",
     "Skeleton",
     "Spline",
@@ -28,4 +30,5 @@ __all__ = [
     "Turned",
     "WorldPose",
     "keyframes",
+    "retarget",
 ]

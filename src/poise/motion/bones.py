@@ -1,4 +1,8 @@
-"""Names of bones: which side a joint is on, and which part of a body it moves."""
+"""Names of bones: which side a joint is on, and which part of a body it moves.
+
+Read are the names of MotionBuilder and CMU (LeftUpLeg), Mixamo (mixamorig:LeftUpLeg), Xsens (LeftUpperLeg), 3ds Max
+(Bip01 L Thigh), names of joints (LeftHip, left_hip) and Poise's own (thigh_l).
+"""
 
 from __future__ import annotations
 
@@ -31,6 +35,8 @@ def _others(name: str) -> Iterator[str]:
             yield name.replace(right, left)
     for found in _LETTER.finditer(name):
         yield name[: found.start()] + _OTHER[found[0]] + name[found.end() :]
+    if name[0] in _OTHER:
+        yield _OTHER[name[0]] + name[1:]
 
 
 def mirror_order(names: Sequence[str], parents: NDArray[np.int64], pairs: Mapping[str, str]) -> NDArray[np.int64]:
@@ -53,3 +59,68 @@ def mirror_order(names: Sequence[str], parents: NDArray[np.int64], pairs: Mappin
                 f'pairs: "{names[index]}" and "{names[across]}" hang on joints that are not each other\'s mirror'
             )
     return order
+
+
+#: words for each part of a limb, without the side; the first that a skeleton has counts
+_LIMBS: dict[str, tuple[str, ...]] = {
+    "upper_arm": ("upperarm", "uparm", "arm", "shldr", "humerus", "shoulder"),
+    "forearm": ("forearm", "lowerarm", "lowarm", "elbow", "radius"),
+    "hand": ("hand", "wrist"),
+    "thigh": ("thigh", "upleg", "upperleg", "femur", "hip"),
+    "shank": ("shank", "lowerleg", "lowleg", "calf", "shin", "leg", "knee", "tibia"),
+    "foot": ("foot", "ankle"),
+}
+_MIDDLE: dict[str, tuple[str, ...]] = {
+    "pelvis": ("pelvis", "hips", "hip", "root"),
+    "head": ("head", "neck"),
+}
+_PREFIX = re.compile(r"^(bip\d*|bone|jnt|joint|def|character\d*)(?=[a-z])")
+
+
+def find_parts(names: Sequence[str], parents: Sequence[int] | NDArray[np.int64]) -> dict[str, int]:
+    """Which joint moves which part of a human body: `"thigh_l"`, `"forearm_r"`, `"pelvis"`, `"torso"` and so on.
+
+    The torso is what carries both arms.
+
+    >>> find_parts(["Hips", "Chest", "LeftArm", "RightArm", "LeftUpLeg"], [-1, 0, 1, 1, 0])
+    {'upper_arm_l': 2, 'upper_arm_r': 3, 'thigh_l': 4, 'pelvis': 0, 'torso': 1}
+    """
+    words = [_word(name) for name in names]
+    parts: dict[str, int] = {}
+    for part, synonyms in _LIMBS.items():
+        for side in ("l", "r"):
+            found = [words.index((word, side)) for word in synonyms if (word, side) in words]
+            if found:
+                parts[f"{part}_{side}"] = found[0]
+    for part, synonyms in _MIDDLE.items():
+        found = [words.index((word, "")) for word in synonyms if (word, "") in words]
+        if found or part == "pelvis":
+            parts[part] = found[0] if found else 0
+    if "upper_arm_l" in parts and "upper_arm_r" in parts:
+        above = _ancestors(parts["upper_arm_r"], parents)
+        torso = next((joint for joint in _ancestors(parts["upper_arm_l"], parents) if joint in above), 0)
+        if torso != parts["pelvis"]:
+            parts["torso"] = torso
+    return parts
+
+
+def _word(name: str) -> tuple[str, str]:
+    """What a name says without its namespace and marks, and the side that it is on."""
+    text = re.split(r"[:/|]", name)[-1]
+    side = ""
+    for left, right in _SIDES:
+        for word, letter in ((left, "l"), (right, "r")):
+            if not side and word in text:
+                text, side = text.replace(word, ""), letter
+    found = _LETTER.search(text)
+    if not side and found is not None:
+        text, side = text[: found.start()] + " " + text[found.end() :], found[0].lower()
+    return _PREFIX.sub("", re.sub(r"[^a-z0-9]", "", text.lower())), side
+
+
+def _ancestors(joint: int, parents: Sequence[int] | NDArray[np.int64]) -> list[int]:
+    """A joint's parent, the parent's parent and so on."""
+    above = []
+    while (joint := int(parents[joint])) >= 0:
+        above.append(joint)
+    return above

@@ -1,0 +1,233 @@
+"""A clip's motion for a compiled character: joints matched by the names of bones, limbs by their directions.
+
+The two may have other proportions, other rest poses (a T-pose, hanging arms) and other joints. What is carried over is
+how far each part has turned from its rest pose, seen from the world, and for limbs where they point. Hinges take the
+angle that makes their limb point there; the ball above them turns about its length, so that they can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poise.motion.euler import quat_to_euler
+from poise.motion.figures import IDENTITY, LOW, UP, Source, Target
+from poise.motion.inputs import positive, vectors
+from poise.motion.rotations import cross, quat_conjugate, quat_exp, quat_from_matrix, quat_multiply, rotate, unit
+
+if TYPE_CHECKING:
+    from poise.model.model import Model
+    from poise.motion.clip import Clip
+
+Floats = NDArray[np.float64]
+
+#: limbs that are bent by less than this (its sine) leave the twist of the part above to the clip
+_STRAIGHT = 0.35
+
+
+class Retargeted(NamedTuple):
+    """Coordinates of a character over time."""
+
+    times: Floats
+    """(frames,) s."""
+    q: Floats
+    """(frames, nq)."""
+
+
+def retarget(
+    clip: Clip,
+    model: Model,
+    *,
+    parts: Mapping[str, str] | None = None,
+    scale: float | None = None,
+    floor: float | None = 0.0,
+    limits: bool = True,
+) -> Retargeted:
+    """Coordinates of a compiled human character that moves as a clip does.
+
+    Bones are matched by name (see `poise.motion.bones`); `parts` adds or changes pairs: a part, like `"thigh_l"` or
+    `"torso"`, and the clip's joint. The way that the clip goes is multiplied by `scale`, unless given the ratio of the
+    legs' lengths; it starts where it did. The whole motion is moved up or down so that the soles come down to `floor`
+    (m); None leaves its height alone. With `limits` angles of hinges and universals are kept in their ranges.
+
+    >>> import poise
+    >>> from poise.motion import Clip, Skeleton
+    >>> names = ["Hips", "LeftUpLeg", "LeftLeg", "LeftFoot", "RightUpLeg", "RightLeg", "RightFoot"]
+    >>> left, right = (0, 0.1, 0), (0, -0.1, 0)
+    >>> bones = [(0, 0, 0.9), left, (0, 0, -0.4), (0, 0, -0.4), right, (0, 0, -0.4), (0, 0, -0.4)]
+    >>> turns = np.tile((1.0, 0, 0, 0), (1, 7, 1))
+    >>> turns[0, 5] = (np.cos(0.3), 0, np.sin(0.3), 0)
+    >>> clip = Clip(Skeleton(names, [-1, 0, 1, 2, 0, 4, 5], bones), [0.0], turns)
+    >>> scene = poise.Scene()
+    >>> _ = scene.add(poise.characters.humanoid(), name="hero")
+    >>> model = scene.compile()
+    >>> retarget(clip, model).q[0, model.q_slice("knee_r")].round(6)
+    array([0.6])
+    """
+    target = Target(model)
+    for part in parts or {}:
+        if part not in target.parts:
+            near = get_close_matches(str(part), target.parts, n=1)
+            hint = f', did you mean "{near[0]}"?' if near else ""
+            raise ValueError(f'parts: the character has no "{part}"{hint}')
+    source = Source(clip, parts or {})
+    pairs = {part: joint for part, joint in source.parts.items() if part in target.parts}
+    if "pelvis" not in pairs or not any(part.startswith("thigh") for part in pairs):
+        raise ValueError(
+            f"parts: no hips and legs are common to the clip ({', '.join(sorted(source.parts)) or 'none'}) "
+            f"and the character ({', '.join(sorted(target.parts)) or 'none'}); name the clip's joints with parts="
+        )
+    yaw = source.yaw - target.yaw
+    ratio = target.leg_length() / source.leg_length() if scale is None else positive("scale", scale, "")
+    wanted = _wanted(source, target, pairs, quat_exp((0.0, 0.0, yaw)))
+    aims = {part: source.direction(part) for part in pairs if source.points(part) and target.points(part)}
+    q, turns = _solve(model, target, wanted, aims, limits)
+    hips = source.hips()
+    start = hips[0] * (1.0, 1.0, 0.0)
+    root = start + ratio * (hips - start) - rotate(turns[target.root], target.hip_offset())
+    if floor is not None:
+        level = float(vectors("floor", floor, ()))
+        soles = target.lowest_sole(turns, root)
+        root[:, 2] += level - np.quantile(soles, LOW)
+    at = int(model.joint_q_start[target.joint[target.root]])
+    q[:, at : at + 3] = root
+    return Retargeted(np.array(clip.times), q)
+
+
+def _wanted(source: Source, target: Target, pairs: Mapping[str, int], yaw: Floats) -> dict[int, Floats]:
+    """World orientations (frames, 4) that links shall have.
+
+    A part that has turned by D from the clip's rest pose shall have turned by D from a rest pose of the character in
+    which its limbs point where the clip's do.
+    """
+    wanted = {}
+    for part, joint in pairs.items():
+        link = target.parts[part]
+        rest = quat_multiply(yaw, target.rest_quats[link])
+        limb, _, side = part.rpartition("_")
+        # hands go along with the forearms
+        guide = f"forearm_{side}" if limb == "hand" else part
+        if guide in pairs and source.points(guide) and target.points(guide):
+            there = rotate(yaw, target.rest_direction(guide))
+            rest = quat_multiply(_shortest(there, source.rest_direction(guide)), rest)
+        elif limb == "foot":
+            rest = quat_multiply(_shortest(UP, source.sole_up(joint)), rest)
+        wanted[link] = quat_multiply(source.turned(joint), rest)
+    return wanted
+
+
+def _solve(
+    model: Model, target: Target, wanted: Mapping[int, Floats], aims: Mapping[str, Floats], limits: bool
+) -> tuple[Floats, list[Floats]]:
+    """Coordinates (frames, nq) but for the root's position, and world orientations of all links."""
+    frames = len(next(iter(wanted.values())))
+    q = np.tile(model.q_rest, (frames, 1))
+    turns: list[Floats] = []
+    names = {link: part for part, link in target.parts.items()}
+    for link in range(model.n_links):
+        parent = int(model.link_parent[link])
+        base = quat_multiply(turns[parent] if parent >= 0 else IDENTITY, model.link_quat_wxyz[link])
+        joint, goal = target.joint[link], wanted.get(link)
+        kind = model.joint_kinds[joint] if joint >= 0 else ""
+        at = int(model.joint_q_start[joint]) if joint >= 0 else 0
+        local = np.tile(target.rest_locals[link], (frames, 1))
+        if goal is not None and kind in ("free", "ball"):
+            child = target.hinge_below(link)
+            if child is not None and names.get(child) in aims and names[link] in aims:
+                goal = _twisted(model, target, link, child, goal, aims[names[child]], names)
+            local = _continuous(quat_multiply(quat_conjugate(base), goal))
+            q[:, at + (3 if kind == "free" else 0) :][:, :4] = local
+        elif goal is not None and kind in ("hinge", "universal"):
+            wish = quat_multiply(quat_conjugate(base), goal)
+            axes = target.axes(link)
+            if kind == "universal":
+                angles = _two_angles(axes, wish)
+            elif names[link] in aims:
+                aim = rotate(quat_conjugate(base), aims[names[link]])
+                angles = _signed_angle(axes[0], target.own_direction(names[link]), aim)[:, None]
+            else:
+                angles = _twist(axes[0], wish)[:, None]
+            local = np.tile(IDENTITY, (frames, 1))
+            for k, axis in enumerate(axes):
+                q[:, at + k] = _kept(model, joint, k, angles[:, k] + model.q_zero[at + k], limits)
+                local = quat_multiply(local, quat_exp((q[:, at + k] - model.q_zero[at + k])[:, None] * axis))
+        turns.append(quat_multiply(base, local))
+    return q, turns
+
+
+def _two_angles(axes: list[Floats], quats: Floats) -> Floats:
+    """Angles (frames, 2) about two axes, at right angles, whose turns come nearest to rotations (frames, 4)."""
+    first, second = axes
+    frame = quat_from_matrix(np.stack((first, second, np.cross(first, second)), axis=1))
+    return quat_to_euler("xyz", quat_multiply(quat_multiply(quat_conjugate(frame), quats), frame))[:, :2]
+
+
+def _twisted(
+    model: Model, target: Target, link: int, child: int, goal: Floats, aim: Floats, names: Mapping[int, str]
+) -> Floats:
+    """The goal of a ball, turned about the limb's length so that the hinge below can make its limb point at the aim.
+
+    Where the limb is straight that says nothing, and the clip's own twist is left.
+    """
+    along = target.own_direction(names[link])
+    axis = target.axes(child)[0]
+    place = model.link_quat_wxyz[child]
+    limb = target.own_direction(names[child])
+    wanted = rotate(quat_conjugate(goal), aim)
+    # along · R(axis, θ) limb = c + a cos θ + b sin θ shall be the cosine of the angle between the two limbs
+    flat = limb - axis * (axis @ limb)
+    a, b = along @ rotate(place, flat), along @ rotate(place, np.cross(axis, flat))
+    c = along @ rotate(place, axis * (axis @ limb))
+    cosine = np.clip((wanted @ along - c) / np.maximum(np.hypot(a, b), 1e-12), -1.0, 1.0)
+    bend = np.arccos(cosine)
+    low, high = model.dof_limits[int(model.joint_v_start[target.joint[child]])] - target.zero(child)
+    options = np.arctan2(b, a) + np.stack((bend, -bend))
+    options = (options + np.pi) % (2.0 * np.pi) - np.pi
+    outside = np.maximum(options - high, 0.0) + np.maximum(low - options, 0.0)
+    angle = np.where(outside[0] <= outside[1], options[0], options[1])
+    reached = rotate(place, rotate(quat_exp(angle[:, None] * axis), limb))
+    twist = _signed_angle(along, reached, wanted)
+    bent = np.linalg.norm(np.cross(wanted, along), axis=-1) / _STRAIGHT
+    share = np.clip(bent, 0.0, 1.0)
+    # a joint of the clip that bends the wrong way asks for half a turn, which no arm or leg makes
+    share = share * share * (3.0 - 2.0 * share) * np.clip(2.0 - 3.0 * np.abs(twist) / np.pi, 0.0, 1.0)
+    return quat_multiply(goal, quat_exp((share * twist)[:, None] * along))
+
+
+def _shortest(start: Floats, end: Floats) -> Floats:
+    """The shortest turn from one direction (3,) to another."""
+    axis = np.cross(start, end)
+    if start @ end < -1.0 + 1e-12:
+        axis = np.cross(start, np.eye(3)[int(np.argmin(np.abs(start)))])
+        return np.concatenate(((0.0,), unit(axis)))
+    return unit(np.concatenate(((1.0 + start @ end,), axis)))
+
+
+def _signed_angle(axis: Floats, start: Floats, end: Floats) -> Floats:
+    """Angles (frames,) about an axis from one direction to others, both seen along it."""
+    start, end = np.broadcast_arrays(start, end)
+    flat = start - np.multiply.outer(start @ axis, axis)
+    sine = np.sum(axis * cross(flat, np.array(end)), axis=-1)
+    return np.asarray(np.arctan2(sine, np.sum(flat * end, axis=-1)))
+
+
+def _twist(axis: Floats, quats: Floats) -> Floats:
+    """Angles (frames,) of the part of rotations that is about an axis."""
+    angle = 2.0 * np.arctan2(quats[:, 1:] @ axis, quats[:, 0])
+    return np.asarray((angle + np.pi) % (2.0 * np.pi) - np.pi)
+
+
+def _kept(model: Model, joint: int, number: int, angle: Floats, limits: bool) -> Floats:
+    """Angles within the range of a joint's coordinate."""
+    low, high = model.dof_limits[int(model.joint_v_start[joint]) + number]
+    return np.clip(angle, low, high) if limits else angle
+
+
+def _continuous(quats: Floats) -> Floats:
+    """The same rotations (frames, 4) with signs that do not jump."""
+    flips = np.where(np.sum(quats[1:] * quats[:-1], axis=1) < 0.0, -1.0, 1.0)
+    return np.asarray(quats * np.concatenate(((1.0,), np.cumprod(flips)))[:, None])
