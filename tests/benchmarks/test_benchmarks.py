@@ -28,6 +28,7 @@ TARGETED = {
     "step": 2,
     "links": 1,
     "boxes": 11,
+    "motion": 1,
 }
 
 

@@ -97,5 +97,9 @@ class Frozen:
                 value.flags.writeable = False
             self.__dict__[name] = value
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # arrays come out of a pickle as if they could be changed
+        self._set(**state)
+
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"{type(self).__name__} cannot be changed; make another with its methods")

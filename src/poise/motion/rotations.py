@@ -98,8 +98,16 @@ def rotate(quat_wxyz: ArrayLike, vector: ArrayLike) -> Floats:
     >>> rotate((0, 0, 0, 1), (1, 2, 3))
     array([-1., -2.,  3.])
     """
-    rotated: Floats = np.einsum("...ij,...j->...i", quat_to_matrix(quat_wxyz), np.asarray(vector, dtype=np.float64))
-    return rotated
+    quat, given = np.asarray(quat_wxyz, dtype=np.float64), np.asarray(vector, dtype=np.float64)
+    if quat.ndim == 1:
+        rotated: Floats = np.einsum("ij,...j->...i", quat_to_matrix(quat), given)
+        return rotated
+    w, x, y, z = _components(quat)
+    a, b, c = _components(given)
+    # v + w t + u × t with t = 2 u × v, u the vector part
+    s, t, r = 2.0 * (y * c - z * b), 2.0 * (z * a - x * c), 2.0 * (x * b - y * a)
+    turned = (a + w * s + (y * r - z * t), b + w * t + (z * s - x * r), c + w * r + (x * t - y * s))
+    return np.stack(turned, axis=-1)
 
 
 def quat_exp(rotation_vector: ArrayLike) -> Floats:

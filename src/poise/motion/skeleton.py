@@ -159,11 +159,16 @@ def carry(
             spin[..., j, :], spin_rate[..., j, :] = own, own_rate
             continue
         turn, w, dw = quat[..., p, :], spin[..., p, :], spin_rate[..., p, :]
-        arm, slide, push = rotate(turn, at), rotate(turn, speed), rotate(turn, rush)
+        arm = rotate(turn, at)
         position[..., j, :] = position[..., p, :] + arm
-        swing = cross(w, arm)
-        velocity[..., j, :] = velocity[..., p, :] + swing + slide
-        acceleration[..., j, :] = acceleration[..., p, :] + cross(dw, arm) + cross(w, swing + 2.0 * slide) + push
+        swing, whirl = cross(w, arm), cross(dw, arm)
+        if np.any(speed) or np.any(rush):
+            slide = rotate(turn, speed)
+            velocity[..., j, :] = velocity[..., p, :] + swing + slide
+            whirl += cross(w, 2.0 * slide) + rotate(turn, rush)
+        else:
+            velocity[..., j, :] = velocity[..., p, :] + swing
+        acceleration[..., j, :] = acceleration[..., p, :] + whirl + cross(w, swing)
         quat[..., j, :] = quat_multiply(turn, quats[..., j, :])
         own = rotate(quat[..., j, :], spins[0][..., j, :])
         spin[..., j, :] = w + own
