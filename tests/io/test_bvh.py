@@ -283,6 +283,14 @@ def test_uneven_frames_and_bad_options_are_refused(tmp_path):
             save_bvh(clip, tmp_path / "b.bvh", **options)
 
 
+@pytest.mark.parametrize("name", ["a{", "a\nb", " a", "}"])
+def test_names_that_bvh_cannot_hold_are_refused(name, tmp_path):
+    clip = Clip(Skeleton([name], [-1], [(0, 0, 0)]), [0.0], [[(1, 0, 0, 0)]])
+    with pytest.raises(poise.SceneError, match="BVH holds no names with braces or line ends"):
+        save_bvh(clip, tmp_path / "a.bvh")
+    assert not (tmp_path / "a.bvh").exists()
+
+
 def test_gimbal_lock_is_written_right(tmp_path):
     """At ±90° of the middle angle the two others are one turn; what is written must still be the same rotation."""
     angles = np.deg2rad([[30.0, 90.0, 20.0], [30.0, -90.0, 20.0], [10.0, 89.9999999, 5.0]])

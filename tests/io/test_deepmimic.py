@@ -101,6 +101,9 @@ def test_characters_are_read(tmp_path):
     assert np.array_equal(clip.world_positions(), load_deepmimic(json.dumps(document())).world_positions())
 
 
+ROOT = {"Name": "a", "Type": "none", "Parent": -1, "AttachX": 0, "AttachY": 0, "AttachZ": 0}
+
+
 def changed(**changes) -> str:
     return json.dumps(document() | changes)
 
@@ -134,6 +137,9 @@ def test_bad_characters_and_options(tmp_path):
         ({"Skeleton": {}}, "it is no character of DeepMimic: KeyError"),
         ({"Skeleton": {"Joints": [{"Type": "planar", "Parent": -1}]}}, 'type "planar" are not read'),
         ({"Skeleton": {"Joints": [{"Type": "none", "Parent": 4}]}}, "its parent must come before it, found 4"),
+        ({"Skeleton": {"Joints": []}}, "it has no joints"),
+        ({"Skeleton": {"Joints": [ROOT, ROOT | {"Type": "fixed", "Parent": 0}]}}, "its name must be new, found 'a'"),
+        ({"Skeleton": {"Joints": [ROOT | {"AttachX": float("inf")}]}}, "its place must be finite"),
     ):
         bad.write_text(json.dumps(content))
         with pytest.raises(SceneError, match=message):

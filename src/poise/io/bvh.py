@@ -245,6 +245,9 @@ def bvh_from_clip(clip: Clip, meters: float, up: str, channels: Sequence[tuple[s
     step = clip.duration / len(steps) if len(steps) else 1.0 / 30.0
     if len(steps) and np.abs(steps - step).max() > 1e-4 * step:
         raise SceneError("frames of BVH are evenly spaced, and these are not; use clip.resampled(rate)", field="clip")
+    for name in clip.skeleton.names:
+        if name != name.strip() or any(letter in "{}\r\n" for letter in name):
+            raise SceneError(f"BVH holds no names with braces or line ends, found {name!r}", field="clip")
     plain = clip.at_rest_of(np.tile((1.0, 0.0, 0.0, 0.0), (len(clip.skeleton), 1)))
     back = np.argsort(_AXES[up])
     skeleton = plain.skeleton

@@ -172,7 +172,7 @@ def _read_character(path: str | PathLike[str]) -> list[_Joint]:
     text, file = read_text(path)
     try:
         listed = json.loads(text)["Skeleton"]["Joints"]
-        joints = []
+        joints: list[_Joint] = []
         for place, joint in enumerate(listed):
             kind, parent = str(joint["Type"]), int(joint["Parent"])
             if kind not in _WIDTHS or (kind == "none") != (place == 0):
@@ -181,9 +181,15 @@ def _read_character(path: str | PathLike[str]) -> list[_Joint]:
                 raise SceneError(f"its parent must come before it, found {parent}", field=f"Joints[{place}]", file=file)
             attach = tuple(float(joint[f"Attach{axis}"]) for axis in "XYZ")
             turn = tuple(float(joint.get(f"AttachTheta{axis}", 0.0)) for axis in "XYZ")
+            if not joint["Name"] or joint["Name"] in [other.name for other in joints]:
+                raise SceneError(f"its name must be new, found {joint['Name']!r}", field=f"Joints[{place}]", file=file)
+            if not np.isfinite([*attach, *turn]).all():
+                raise SceneError("its place must be finite", field=f"Joints[{place}]", file=file)
             joints.append(_Joint(str(joint["Name"]), kind, parent, attach, turn))  # type: ignore[arg-type]
     except SceneError:
         raise
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise SceneError(f"it is no character of DeepMimic: {error!r:.80}", file=file) from None
+    if not joints:
+        raise SceneError("it is no character of DeepMimic: it has no joints", file=file)
     return joints
