@@ -152,3 +152,23 @@ def test_a_state_in_the_middle_of_a_march_goes_on_the_same_way() -> None:
     world.state = state
     world.step(50)
     assert np.array_equal(world.q, end)
+
+
+def test_what_spins_beyond_all_counting_diverges_and_leaves_no_nonsense() -> None:
+    scene = poise.Scene(gravity=(0, 0, 0))
+    scene.add(poise.box(0.1, 0.3, 0.6, mass=3.0), name="brick")
+    world = scene.build(dt=0.005)
+    world.v[3:] = (200.0, 300.0, 500.0)
+    with pytest.raises(poise.dynamics.Diverged, match="brick"):
+        world.step(3000)
+    assert np.linalg.norm(world.q[3:7]) == pytest.approx(1.0)
+    assert np.isfinite(world.v).all()
+
+
+def test_what_slides_fast_on_a_joint_goes_on() -> None:
+    scene = poise.Scene(gravity=(0, 0, 0))
+    scene.slider(None, poise.box(0.1, 0.1, 0.1, mass=1.0), axis="x", name="cart")
+    world = scene.build(dt=0.01)
+    world.v[0] = 1000.0
+    world.step()
+    assert world.q[0] == pytest.approx(10.0)

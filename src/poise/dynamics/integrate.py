@@ -14,7 +14,7 @@ from poise.dynamics.kinematics import BALL, load_four
 from poise.kernel.jit import kernel
 from poise.kernel.memory import Count, Real, View, load, store
 from poise.kernel.quat import exp_rate, exp_rotation, normalize
-from poise.kernel.scalars import all_lanes, zero
+from poise.kernel.scalars import all_lanes, select, zero
 from poise.kernel.vec import Vec3
 
 STAGES = View(
@@ -94,12 +94,19 @@ def keep(m, s, y):
 
 @kernel
 def is_sound(m, s, y):
-    """Whether the state is finite in every lane; if not, it is put back to the beginning of the step."""
+    """Whether the state is finite in every lane, and rotations are rotations, which turns beyond all counting do not
+    leave; if not, it is put back to the beginning of the step.
+    """
     sum = zero(load(s.q, 0))
     for j in range(y.n_q):
         sum = sum + load(s.q, j) * 0.0  # NaN and infinity stay NaN; everything else is nought
     for d in range(m.nv):
         sum = sum + load(s.v, d) * 0.0
+    for k in range(m.n_primitives):
+        if load(m.primitive_kind, k) == BALL:
+            quat = load_four(s.q, load(m.primitive_q_start, k))
+            size = quat.w * quat.w + quat.x * quat.x + quat.y * quat.y + quat.z * quat.z
+            sum = select(size > 0.5, sum, sum + 1.0)
     if all_lanes(sum == 0.0):
         return True
     for j in range(y.n_q):

@@ -129,7 +129,8 @@ class Split:
         for part in range(parts):
             self._follow(paths, part * length, (part + 1) * length, dt)
             top = stepper.free_motion(length)
-            end = stepper.advance(length, stepper.near + 2.0 * length * top)
+            # what is not finite is on its way to `Diverged`
+            end = stepper.advance(length, stepper.near + 2.0 * length * top if top < TOO_FAST else stepper.near)
             if end != DONE:
                 break
         scale_multipliers(stepper.rows.now, parts)
@@ -240,7 +241,8 @@ class Split:
         length = left
         bent = self.fast & self.bends
         if bent.any():
-            length = min(left, TURN / float(np.linalg.norm(now.twist[bent, :3], axis=1).max()))
+            spin = float(np.linalg.norm(now.twist[bent, :3], axis=1).max())
+            length = min(left, TURN / max(spin, TURN / left))
         ahead, _ = self._moves(length)
         pairs = self._pairs(now, ahead, length)
         f = self._flights(pairs, now)
