@@ -26,7 +26,7 @@ from poise.constraints.loop_layout import (
     TURN,
     TURN_X,
 )
-from poise.constraints.motor_rows import FIRST_ID, MOTORS, drives, emit_motors, put_motor
+from poise.constraints.motor_rows import FIRST_ID, MOTORS, drives, emit_motors, motor_force, put_motor
 from poise.constraints.parts import Body, at_least, at_most, reach, reach_row, row_velocity, world
 from poise.constraints.row_kernels import N_KINDS, has_room, open_block, put_bounds, put_dof_row, put_row, put_term
 from poise.constraints.store import SINGLE, STORE
@@ -174,10 +174,13 @@ def emit_loop_motor(j, b, e, k, c, part, speed, there, dt, whole):
     """The row of a motor on a coordinate of a loop. One that is a mere force has a row that knows no other."""
     motor, gear = load(j.motor, c), load(j.gear, c)
     force = maximum(minimum(load(b.torque, motor), load(b.high, motor)), load(b.low, motor))
-    runs = drives(b, motor)
-    slot, there = put_part(j, e, k, 0, part * gear, there & (runs | (force != 0.0)))
+    runs, error = drives(b, motor), load(b.target, motor) - part.phi * gear
+    acts = there & (runs | (force != 0.0))
+    if b.explicit != 0:
+        force, acts = motor_force(b, motor, error, speed * gear), there
+    slot, there = put_part(j, e, k, 0, part * gear, acts)
     scatter_where(e.id, slot, zero(slot) + (FIRST_ID - motor), there)
-    put_motor(b, e, slot, there, motor, load(b.target, motor) - part.phi * gear, speed * gear, dt, whole)
+    put_motor(b, e, slot, there, motor, error, speed * gear, dt, whole)
     put_bounds(e, slot, there & ~runs, force, force)
     scatter_where(e.target, slot, speed * gear, there & ~runs)
     scatter_where(e.cfm, slot, zero(speed), there & ~runs)
@@ -281,9 +284,10 @@ def emit_couplings(s, i, e, erp):
             d, x = load(i.first, k), zero(load(s.q, 0))
             if load(i.second, k) >= 0:
                 x = load(s.q, load(i.second_q, k)) - load(i.second_zero, k)
-            value, slope = x - x, x - x
+            value, slope, bend = x - x, x - x, x - x
             for n in range(5):
                 at = 5 * k + 4 - n
+                bend = bend * x + slope * 2.0
                 slope = slope * x + value
                 value = value * x + load(i.coefficient, at)
             slot, there = open_block(e, SINGLE, there, zero(load(e.count, 0)) + (FIRST_COUPLING - k))
@@ -291,6 +295,8 @@ def emit_couplings(s, i, e, erp):
             if load(i.second, k) >= 0:
                 minus = zero(slot) - 1
                 put_term(e, slot, there, minus, no_force(x), zero(slot) + load(i.second, k), -slope)
+                speed = load(s.v, load(i.second, k))
+                scatter_where(e.gamma, slot, -(bend * speed * speed), there)
             scatter_where(e.phi, slot, load(s.q, load(i.first_q, k)) - load(i.first_zero, k) - value, there)
             scatter_where(e.erp, slot, zero(x) + erp, there)
 

@@ -6,6 +6,9 @@ With f as in `model.motors`, eq. 1, met at the end of a step h, a motor is a row
 
 and the bounds of f. All of it is in the row's target: a motor has no error that would be mended. Motors without
 stiffness and damping are no rows, but forces on the coordinates (`add_motor_forces`).
+
+At acceleration level (`explicit`) every motor is a force, that of eq. 1 at the present state, but for those that are to
+have an acceleration: they are rows with it as a_ref.
 """
 
 from __future__ import annotations
@@ -39,6 +42,7 @@ MOST = 1e30
 MOTORS = View(
     "Motors",
     n_rows=Count,
+    explicit=Count,  # 1 where forces are those of the present state, at acceleration level
     term_start=Index,  # (n_rows + 1) coordinates of a row
     term_dof=Index,
     term_q=Index,  # coordinate, or the first of a ball's four
@@ -87,6 +91,7 @@ def motors_block(model: Model, width: Width) -> Block:
     return MOTORS.block(
         width,
         n_rows=n,
+        explicit=0,
         term_start=np.array(starts, np.int32),
         term_dof=table[:, 0].copy(),
         term_q=table[:, 1].copy(),
@@ -109,9 +114,9 @@ def _place(model: Model, scalar: dict[int, int], d: int) -> tuple[int, int]:
     return scalar[first], d - first if model.primitive_kind[k] == Primitive.BALL else -1
 
 
-def is_force(b: Block) -> Array:
-    """Whether motors, row by row, are forces and not rows."""
-    return np.asarray((b.stiffness == 0.0) & (b.damping == 0.0) & (b.hurries == 0.0))
+def is_endless(b: Block) -> Array:
+    """Whether motors, row by row, have a stiffness or damping without end, and use it: no force is that of a state."""
+    return np.asarray(((b.stiffness == inf) | (b.damping == inf)) & (b.hurries == 0.0))
 
 
 def plain_forces(b: Block, nv: int) -> Array:
@@ -159,6 +164,8 @@ def put_motor(b, e, slot, there, j, error, now, dt, whole):
     )
     low, high = load(b.low, j), load(b.high, j)
     put_bounds(e, slot, there, low, select(low >= 0.0, minimum(high, MOST), high))
+    if b.explicit != 0:
+        scatter_where(e.a_ref, slot, load(b.acceleration, j), there)
     scatter_where(e.target, slot, wanted, there)
     scatter_where(e.cfm, slot, cfm, there)
 
@@ -166,16 +173,28 @@ def put_motor(b, e, slot, there, j, error, now, dt, whole):
 @kernel
 def drives(b, j):
     """Worlds in which a motor is a row."""
+    if b.explicit != 0:
+        return load(b.hurries, j) > 0.0
     return (load(b.stiffness, j) > 0.0) | (load(b.damping, j) > 0.0) | (load(b.hurries, j) > 0.0)
 
 
 @kernel
-def add_motor_forces(b, w):
+def motor_force(b, j, error, now):
+    """Eq. 1 of `model.motors` at the present state."""
+    force = load(b.torque, j) + load(b.stiffness, j) * error + load(b.damping, j) * (load(b.speed, j) - now)
+    return maximum(minimum(force, load(b.high, j)), load(b.low, j))
+
+
+@kernel
+def add_motor_forces(s, b, w):
     """Forces of motors that are no rows, to those that act on the coordinates; worlds in which some are rows."""
     driven = load(w.total, 0) != load(w.total, 0)
     for j in range(b.n_rows):
         if load(b.term_start, j + 1) > load(b.term_start, j):
             force = maximum(minimum(load(b.torque, j), load(b.high, j)), load(b.low, j))
+            if b.explicit != 0:
+                error, now = motor_reach(s, b, j)
+                force = motor_force(b, j, error, now)
             row = drives(b, j)
             driven = driven | row
             force = select(row, zero(force), force)
@@ -206,22 +225,30 @@ def ball_error(s, b, j):
 
 
 @kernel
+def motor_reach(s, b, j):
+    """From the coordinate x of a motor to its target, and its velocity."""
+    x = zero(load(s.q, 0))
+    now = x
+    for n in range(load(b.term_start, j), load(b.term_start, j + 1)):
+        gear = load(b.term_gear, n)
+        x, now = x + term_value(s, b, n) * gear, now + load(s.v, load(b.term_dof, n)) * gear
+    error = load(b.target, j) - x
+    if load(b.ball, j) >= 0:
+        error = ball_error(s, b, j)
+    return error, now
+
+
+@kernel
 def emit_motor(s, b, e, j, there, dt, whole):
     """The row of a motor on coordinates, in the lanes of a mask."""
-    none = zero(load(s.q, 0))
     first, last = load(b.term_start, j), load(b.term_start, j + 1)
     slot, there = open_block(e, SINGLE, there, zero(load(e.count, 0)) + (FIRST_ID - j))
     put_dof_row(e, slot, there, zero(slot) + load(b.term_dof, first), load(b.term_gear, first))
     minus = zero(slot) - 1
-    x, now = none, none
-    for n in range(first, last):
-        d, gear = load(b.term_dof, n), load(b.term_gear, n)
-        x, now = x + term_value(s, b, n) * gear, now + load(s.v, d) * gear
-        if n > first:
-            put_term(e, slot, there, minus, no_force(none), minus + (d + 1), gear)
-    error = load(b.target, j) - x
-    if load(b.ball, j) >= 0:
-        error = ball_error(s, b, j)
+    for n in range(first + 1, last):
+        term = minus + (load(b.term_dof, n) + 1)
+        put_term(e, slot, there, minus, no_force(load(s.q, 0)), term, load(b.term_gear, n))
+    error, now = motor_reach(s, b, j)
     put_motor(b, e, slot, there, j, error, now, dt, whole)
 
 

@@ -65,10 +65,9 @@ class Accelerated:
         if len(rubbing):
             body = model.body_names[int(model.solids.body[rubbing[0]])]
             raise ValueError(f'"{body}" has rolling or torsional friction: it takes the velocity level')
-        if any(loop.active for loop in model.loops) or any(one.active for one in model.couplings):
-            raise ValueError("the model has loops or coupled joints: they take the velocity level")
         self.model, self.integrator = model, integrator
         self.inner = Stepper(model, newton=newton, **rules)
+        self.inner.extras.motors.set_count("explicit", 1)
         self.looker = Looker(self.inner)
         self.space, self.collider = self.inner.space, self.inner.collider
         self._before: dict[int, tuple[Array, Array]] = {}
@@ -112,7 +111,7 @@ class Accelerated:
 
     @property
     def extras(self) -> Extras:
-        """Motors."""
+        """Motors, loops and couplings."""
         return self.inner.extras
 
     def force_unit(self, dt: float) -> float:
@@ -145,16 +144,22 @@ class Accelerated:
 
     def step(self, dt: float, time: float = 0.0) -> int:
         """One step from a time on; DONE, or DIVERGED and the state as it was."""
-        self.extras.check_forces_alone()
+        self.extras.check_explicit()
         s = self.space.s
         start = s.q.copy(), s.v.copy()
         before = dict(self._before)
         self._clear_told()
+        end = DIVERGED
+        self.extras.begin_parts(dt)
         try:
             end = self._parts(dt, time)
+            if not (np.isfinite(s.q).all() and np.isfinite(s.v).all()):
+                end = DIVERGED
         except FloatingPointError:
             end = DIVERGED
-        if end == DONE and np.isfinite(s.q).all() and np.isfinite(s.v).all():
+        finally:
+            self.extras.end_parts(end == DONE)
+        if end == DONE:
             return DONE
         s.q[...], s.v[...] = start
         self._before = before
@@ -184,6 +189,7 @@ class Accelerated:
             self.backtracks += found.backtracks
             self._keep_forces()
             self._tell_forces(found.seen)
+            self.extras.measure(self.space, self.looker.rows.now, dt, found.length)
             self._show()
             left, now = left - found.length, now + found.length
             if left <= 1e-12 * dt:
@@ -211,6 +217,11 @@ class Accelerated:
         """(B,) blocks that have pushed in the part before."""
         keys = [key for key, (lam, _) in self._before.items() if lam.any()]
         return np.asarray(np.isin(seen.keys, np.array(keys, np.int64)))
+
+    def _torn(self, seen: Seen) -> Array:
+        """(B,) loops and couplings that come apart: new ones at any speed, others faster than errors do."""
+        least = np.where([key in self._before for key in seen.keys.tolist()], float(self.inner.rules.quick[0]), 0.0)
+        return np.asarray(seen.closures & (np.abs(seen.approach()) > np.maximum(least, STRIKE)))
 
     # ---- a tentative step --------------------------------------------------------------------------------------------
 
@@ -258,7 +269,8 @@ class Accelerated:
         """
         change = h * float(np.abs(seen.A @ found.lam).max(initial=0.0))
         speed = max(float(self.inner.rules.top[0]), float(np.abs(seen.speed).max(initial=0.0)))
-        pulls = (seen.free, seen.one["a_ref"], self.model.gravity)
+        bend = np.where(np.repeat(seen.kinds == CONTACT, seen.sizes), 0.0, seen.pull - seen.free)
+        pulls = (seen.free, bend, seen.one["a_ref"], self.model.gravity)
         return change > JOLT * (speed + h * sum(float(np.abs(pull).max(initial=0.0)) for pull in pulls))
 
     def _keep_forces(self) -> None:
@@ -274,11 +286,12 @@ class Accelerated:
         pushing, speed = self._pushing(seen), seen.approach()
         touching = seen.one_sided & ((seen.phi <= TOUCH) | (pushing & (seen.phi <= STAY)))
         least = np.where(pushing, max(float(self.inner.rules.quick[0]), STRIKE), STRIKE)
-        if not (touching & (speed < -least)).any():
+        if not ((touching & (speed < -least)) | self._torn(seen)).any():
             return seen
         lam, spent = impulses(seen, touching, touching & ~pushing)
         self.iterations += spent
         self.looker.rows.now.lam[seen.slots] = lam
+        self.extras.measure(self.space, self.looker.rows.now, 1.0)
         self._show()
         self.space.s.v[...] += self.looker.answer(seen, lam)
         after = self.looker.look(now)
@@ -304,10 +317,13 @@ class Accelerated:
         y.path_v[: model.nv] = y.path_v[model.nv : 2 * model.nv] - left * y.path_a[: model.nv]  # as in `World`
         self.inner.rows.now.count[...] = 0  # what it remembers is of long ago
         self.inner.watch = self.watch
+        motors = self.extras.motors
+        motors.set_count("explicit", 0)
         try:
             end = self.inner.step(left)
         finally:
             x.tau[...] = tau
+            motors.set_count("explicit", 1)
         self.parts += self.inner.parts
         led = {CODES * d + TRACK for track in self.looker.tracks for d in track.dofs.tolist()}
         self._before = {key: kept for key, kept in self._before.items() if key in led}
@@ -327,7 +343,8 @@ class Accelerated:
             if key // KIND == CONTACT:
                 now.lam[seen.slots[start : start + 3]] = seen.axes[start : start + 3] @ lam
             else:
-                now.lam[seen.slots[start]] = lam[0]
+                rows = slice(start, start + (3 if key // KIND == BALL else 1))
+                now.lam[seen.slots[rows]] = np.clip(lam[: rows.stop - start], seen.one["lo"][rows], seen.one["hi"][rows])
 
 
 def _by_key(seen: Seen, lam: Array) -> dict[int, Array]:

@@ -1,7 +1,8 @@
 """Rows of a state as the acceleration level has them: the same as at velocity level, with their γ.
 
-γ of contacts is what their surfaces bend (`collision.bend`). That of other rows whose Jacobian moves (swings and twists
-of balls, rows between bodies) is the rate of J v along the present velocity, from two places just before and after.
+γ of contacts is what their surfaces bend (`collision.bend`); rows of loops and couplings have their own. That of other
+rows whose Jacobian moves (swings and twists of balls) is the rate of J v along the present velocity, from two places
+just before and after.
 """
 
 from __future__ import annotations
@@ -71,11 +72,23 @@ class Seen:
     system: System
 
     @property
+    def sizes(self) -> Array:
+        """(B,) rows of blocks."""
+        return np.diff(self.starts, append=len(self.speed))
+
+    @property
     def one_sided(self) -> Array:
         """(B,) whether a block only pushes: contacts, limits."""
         first = self.starts
         single = (self.kinds == SINGLE) & (self.one["lo"][first] >= 0.0) & (self.one["hi"][first] == np.inf)
         return (self.kinds == CONTACT) | single
+
+    @property
+    def closures(self) -> Array:
+        """(B,) rows that push and pull without end, and have an error to mend: loops, couplings."""
+        one, first = self.one, self.starts
+        endless = (one["lo"][first] == -np.inf) & (one["hi"][first] == np.inf) & (self.kinds == SINGLE)
+        return np.asarray(endless & (one["erp"][first] > 0.0))
 
     def approach(self) -> Array:
         """(B,) speeds of the first rows of blocks."""
@@ -145,6 +158,8 @@ class Looker:
         stepper.collider.find(space, stepper.near)
         stepper.collider.bend(space)
         stepper.flow.a[...], stepper.flow.acceleration[...] = 0.0, 0.0
+        if stepper.extras.busy or stepper.driven:
+            stepper.extras.emit(space, SHORT, SHORT, 1.0)
         c, margin = stepper.collider, stepper.rules.margin[0]
         stepper.rules.margin[...] = stepper.near
         while True:
@@ -210,12 +225,13 @@ class Looker:
         return np.asarray(order[np.searchsorted(known, ids, sorter=order)])
 
     def _turning(self) -> Array:
-        """Slots of rows, not of contacts, whose Jacobian moves with the state."""
+        """Slots of rows of joints whose Jacobian moves with the state; others have negative ids, and a γ."""
         listing, now = self.rows.listing(), self.rows.now
         slots = np.concatenate(
             [listing.slots[s : s + n] for s, n, kind in _extents(listing) if kind != CONTACT] or [np.zeros(0, np.int32)]
         )
-        return np.asarray(slots[(now.term[slots] >= 0) | (now.a[slots] >= 0) | (now.b[slots] >= 0)])
+        moves = (now.term[slots] >= 0) | (now.a[slots] >= 0) | (now.b[slots] >= 0)
+        return np.asarray(slots[moves & (now.id[slots] >= 0)])
 
     def _bend_rows(self, slots: Array, time: float, implicit: float) -> None:
         """γ of rows by differences of J v along the velocity; the state is as it was."""

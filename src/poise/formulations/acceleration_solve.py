@@ -7,6 +7,9 @@ Friction is in one of two modes for a part of a step:
     holds     the tangent acceleration is to be −v_t/h, which ends what sliding there is (KOK §8.1), by a force within
               the cone of μ N; beyond that the contact begins to slide, and the force opposes that
 
+Loops and couplings hold always. What is wrong with them when a part begins is mended by an acceleration that stays the
+same in all stages: errors that stages see, halfway and off the straight line, are none of the motion.
+
 A contact slides while its tangent velocity is larger than what the part changes about it. Else its direction is not
 known beforehand, and the contact holds: that is how sliding ends, and how it begins.
 """
@@ -20,6 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise.constraints.limit_rows import CODES
+from poise.constraints.loop_layout import FIRST_COUPLING
+from poise.constraints.motor_rows import FIRST_ID
 from poise.constraints.store import BALL, CONTACT, LAW, SINGLE
 from poise.formulations.acceleration_rows import KIND, Seen
 from poise.formulations.tracking import TRACK
@@ -48,7 +53,7 @@ class Hold:
 
     slides: bool
     stop: Array
-    """(3,) acceleration that ends the sliding of a contact, world axes; (n,) of other rows with bounds."""
+    """(3,) acceleration that ends the sliding of a contact, world axes; (n,) of dry friction; what mends closures."""
     tangent: Array
     """(3,) last direction of sliding."""
 
@@ -83,6 +88,7 @@ def settle(seen: Seen, active: Array, h: float, calm: float, before: dict[int, t
     `before` has the multipliers and last tangents of blocks that acted in the part before.
     """
     settled = Settled(calm)
+    closures, most = seen.closures, 2.0 * calm * CREEP
     for k in np.flatnonzero(active):
         key, start = int(seen.keys[k]), int(seen.starts[k])
         lam, tangent = before.get(key, (np.zeros(3), np.zeros(3)))
@@ -94,7 +100,12 @@ def settle(seen: Seen, active: Array, h: float, calm: float, before: dict[int, t
             hold = Hold(speed > SLIP, -slip / h, tangent)
         else:
             rows = slice(start, start + (3 if seen.kinds[k] == BALL else 1))
-            hold = Hold(False, (seen.one["target"][rows] - seen.speed[rows]) / h, np.zeros(3))
+            stop = (seen.one["target"][rows] - seen.speed[rows]) / h
+            if closures[k]:
+                stop = -np.clip(seen.phi[k], -most, most) / calm**2 - 2.0 / calm * seen.speed[rows]
+            elif is_led(key):
+                stop = np.zeros(1)
+            hold = Hold(False, stop, np.zeros(3))
         settled.holds[key], settled.lam[key] = hold, lam
     return settled
 
@@ -145,22 +156,17 @@ def _wanted(seen: Seen, settled: Settled) -> Array:
         if seen.kinds[k] == CONTACT:
             wanted[n] -= alpha * mended + beta * seen.speed[n]
             wanted[n + 1 : n + 3] += seen.axes[n + 1 : n + 3] @ hold.stop
-        elif one_sided[k] or _is_joint(seen, k):
+        elif one_sided[k]:
             wanted[n] -= alpha * mended + beta * seen.speed[n]
-        elif not _is_track(key):
+        else:
             wanted[n : n + len(hold.stop)] += hold.stop
     return wanted
 
 
-def _is_joint(seen: Seen, k: int) -> bool:
-    """Whether a row pushes and pulls without end, and has an error to mend."""
-    n = int(seen.starts[k])
-    return bool(seen.one["lo"][n] == -np.inf and seen.one["hi"][n] == np.inf and seen.one["erp"][n] > 0.0)
-
-
-def _is_track(key: int) -> bool:
+def is_led(key: int) -> bool:
+    """Whether a block is a row that has an acceleration to give: a tracked coordinate's, a motor's."""
     kind, id = divmod(key, KIND)
-    return kind == SINGLE and id % CODES == TRACK
+    return (kind == SINGLE and id % CODES == TRACK) or FIRST_COUPLING < key <= FIRST_ID
 
 
 def is_lasting(seen: Seen) -> Array:

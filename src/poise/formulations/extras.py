@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from poise.constraints.loop_layout import REMEMBERED, couplings_block, loops_block
 from poise.constraints.loop_rows import BREAK_LOOPS, MAKE_GUESTS, MEASURE_LOOPS
-from poise.constraints.motor_rows import SETTINGS, is_force, motors_block
+from poise.constraints.motor_rows import SETTINGS, is_endless, motors_block
 from poise.constraints.rows import Rows
 from poise.dynamics.workspace import Workspace
 from poise.kernel.bound import Bound
@@ -45,7 +45,7 @@ class Extras:
         """Loops beside those of the model."""
         self._serials: list[int] = []
         self._next, self.had = len(model.loops), False
-        self._lanes, self._parts_of = width.lanes, 0.0
+        self._lanes, self._parts_of, self._depth = width.lanes, 0.0, 0
         self._on: tuple[Any, Any, Any] = (None, None, None)
         self._lay_loops()
 
@@ -99,20 +99,18 @@ class Extras:
         if self._closed:
             self.loops.broke[...] = 0
 
-    def check_forces_alone(self) -> None:
-        """Refuse what is a row: the acceleration level takes motors that are mere forces, and nothing else of these."""
-        if self.hooks or self.attached:
-            raise ValueError("rows of hooks and attached bodies take the velocity level")
-        if self.model.loops and self.loops.active.any():
-            name = self.model.loops[int(np.flatnonzero(self.loops.active)[0])].name
-            raise ValueError(f'loop "{name}" is active: loops take the velocity level')
-        if self.model.couplings and self.couplings.active.any():
-            raise ValueError("a coupling of joints is active: it takes the velocity level")
-        if self.model.motors and not is_force(self.motors).all():
+    def check_explicit(self) -> None:
+        """Refuse what the acceleration level has no forces for: rows of hooks, motors without end."""
+        if self.hooks:
+            raise ValueError("rows of hooks take the velocity level")
+        if self.model.motors and is_endless(self.motors).any():
             ends = np.cumsum([3 if motor.ball else 1 for motor in self.model.motors])
-            row = int(np.flatnonzero(~is_force(self.motors))[0])
+            row = int(np.flatnonzero(is_endless(self.motors))[0])
             name = self.model.motors[int(np.searchsorted(ends, row, side="right"))].name
-            raise ValueError(f'motor "{name}" has a stiffness, damping or acceleration: it takes the velocity level')
+            raise ValueError(
+                f'motor "{name}" has an infinite stiffness or damping: at acceleration level both must be finite '
+                "(world.track leads joints without lag)"
+            )
 
     @property
     def busy(self) -> bool:
@@ -148,24 +146,31 @@ class Extras:
             self._bound = Bound(MAKE_GUESTS, self.width, *(block.handle for block in blocks))
         return self._bound
 
-    def measure(self, space: Workspace, rows: Block, dt: float) -> None:
-        """Forces of loops, from the solved rows of a step; what they are too much for, breaks.
+    def measure(self, space: Workspace, rows: Block, dt: float, span: float = 1.0) -> None:
+        """Forces of loops, from the solved rows of a step; what they are too much for, breaks. Multipliers that are
+        forces act for a `span` (s).
 
         Rows of a part of a step add to its mean, and nothing breaks before `end_parts`: a blow within an instant counts
         as its impulse over the whole step, into however many parts that is split.
         """
         if self._closed:
             part, whole = self._parts_of > 0.0, self._parts_of or dt
-            MEASURE_LOOPS[self.width](space.w.handle, self.loops.handle, rows.handle, whole, part)
+            MEASURE_LOOPS[self.width](space.w.handle, self.loops.handle, rows.handle, whole / span, part)
 
     def begin_parts(self, whole: float) -> None:
-        """A step in parts begins: no impulse is there yet."""
+        """A step in parts begins: no impulse is there yet. Parts may have parts."""
+        self._depth += 1
+        if self._depth > 1:
+            return
         self._parts_of = whole
         if self._closed:
             self.loops.force[...] = self.loops.torque[...] = 0.0
 
     def end_parts(self, done: bool) -> None:
         """A step in parts ends; what it has asked too much of breaks, where it is done."""
+        self._depth -= 1
+        if self._depth > 0:
+            return
         self._parts_of = 0.0
         if self._closed and done:
             BREAK_LOOPS[self.width](self.loops.handle)

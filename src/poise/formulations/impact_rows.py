@@ -4,6 +4,7 @@
 
 First nothing bounces; then contacts that push, and met fast, are to have the speed −e v⁻ (KOK §8.1). With friction this
 may give energy (Newton's restitution, T. Kane 1985): then only the share of e is taken at which impulses do no work.
+Loops and couplings are closed after it, also where they were not, because they have just been attached.
 Without bounces they never do any: λᵀ(v⁻ + v⁺)/2 = λᵀ v⁺ − λᵀ A λ/2 ≤ 0.
 """
 
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from poise.constraints.store import BALL, CONTACT
 from poise.formulations.acceleration_rows import Seen
-from poise.formulations.acceleration_solve import _is_track
+from poise.formulations.acceleration_solve import is_led
 from poise.solve.check import natural_map, size_of
 from poise.solve.newton import newton
 from poise.solve.pgs import PGS
@@ -81,9 +82,9 @@ def _without_gain(A: Array, before: Array, passive: Array, share_of: Any) -> Arr
 
 
 def _is_kept(seen: Seen, row: int) -> bool:
-    """Whether a row keeps its velocity through an impact: that of a tracked coordinate."""
+    """Whether a row keeps its velocity through an impact: that of a tracked coordinate, or of a motor without bounds."""
     k = int(np.searchsorted(seen.starts, row, side="right")) - 1
-    return _is_track(int(seen.keys[k]))
+    return is_led(int(seen.keys[k]))
 
 
 def _listed(seen: Seen, touching: Array) -> tuple[list[int], list[tuple[int, int]], list[Friction], list[float]]:

@@ -252,12 +252,17 @@ class Stepper:
         self._found = self._free_motion(dt)
         return float(self._top.item() if self._of_rows else self._top.max())
 
+    @property
+    def driven(self) -> bool:
+        """Whether motors have rows, as the last free motion found."""
+        return self._found == DRIVEN
+
     def advance(self, dt: float, slack: float, choose: Callable[[Block], None] | None = None) -> int:
         """A step, or a part of one, from its free motion on. `choose` may take contacts away."""
         self.collider.find(self.space, slack)
         if choose is not None:
             choose(self.collider.c)
-        if self.extras.busy or self._found == DRIVEN:
+        if self.extras.busy or self.driven:
             self.extras.emit(self.space, dt, self._whole, self.joint_erp)
         rows = self.rows
         rows.now, rows.before = rows.before, rows.now

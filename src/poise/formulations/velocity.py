@@ -84,7 +84,7 @@ def free_motion(m, s, x, w, y, g, u, b, z, o, dt):
     if wake_changed(m, s, x, b, z) == 0:
         return ASLEEP
     prepare(m, s, x, w, dt)
-    driven = add_motor_forces(b, w)
+    driven = add_motor_forces(s, b, w)
     balance(m, x, w)
     accelerate(m, x, w)
     freeze(m, w, z)
