@@ -269,3 +269,19 @@ def test_only_hinges_and_slides_of_the_acceleration_level_are_tracked() -> None:
     free = scene.build(acceleration())
     with pytest.raises(ValueError, match="belongs to a free or ball joint; only hinges and slides can be tracked"):
         free.track(free.model.joint_names[0], reference)
+
+
+def test_rows_of_hooks_are_refused() -> None:
+    world = pendulum(acceleration())
+    world.rows_hooks.append(lambda world, rows: None)
+    with pytest.raises(ValueError, match="rows of hooks take the velocity level"):
+        world.step()
+    world.rows_hooks.clear()
+    world.step()
+
+
+def test_rolling_friction_is_refused() -> None:
+    scene = poise.Scene()
+    scene.add(poise.sphere(0.1, material=poise.Material(rolling_friction=0.01)), name="ball")
+    with pytest.raises(ValueError, match='"ball" has rolling or torsional friction: it takes the velocity level'):
+        scene.build(acceleration())

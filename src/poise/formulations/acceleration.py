@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from poise.constraints.limit_rows import CODES
 from poise.constraints.rows import Rows
-from poise.constraints.store import BALL, CONTACT
+from poise.constraints.store import BALL, CONTACT, SINGLE
 from poise.formulations.acceleration_rows import KIND, Looker, Seen
-from poise.formulations.acceleration_solve import Forces, Settled, forces, is_lasting, settle, turn_to_hold
+from poise.formulations.acceleration_solve import CREEP, Forces, Settled, forces, is_lasting, settle, turn_to_hold
 from poise.formulations.backtracking import TOUCH, Start, to_first_contact
 from poise.formulations.extras import Extras
 from poise.formulations.fast import HASTE
@@ -149,6 +149,7 @@ class Accelerated:
         start = s.q.copy(), s.v.copy()
         before = dict(self._before)
         self._clear_told()
+        self._whole = dt
         end = DIVERGED
         self.extras.begin_parts(dt)
         try:
@@ -219,9 +220,13 @@ class Accelerated:
         return np.asarray(np.isin(seen.keys, np.array(keys, np.int64)))
 
     def _torn(self, seen: Seen) -> Array:
-        """(B,) loops and couplings that come apart: new ones at any speed, others faster than errors do."""
-        least = np.where([key in self._before for key in seen.keys.tolist()], float(self.inner.rules.quick[0]), 0.0)
-        return np.asarray(seen.closures & (np.abs(seen.approach()) > np.maximum(least, STRIKE)))
+        """(B,) loops and couplings that move: new ones at any speed, others faster than errors grow and are mended."""
+        known = np.array([key in self._before for key in seen.keys.tolist()], bool)
+        least = np.where(known, max(float(self.inner.rules.quick[0]), STRIKE), STRIKE)
+        mended = np.where(known, np.minimum(np.abs(seen.phi) / (CALM * self._whole), 1.1 * CREEP), 0.0)
+        apart = seen.approach() * np.sign(seen.phi)
+        fast = np.where(seen.phi == 0.0, np.abs(seen.approach()) > least, (apart > least) | (-apart > least + mended))
+        return np.asarray(seen.closures & fast)
 
     # ---- a tentative step --------------------------------------------------------------------------------------------
 
@@ -269,8 +274,13 @@ class Accelerated:
         """
         change = h * float(np.abs(seen.A @ found.lam).max(initial=0.0))
         speed = max(float(self.inner.rules.top[0]), float(np.abs(seen.speed).max(initial=0.0)))
-        bend = np.where(np.repeat(seen.kinds == CONTACT, seen.sizes), 0.0, seen.pull - seen.free)
-        pulls = (seen.free, bend, seen.one["a_ref"], self.model.gravity)
+        single = np.repeat(seen.kinds == SINGLE, seen.sizes)
+        bend = np.where(single, seen.pull - seen.free, 0.0)
+        finite = single & np.isfinite(seen.one["lo"]) & np.isfinite(seen.one["hi"])
+        given = seen.A @ np.where(finite, found.lam, 0.0)  # by motors and dry friction
+        holds = self._settled.holds if self._settled is not None else {}
+        mends = np.array([holds[key].stop[0] for key in seen.keys[seen.closures].tolist() if key in holds])
+        pulls = (seen.free, bend, given, mends, seen.one["a_ref"], self.model.gravity)
         return change > JOLT * (speed + h * sum(float(np.abs(pull).max(initial=0.0)) for pull in pulls))
 
     def _keep_forces(self) -> None:
@@ -344,7 +354,9 @@ class Accelerated:
                 now.lam[seen.slots[start : start + 3]] = seen.axes[start : start + 3] @ lam
             else:
                 rows = slice(start, start + (3 if key // KIND == BALL else 1))
-                now.lam[seen.slots[rows]] = np.clip(lam[: rows.stop - start], seen.one["lo"][rows], seen.one["hi"][rows])
+                now.lam[seen.slots[rows]] = np.clip(
+                    lam[: rows.stop - start], seen.one["lo"][rows], seen.one["hi"][rows]
+                )
 
 
 def _by_key(seen: Seen, lam: Array) -> dict[int, Array]:

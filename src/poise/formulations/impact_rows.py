@@ -82,7 +82,7 @@ def _without_gain(A: Array, before: Array, passive: Array, share_of: Any) -> Arr
 
 
 def _is_kept(seen: Seen, row: int) -> bool:
-    """Whether a row keeps its velocity through an impact: that of a tracked coordinate, or of a motor without bounds."""
+    """Whether a row keeps its velocity through an impact: that of a track, or of a motor without bounds."""
     k = int(np.searchsorted(seen.starts, row, side="right")) - 1
     return is_led(int(seen.keys[k]))
 
