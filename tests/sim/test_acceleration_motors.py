@@ -187,6 +187,25 @@ def test_an_acceleration_into_a_limit_falls_back_and_comes_back() -> None:
     assert world.q[0] == pytest.approx(0.05 * (1 - np.cos(5.0 * 0.2)), rel=1e-5)
 
 
+def test_a_step_that_falls_back_in_parts_tells_the_mean_force_of_a_loop() -> None:
+    """A bullet splits the rest of the step: a weld still bears its weight, once."""
+    scene = poise.Scene()
+    scene.slider(None, Body("cart", inertia=Inertia(MASS, moments=(0.1, 0.1, 0.1))), axis="x", limits=(-1.0, 0.1))
+    scene.add(poise.box(0.2, 0.2, 0.2, mass=2.0), name="block", position=(0, 0, 3))
+    scene.loop("fixed", None, "block", "weld", break_force=1.5 * 2.0 * 9.81)
+    scene.add(poise.sphere(0.01, mass=0.1), name="bullet", position=(0, 0, 5))
+    scene.motor("cart")
+    world = scene.build(acceleration(), dt=0.01)
+    world.body("bullet").place(velocity=(5.0, 0, 0))
+    world.q[0], world.motor("cart").acceleration = 0.1, 1.0
+    for _ in range(3):
+        world.step()
+        assert world.report().level == "velocity"
+        assert world.report().parts > 2
+        assert world.loop("weld").force == pytest.approx((0, 0, 2.0 * 9.81), abs=0.01)
+    assert world.loop("weld").active
+
+
 # ---- states, errors --------------------------------------------------------------------------------------------------
 
 

@@ -153,7 +153,7 @@ class WorldMotor:
 
     @property
     def stiffness(self) -> float:
-        """N/m or N·m/rad; infinite: within a step."""
+        """N/m or N·m/rad; infinite, at velocity level: within a step."""
         return float(self._stepper.extras.motors.stiffness[self._rows.start])
 
     @stiffness.setter
@@ -162,7 +162,7 @@ class WorldMotor:
 
     @property
     def damping(self) -> float:
-        """N·s/m or N·m·s/rad; infinite: within a step."""
+        """N·s/m or N·m·s/rad; infinite, at velocity level: within a step."""
         return float(self._stepper.extras.motors.damping[self._rows.start])
 
     @damping.setter
