@@ -40,8 +40,10 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 HASTE = 0.5
 """Share of its least extent that a shape may move in a step without being looked after here."""
-EVEN = 16
-"""Parts of one length at most."""
+EVEN, LIMBS = 16, 64
+"""Parts of one length at most; and where limbs are fast, whose ways are bent: many short parts know their limits better
+than a few up to touches, and take no longer.
+"""
 TOO_FAST = 3e8
 """Speed beyond which nothing is looked after; m/s."""
 TOUCH = 1e-6
@@ -105,7 +107,7 @@ class Split:
         end = DIVERGED
         stepper.extras.begin_parts(dt)
         try:
-            if few <= EVEN:
+            if few <= EVEN or (few <= LIMBS and self._flings(dt)):
                 end, parts = self._even_parts(dt, few, paths)
             else:
                 end, parts = self._parts(dt, paths, kept)
@@ -120,6 +122,11 @@ class Split:
             put_back_rows(stepper.rows.now, rows)
         stepper.parts = parts
         return end
+
+    def _flings(self, dt: float) -> bool:
+        """Whether a link of a tree is fast, beside its root."""
+        _, speed = self._moves(0.0)
+        return bool((self.bends & (speed * dt > HASTE * self.thin)).any())
 
     def _even_parts(self, dt: float, parts: int, paths: dict[str, Array]) -> tuple[int, int]:
         """So many parts of one length, in none of which anything goes far."""
