@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+from poise.control import goals
 from poise.control.actuators import RotationActuator, TranslationActuator
 from poise.control.guiding import ActuatorReading, Actuators
+from poise.control.ik import Reached, reach
 from poise.control.sequencing import Stage, Way
 from poise.formulations.tracking import gains
 
-__all__ = ["ActuatorReading", "Actuators", "RotationActuator", "Stage", "TranslationActuator", "Way", "gains"]
+__all__ = [
+    "ActuatorReading",
+    "Actuators",
+    "Reached",
+    "RotationActuator",
+    "Stage",
+    "TranslationActuator",
+    "Way",
+    "gains",
+    "goals",
+    "reach",
+]

@@ -195,13 +195,13 @@ class Target:
         for part in ("foot_l", "foot_r", "shank_l", "shank_r"):
             if part in self.parts and (part.startswith("foot") or "foot" + part[5:] not in self.parts):
                 link = self.parts[part]
-                for point, radius in _shape_points(self.model, link) or [(np.zeros(3), 0.0)]:
+                for point, radius in shape_points(self.model, link) or [(np.zeros(3), 0.0)]:
                     height = places[link][:, 2] + rotate(turns[link], point)[:, 2] - radius
                     lowest = np.minimum(lowest, height)
         return lowest if np.isfinite(lowest).all() else np.asarray(root[:, 2])
 
 
-def _shape_points(model: Model, link: int) -> list[tuple[Floats, float]]:
+def shape_points(model: Model, link: int) -> list[tuple[Floats, float]]:
     """Points and radii that hold the shapes of a link: ends of capsules, corners of boxes; m in the link's frame."""
     solids = model.solids
     points: list[tuple[Floats, float]] = []

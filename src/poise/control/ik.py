@@ -1,0 +1,232 @@
+"""Inverse kinematics: a pose that reaches goals, by their priorities, within the limits of joints.
+
+A step of the search solves rows (`ik_rows`), priority by priority. At priority k the goals of k are soft: a cfm of μ
+makes of w = (A + μ) λ + φ = 0 the damped least squares that Levenberg and Marquardt search with. Goals of earlier
+priorities are rows that keep what they have attained, equalities where they were, floors no lower than they are; limits
+are rows that only push. All of it is one mixed problem of `poise.solve` for each priority. Because what a later
+priority may do is what leaves the earlier rows alone, it disturbs them in second order only, which the next step mends.
+
+Steps that do not better the first priority that can be bettered are taken back, with more damping. So targets out of
+reach and stretched limbs end in the nearest pose, not in a shake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from poise.control.goals import Goal
+from poise.control.ik_rows import LIMIT, GoalRows, checked_goals, held_model
+from poise.dynamics.inputs import check_model, checked_row
+from poise.model.model import Model
+from poise.motion.inputs import positive
+from poise.solve.dantzig import pivot_rows
+
+Floats = NDArray[np.float64]
+
+TURN = 0.6
+"""No joint turns further in a step; rad."""
+LONG = 2.0
+"""Steps that are longer by this are damped, not shortened."""
+HARD = 1e-11
+"""Softness of limits and of earlier priorities, of the largest entry of A."""
+LEAST, MOST = 1e-9, 1e9
+"""Damping, likewise: it is never less, and beyond this the search ends."""
+LEAN = 0.1
+"""How much of a gain at a priority an earlier one may lose in second order; the next step takes it back."""
+NEAR, NEAREST, FAR = 4.0, 0.5, 1e6
+"""Goals that are farther off are pulled this near in a step, at first, at least and at most; lengths of bones."""
+
+
+@dataclass(frozen=True, eq=False)
+class Reached:
+    """What a search has come to."""
+
+    q: Floats
+    """(nq,) coordinates."""
+    error: Floats
+    """(goals,) what each goal is off; m or rad, of a whole pose the root of the sum of squares."""
+    met: NDArray[np.bool_]
+    """(goals,) whether each goal is met within the tolerance."""
+    iterations: int
+    """Steps that were taken."""
+
+
+def reach(
+    model: Model,
+    q: ArrayLike,
+    goals: Goal | Sequence[Goal],
+    *,
+    held: Sequence[str | int] | str = (),
+    limits: bool = True,
+    tolerance: float = 1e-5,
+    iterations: int = 100,
+) -> Reached:
+    """A pose near `q` (nq,) that meets goals (see `poise.control.goals`), as far as limits and priorities let it.
+
+    What is `held` does not move: joints (`"root"`), degrees of freedom (`"root.z"`), or all joints up to a body
+    (`"torso"`). Kinematic bodies stay where they are. Of all ways there it takes the one that moves heavy parts least.
+    The search ends when all goals are met within the `tolerance` (m; rad for angles), when nothing gets better, or
+    after `iterations`.
+
+    >>> import poise
+    >>> from poise.control import goals, reach
+    >>> scene = poise.Scene()
+    >>> _ = scene.add(poise.characters.humanoid(), name="hero")
+    >>> model = scene.compile()
+    >>> found = reach(model, model.q_rest, [goals.position("hand_r", (0.4, -0.2, 1.1))], held=["root"])
+    >>> bool(found.met.all()), found.error[0] < 1e-5
+    (True, True)
+    """
+    check_model(model)
+    start = checked_row(model, "q", q)
+    wishes = checked_goals(model, goals)
+    names = [held] if isinstance(held, str) else list(held)
+    rows = GoalRows(held_model(model, names), wishes, bool(limits))
+    if isinstance(iterations, bool) or not isinstance(iterations, int | np.integer) or iterations < 1:
+        raise ValueError(f"iterations: must be a whole number of at least 1, found {iterations!r}")
+    return search(rows, start, positive("tolerance", tolerance, "m"), int(iterations))
+
+
+def search(rows: GoalRows, start: Floats, tolerance: float, iterations: int) -> Reached:
+    """The search of `reach`, for goals that have their rows."""
+    levels = np.unique(rows.level)
+    q = rows.moved(start, np.zeros(rows.model.nv))
+    here = _look(rows, q, levels)
+    damping = float(np.clip(1e-2 * (here.errors[1:].max(initial=0.0) / rows.length) ** 2, LEAST, 1e-2))
+    radius = NEAR * rows.length
+    taken, still = 0, 0
+    for _ in range(iterations):
+        if here.beyond <= tolerance and _met(rows, here.phi, tolerance).all():
+            break
+        step = _Step(rows, here.q, levels)
+        for _ in range(16):
+            v, share = step.short(damping, radius)
+            there = _look(rows, rows.moved(here.q, v), levels) if share > 0.0 else here
+            if _better(there.errors, here.errors, tolerance):
+                break
+            damping, radius = 8.0 * damping, max(0.25 * radius, NEAREST * rows.length)
+        else:
+            break
+        gains = here.errors - there.errors
+        still = still + 1 if np.max(gains) < 1e-5 * max(rows.length, tolerance) else 0
+        hoped = here.errors[1:] - _errors(rows, here.phi + share * step.speed[: rows.n_goals] / rows.scale, levels)
+        radius = _radius(rows, radius, gains[1:], hoped)
+        here, damping, taken = there, max(0.2 * damping, LEAST), taken + 1
+        if still >= 2:
+            break
+    error = np.array([_size(goal, here.phi[part]) for goal, part in zip(rows.goals, rows.parts, strict=True)])
+    return Reached(here.q, error, _met(rows, here.phi, tolerance), taken)
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """A pose, and how far goals and limits are off at it."""
+
+    q: Floats
+    phi: Floats
+    beyond: float
+    """Largest overstepping of a limit; rad or m."""
+    errors: Floats
+    """(1 + levels,) of limits and of each priority, weighted; m."""
+
+
+def _look(rows: GoalRows, q: Floats, levels: NDArray[np.int64]) -> _Seen:
+    phi, rooms = rows.look(q)
+    over = np.minimum(rooms, 0.0)
+    errors = np.concatenate(((rows.length * np.sqrt(over @ over),), _errors(rows, phi, levels)))
+    return _Seen(q, phi, float(-over.min(initial=0.0)), errors)
+
+
+class _Step:
+    """Displacements from one pose, for any damping."""
+
+    def __init__(self, rows: GoalRows, q: Floats, levels: NDArray[np.int64]) -> None:
+        A, b, lo = rows.see(q)
+        extra = len(b) - rows.n_goals
+        self.rows, self.levels, self.lo = rows, levels, lo
+        self.level = np.concatenate((rows.level, np.full(extra, LIMIT)))
+        self.scale = np.concatenate((rows.scale, np.full(extra, rows.length)))
+        self.A = A * np.outer(self.scale, self.scale)
+        self.b, self.speed = self.scale * b, np.zeros(len(b))
+        self.size = float(self.A.diagonal().max(initial=0.0)) or 1.0
+
+    def short(self, damping: float, radius: float) -> tuple[Floats, float]:
+        """A step in which no joint turns too far, and its share: all of it is shortened, so that priorities stay.
+
+        A share of 0 says that more damping is the better way to shorten it.
+        """
+        v = self.displacement(damping, radius)
+        most = float(np.abs(v[self.rows.turning]).max(initial=0.0))
+        if most > LONG * TURN and damping < MOST:
+            return v, 0.0
+        share = TURN / most if most > TURN else 1.0
+        return share * v, share
+
+    def displacement(self, damping: float, radius: float) -> Floats:
+        """(nv,) the step, priority after priority; its rows' `speed` is kept."""
+        speed, lam, near = np.zeros(len(self.b)), np.zeros(len(self.b)), self._nearer(radius)
+        for level in self.levels:
+            use = np.flatnonzero(self.level <= level)
+            now = self.level[use]
+            own, limit, floor = now == level, now == LIMIT, np.isfinite(self.lo[use])
+            # what earlier priorities have attained stays as it is; floors may be left
+            b = near[use]
+            kept = np.where(floor, b - np.minimum(b + speed[use], 0.0), -speed[use])
+            b = np.where(own | limit, b, kept)
+            most = float(self.A.diagonal()[use][own].max(initial=0.0)) or 1.0
+            soft = np.where(own, damping * most, HARD * self.size)
+            A, hi = self.A[np.ix_(use, use)] + np.diag(soft), np.full(len(use), np.inf)
+            found = pivot_rows(A, b, self.lo[use], hi, limit=20 * len(use) + 200)
+            lam[:] = 0.0
+            lam[use] = found.lam
+            speed = self.A @ lam
+        self.speed = speed
+        return self.rows.displacement(self.scale * lam)
+
+    def _nearer(self, radius: float) -> Floats:
+        """Errors with those of far goals shortened: what is out of reach would be overshot."""
+        b = self.b.copy()
+        for goal, part in zip(self.rows.goals, self.rows.parts, strict=True):
+            size = float(np.sqrt(b[part] @ b[part]))
+            if size > radius and goal.kind != "above":
+                b[part] *= radius / size
+        return b
+
+
+def _radius(rows: GoalRows, radius: float, gains: Floats, hoped: Floats) -> float:
+    """A larger one where errors went down as they were to, a smaller one where they did not."""
+    first = np.flatnonzero(hoped > 1e-3 * np.abs(hoped).max(initial=0.0))
+    if not len(first):
+        return radius
+    share = gains[first[0]] / hoped[first[0]]
+    factor = 4.0 if share > 0.75 else 0.5 if share < 0.25 else 1.0
+    return float(np.clip(factor * radius, NEAREST * rows.length, FAR * rows.length))
+
+
+def _errors(rows: GoalRows, phi: Floats, levels: NDArray[np.int64]) -> Floats:
+    """(levels,) root of the weighted sum of squares at each priority; m."""
+    off = rows.scale * np.where(rows.floor, np.minimum(phi, 0.0), phi)
+    return np.array([np.sqrt(np.sum(off[rows.level == level] ** 2)) for level in levels])
+
+
+def _better(there: Floats, here: Floats, tolerance: float) -> bool:
+    """Whether a priority has gained, and those before it have lost at most a small part of that."""
+    for k in range(len(here)):
+        gain = here[k] - there[k]
+        allowed = np.maximum(here[:k] + LEAN * gain, 0.5 * tolerance)
+        if gain > 1e-3 * tolerance + 1e-12 * here[k] and np.all(there[:k] <= allowed):
+            return True
+    return False
+
+
+def _met(rows: GoalRows, phi: Floats, tolerance: float) -> NDArray[np.bool_]:
+    return np.array([_size(goal, phi[part]) <= tolerance for goal, part in zip(rows.goals, rows.parts, strict=True)])
+
+
+def _size(goal: Goal, phi: Floats) -> float:
+    """How far a goal is off; a floor by the point that is lowest."""
+    return float(max(-phi.min(), 0.0) if goal.kind == "above" else np.sqrt(phi @ phi))
