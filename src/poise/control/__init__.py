@@ -6,12 +6,14 @@ from poise.control import goals
 from poise.control.actuators import RotationActuator, TranslationActuator
 from poise.control.guiding import ActuatorReading, Actuators
 from poise.control.ik import Reached, reach
+from poise.control.planting import Planted, plant_feet
 from poise.control.sequencing import Stage, Way
 from poise.formulations.tracking import gains
 
 __all__ = [
     "ActuatorReading",
     "Actuators",
+    "Planted",
     "Reached",
     "RotationActuator",
     "Stage",
@@ -19,5 +21,6 @@ __all__ = [
     "Way",
     "gains",
     "goals",
+    "plant_feet",
     "reach",
 ]

@@ -32,7 +32,7 @@ class Goal:
     points: Floats
     """(k, 3) in the body's frame; m."""
     wanted: Floats
-    """Position (3,) or height (1,) in m, rotation (3, 3), direction (3,), or coordinates (nq,)."""
+    """Position (3,) or heights (k,) in m, rotation (3, 3), direction (3,), or coordinates (nq,)."""
     rows: Floats
     """(n, 3) world axes along which positions count."""
     priority: int
@@ -107,19 +107,24 @@ def centre_of_mass(goal: ArrayLike, *, axes: str = "xyz", priority: int = 0, wei
     return Goal("centre", None, np.zeros((0, 3)), vectors("goal", goal, (3,)), _axes(axes), *_rank(priority, weight))
 
 
-def above(body: Body, height: float = 0.0, *, points: ArrayLike = ((0.0, 0.0, 0.0),), priority: int = 0) -> Goal:
+def above(
+    body: Body, height: ArrayLike = 0.0, *, points: ArrayLike = ((0.0, 0.0, 0.0),), priority: int = 0
+) -> Goal:
     """Points (k, 3) of a body (m, in its own frame) shall not be lower than a height (m): one-sided, as a floor is.
+
+    Heights may differ from point to point.
 
     >>> above("foot_l", points=[(0.1, 0, 0), (-0.1, 0, 0)]).points.shape
     (2, 3)
     """
-    places = vectors("points", points, (..., 3) if np.ndim(points) != 2 else (len(np.asarray(points)), 3))
-    places = np.atleast_2d(places)
-    if not len(places):
-        raise ValueError("points: must be at least one, found none")
+    places = vectors("points", points, (...,))
+    places = places[None] if places.ndim == 1 else places
+    if places.ndim != 2 or places.shape[1] != 3 or not len(places):
+        raise ValueError(f"points: must be one or more places of three numbers, found the shape {places.shape}")
     rows = np.tile((0.0, 0.0, 1.0), (len(places), 1))
-    height = float(vectors("height", height, ()))
-    return Goal("above", _body(body), places, np.array([height]), rows, *_rank(priority, 1.0))
+    heights = vectors("height", height, () if np.ndim(height) == 0 else (len(places),))
+    heights = np.broadcast_to(heights, (len(places),)).copy()
+    return Goal("above", _body(body), places, heights, rows, *_rank(priority, 1.0))
 
 
 def pose(q: ArrayLike, *, priority: int = HIGHEST, weight: float = 1.0) -> Goal:

@@ -143,7 +143,7 @@ class GoalRows:
             arms = points @ turns[body].T
             from_com = arms - turns[body] @ com
             J[:, 0], J[:, 1], J[:, 2], J[:, 3:] = from_com[:, 1], -from_com[:, 0], 0.0, rows
-            phi[:] = places[body][2] + arms[:, 2] - wanted[0]
+            phi[:] = places[body][2] + arms[:, 2] - wanted
 
         return above if goal.kind == "above" else position
 

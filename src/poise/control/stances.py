@@ -1,0 +1,225 @@
+"""When feet stand in a motion, and where: what planting needs to know before it moves anything."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poise.dynamics.measures import bodies
+from poise.model.model import Model
+from poise.motion.figures import Target, shape_points
+from poise.motion.rotations import (
+    quat_conjugate,
+    quat_exp,
+    quat_from_matrix,
+    quat_log,
+    quat_multiply,
+    rotate,
+)
+
+Floats = NDArray[np.float64]
+Span = tuple[int, int]
+"""First and last frame."""
+
+HEIGHT, TILT, SPEED = 0.06, 0.08, 0.6
+"""A foot stands where its sole is lower than this above its lowest, one end of it no higher than the other by this, both
+of the leg's length, and slower than this (1/s of it)."""
+AROUND = 0.75
+"""The lowest is that of so many seconds before and after: the ground of many clips is not level."""
+CALM = 0.1
+"""Over this the heights of stances are smoothed before the whole body follows them; s."""
+SHORTEST, GAP = 0.06, 0.06
+"""Stances are no shorter, gaps between them that are shorter are none; s."""
+ASTRAY = 0.05
+"""But not if the foot has moved on by this, of the leg's length."""
+SOLE = 0.01
+"""Points of a foot that are within this of its lowest, at rest, belong to the sole; m."""
+
+
+@dataclass(frozen=True, eq=False)
+class Foot:
+    """A foot: its sole, at rest flat on the ground."""
+
+    body: int
+    points: Floats
+    """(k, 3) of the sole in the body's frame; m."""
+    radii: Floats
+    """(k,) of what is round there: that much of it is below the points; m."""
+    centre: Floats
+    """(3,) middle of the sole; m."""
+    rest: Floats
+    """(4,) orientation with the sole flat."""
+
+    def lowest(self, place: Floats, quat: Floats) -> Floats:
+        """Height of the sole's lowest point, for positions of its middle (…, 3) and orientations; m."""
+        return np.asarray(self.heights(place, quat).min(axis=-1))
+
+    def heights(self, place: Floats, quat: Floats) -> Floats:
+        """(…, k) heights of the sole's points."""
+        ends = [rotate(quat, point - self.centre)[..., 2] - radius for point, radius in zip(self.points, self.radii)]
+        return place[..., 2:3] + np.stack(ends, axis=-1)
+
+
+@dataclass(frozen=True, eq=False)
+class Track:
+    """How a foot moves over a clip."""
+
+    place: Floats
+    """(frames, 3) of the middle of the sole; m."""
+    quat: Floats
+    """(frames, 4)"""
+
+
+def find_feet(model: Model) -> tuple[dict[str, Foot], float, int]:
+    """Feet of a character by side, the length of its legs (m), and the first coordinate of its root."""
+    figure = Target(model)
+    feet = {}
+    for side in ("l", "r"):
+        link = figure.parts.get(f"foot_{side}")
+        points = shape_points(model, link) if link is not None else []
+        if link is None or not points:
+            continue
+        rest = figure.rest_quats[link]
+        low = np.array([rotate(rest, point)[2] - radius for point, radius in points])
+        sole = [points[k] for k in np.flatnonzero(low <= low.min() + SOLE)]
+        down = rotate(quat_conjugate(rest), np.array((0.0, 0.0, -1.0)))
+        places, radii = np.array([point for point, _ in sole]), np.array([radius for _, radius in sole])
+        centre = (places + radii[:, None] * down).mean(axis=0)
+        feet[side] = Foot(int(model.link_body[link]), places, radii, centre, np.array(rest))
+    return feet, figure.leg_length(), int(model.joint_q_start[figure.joint[figure.root]])
+
+
+def follow(model: Model, q: Floats, foot: Foot) -> Track:
+    """How a foot moves over coordinates (frames, nq)."""
+    seen = bodies(model, q)
+    quat = np.array([quat_from_matrix(R) for R in seen.rotation[:, foot.body]])
+    return Track(seen.position[:, foot.body] + rotate(quat, foot.centre), quat)
+
+
+def find_stances(times: Floats, track: Track, foot: Foot, leg: float) -> list[Span]:
+    """Frames in which a foot stands: low, flat and slow."""
+    if len(times) < 3:
+        return []
+    heights = foot.heights(track.place, track.quat)
+    low, high = heights.min(axis=1), heights.max(axis=1)
+    speed = np.linalg.norm(np.gradient(track.place, times, axis=0), axis=1)
+    first, last = np.searchsorted(times, times - AROUND), np.searchsorted(times, times + AROUND, side="right")
+    ground = np.array([low[a:b].min() for a, b in zip(first, last, strict=True)])
+    stands = (low < ground + HEIGHT * leg) & (high - low < TILT * leg) & (speed < SPEED * leg)
+    edges = np.flatnonzero(np.diff(np.concatenate(((0,), stands.astype(np.int8), (0,)))))
+    spans = [(int(first), int(last) - 1) for first, last in zip(edges[::2], edges[1::2], strict=True)]
+    joined: list[Span] = []
+    for span in spans:
+        if joined and _one(times, track, joined[-1], span, leg):
+            span = (joined.pop()[0], span[1])
+        joined.append(span)
+    return [span for span in joined if times[span[1]] - times[span[0]] >= SHORTEST]
+
+
+def _one(times: Floats, track: Track, before: Span, after: Span, leg: float) -> bool:
+    """Whether two stances are one."""
+    way = track.place[after[0]] - track.place[before[1]]
+    return bool(times[after[0]] - times[before[1]] < GAP and np.linalg.norm(way) < ASTRAY * leg)
+
+
+def sinking(times: Floats, tracks: Sequence[Track], spans: Sequence[Sequence[Span]], floor: float) -> Floats:
+    """(frames,) how far the whole body has to rise, for the feet that stand to be on the floor on the mean; m.
+
+    Between stances it goes on evenly. It is smoothed, as feet come and go.
+    """
+    total, count = np.zeros(len(times)), np.zeros(len(times))
+    for track, own in zip(tracks, spans, strict=True):
+        for first, last in own:
+            here = slice(first, last + 1)
+            total[here] += floor - track.place[here, 2].mean()
+            count[here] += 1.0
+    stands = np.flatnonzero(count)
+    if not len(stands):
+        return np.zeros(len(times))
+    rise = np.interp(times, times[stands], total[stands] / count[stands])
+    out = np.empty(len(times))
+    for k, time in enumerate(times):
+        near = slice(*np.searchsorted(times, (time - 4.0 * CALM, time + 4.0 * CALM)))
+        share = np.exp(-0.5 * ((times[near] - time) / CALM) ** 2)
+        out[k] = share @ rise[near] / share.sum()
+    return out
+
+
+def planted(times: Floats, track: Track, foot: Foot, spans: list[Span], floor: float, blend: float) -> Track:
+    """Where a foot shall be: flat and still in its stances, as it was elsewhere, and never below the floor.
+
+    What stances change fades beyond their ends as a cubic that goes on with the speed it had there.
+    """
+    moves, turns = np.zeros((len(times), 3)), np.zeros((len(times), 3))
+    for first, last in spans:
+        here = slice(first, last + 1)
+        place = track.place[here].mean(axis=0)
+        place[2] = floor
+        moves[here] = place - track.place[here]
+        turned = quat_multiply(track.quat[here], quat_conjugate(foot.rest))
+        turned = turned * np.sign(np.sum(turned * turned[:1], axis=1, keepdims=True) + 1e-300)
+        mean = turned.mean(axis=0)
+        flat = quat_multiply(quat_exp((0.0, 0.0, 2.0 * np.arctan2(mean[3], mean[0]))), foot.rest)
+        turns[here] = quat_log(quat_multiply(flat, quat_conjugate(track.quat[here])))
+    for values in (moves, turns):
+        _fade(times, values, spans, blend)
+    quat = quat_multiply(quat_exp(turns), track.quat)
+    place = track.place + moves
+    place[:, 2] += np.maximum(floor - foot.lowest(place, quat), 0.0)
+    return Track(place, quat)
+
+
+def _fade(times: Floats, values: Floats, spans: list[Span], blend: float) -> None:
+    """Let corrections fade before, between and after stances."""
+    if not spans:
+        return
+    ends = [(span, *_slopes(times, values, span)) for span in spans]
+    for (before, _, out), (after, into, _) in pairwise(ends):
+        a, b = before[1], after[0]
+        if times[b] - times[a] <= 2.0 * blend:
+            _cubic(times, values, (a, b), (times[a], times[b]), (values[a], out, values[b], into))
+        else:
+            _leave(times, values, a, out, blend)
+            _arrive(times, values, b, into, blend)
+    _arrive(times, values, spans[0][0], ends[0][1], blend)
+    _leave(times, values, spans[-1][1], ends[-1][2], blend)
+
+
+def _slopes(times: Floats, values: Floats, span: Span) -> tuple[Floats, Floats]:
+    """How fast a correction changes at both ends of a stance."""
+    first, last = span
+    if first == last:
+        return np.zeros(3), np.zeros(3)
+    into = (values[first + 1] - values[first]) / (times[first + 1] - times[first])
+    return into, (values[last] - values[last - 1]) / (times[last] - times[last - 1])
+
+
+def _leave(times: Floats, values: Floats, at: int, slope: Floats, blend: float) -> None:
+    end = int(np.searchsorted(times, times[at] + blend))
+    _cubic(times, values, (at, end), (times[at], times[at] + blend), (values[at], slope, np.zeros(3), np.zeros(3)))
+
+
+def _arrive(times: Floats, values: Floats, at: int, slope: Floats, blend: float) -> None:
+    start = int(np.searchsorted(times, times[at] - blend, side="right")) - 1
+    ends = (times[at] - blend, times[at])
+    _cubic(times, values, (start, at), ends, (np.zeros(3), np.zeros(3), values[at], slope))
+
+
+def _cubic(
+    times: Floats, values: Floats, span: Span, ends: tuple[float, float], knots: tuple[Floats, Floats, Floats, Floats]
+) -> None:
+    """Values between two frames, from values and slopes at two times."""
+    inside = np.arange(max(span[0] + 1, 0), min(span[1], len(times)))
+    length = ends[1] - ends[0]
+    s = ((times[inside] - ends[0]) / length)[:, None]
+    a, da, b, db = knots
+    values[inside] = (
+        (1.0 + 2.0 * s) * (1.0 - s) ** 2 * a
+        + s * (1.0 - s) ** 2 * length * da
+        + s * s * (3.0 - 2.0 * s) * b
+        + s * s * (s - 1.0) * length * db
+    )
