@@ -89,7 +89,7 @@ def plant_feet(
     frames[:, root + 2] += rise
     for track in tracks.values():
         track.place[:, 2] += rise
-    wanted = {side: planted(moments, tracks[side], foot, spans[side], level, fade) for side, foot in feet.items()}
+    wanted = {side: planted(moments, tracks[side], foot, spans[side], level, fade, leg) for side, foot in feet.items()}
     moved, missed = _solve(model, frames, feet, wanted, level, bool(limits))
     told = {side: [(float(moments[a]), float(moments[b])) for a, b in spans[side]] for side in feet}
     return Planted(moments, moved, told, missed)

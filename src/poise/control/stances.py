@@ -25,9 +25,11 @@ Floats = NDArray[np.float64]
 Span = tuple[int, int]
 """First and last frame."""
 
-HEIGHT, TILT, SPEED = 0.06, 0.08, 0.6
-"""A foot stands where its sole is lower than this above its lowest, one end of it no higher than the other by this, both
-of the leg's length, and slower than this (1/s of it)."""
+HEIGHT, SPEED = 0.06, 0.6
+"""A foot stands where its sole is lower than this above its lowest (of the leg's length) and slower than this (1/s)."""
+TILT, ROLL = 0.12, 0.04
+"""But only if one end of it comes to be no higher than the other by this, and while it is no higher than that by this;
+of the leg's length. Feet whose ankles do not bend far enough stand tilted in some clips."""
 AROUND = 0.75
 """The lowest is that of so many seconds before and after: the ground of many clips is not level."""
 CALM = 0.1
@@ -51,6 +53,8 @@ class Foot:
     """(k,) of what is round there: that much of it is below the points; m."""
     centre: Floats
     """(3,) middle of the sole; m."""
+    tips: Floats
+    """(2, 3) middles of the sole's two ends; m."""
     rest: Floats
     """(4,) orientation with the sole flat."""
 
@@ -88,8 +92,12 @@ def find_feet(model: Model) -> tuple[dict[str, Foot], float, int]:
         sole = [points[k] for k in np.flatnonzero(low <= low.min() + SOLE)]
         down = rotate(quat_conjugate(rest), np.array((0.0, 0.0, -1.0)))
         places, radii = np.array([point for point, _ in sole]), np.array([radius for _, radius in sole])
-        centre = (places + radii[:, None] * down).mean(axis=0)
-        feet[side] = Foot(int(model.link_body[link]), places, radii, centre, np.array(rest))
+        ground = places + radii[:, None] * down
+        centre = ground.mean(axis=0)
+        along = np.linalg.svd(ground - centre)[2][0]
+        front = (ground - centre) @ along >= 0.0
+        tips = np.array([ground[front].mean(axis=0), ground[~front].mean(axis=0) if not front.all() else centre])
+        feet[side] = Foot(int(model.link_body[link]), places, radii, centre, tips, np.array(rest))
     return feet, figure.leg_length(), int(model.joint_q_start[figure.joint[figure.root]])
 
 
@@ -109,15 +117,24 @@ def find_stances(times: Floats, track: Track, foot: Foot, leg: float) -> list[Sp
     speed = np.linalg.norm(np.gradient(track.place, times, axis=0), axis=1)
     first, last = np.searchsorted(times, times - AROUND), np.searchsorted(times, times + AROUND, side="right")
     ground = np.array([low[a:b].min() for a, b in zip(first, last, strict=True)])
-    stands = (low < ground + HEIGHT * leg) & (high - low < TILT * leg) & (speed < SPEED * leg)
-    edges = np.flatnonzero(np.diff(np.concatenate(((0,), stands.astype(np.int8), (0,)))))
-    spans = [(int(first), int(last) - 1) for first, last in zip(edges[::2], edges[1::2], strict=True)]
+    stands = (low < ground + HEIGHT * leg) & (speed < SPEED * leg)
+    spans: list[Span] = []
+    for first, last in _runs(stands):
+        tilt = (high - low)[first : last + 1]
+        if tilt.min() < TILT * leg:
+            spans += [(first + a, first + b) for a, b in _runs(tilt < tilt.min() + ROLL * leg)]
     joined: list[Span] = []
     for span in spans:
         if joined and _one(times, track, joined[-1], span, leg):
             span = (joined.pop()[0], span[1])
         joined.append(span)
     return [span for span in joined if times[span[1]] - times[span[0]] >= SHORTEST]
+
+
+def _runs(flags: NDArray[np.bool_]) -> list[Span]:
+    """Where flags are up."""
+    edges = np.flatnonzero(np.diff(np.concatenate(((0,), flags.astype(np.int8), (0,)))))
+    return [(int(first), int(last) - 1) for first, last in zip(edges[::2], edges[1::2], strict=True)]
 
 
 def _one(times: Floats, track: Track, before: Span, after: Span, leg: float) -> bool:
@@ -149,28 +166,63 @@ def sinking(times: Floats, tracks: Sequence[Track], spans: Sequence[Sequence[Spa
     return out
 
 
-def planted(times: Floats, track: Track, foot: Foot, spans: list[Span], floor: float, blend: float) -> Track:
+def planted(
+    times: Floats, track: Track, foot: Foot, spans: list[Span], floor: float, blend: float, leg: float
+) -> Track:
     """Where a foot shall be: flat and still in its stances, as it was elsewhere, and never below the floor.
 
-    What stances change fades beyond their ends as a cubic that goes on with the speed it had there.
+    Before and after a stance it rolls over one of its ends, as long as that end is slow. What all this changes fades
+    as a cubic that goes on with the speed it had.
     """
     moves, turns = np.zeros((len(times), 3)), np.zeros((len(times), 3))
+    flats = []
     for first, last in spans:
         here = slice(first, last + 1)
         place = track.place[here].mean(axis=0)
         place[2] = floor
         moves[here] = place - track.place[here]
         turned = quat_multiply(track.quat[here], quat_conjugate(foot.rest))
-        turned = turned * np.sign(np.sum(turned * turned[:1], axis=1, keepdims=True) + 1e-300)
+        turned = turned * np.where(turned @ turned[0] < 0.0, -1.0, 1.0)[:, None]
         mean = turned.mean(axis=0)
         flat = quat_multiply(quat_exp((0.0, 0.0, 2.0 * np.arctan2(mean[3], mean[0]))), foot.rest)
         turns[here] = quat_log(quat_multiply(flat, quat_conjugate(track.quat[here])))
-    for values in (moves, turns):
-        _fade(times, values, spans, blend)
+        flats.append((place, flat))
+    _fade(times, turns, spans, blend)
     quat = quat_multiply(quat_exp(turns), track.quat)
+    wide = []
+    for k, (first, last) in enumerate(spans):
+        floors = (spans[k - 1][1] + 1 if k else 0), (spans[k + 1][0] - 1 if k + 1 < len(spans) else len(times) - 1)
+        floors = (max(floors[0], wide[-1][1] + 1 if wide else 0), floors[1])
+        ends = []
+        for way, stop in ((-1, floors[0]), (1, floors[1])):
+            frames, tip = _roll(times, track, foot, (first if way < 0 else last), way, stop, leg)
+            arm = foot.tips[tip] - foot.centre
+            pin = flats[k][0] + rotate(flats[k][1], arm)
+            moves[frames] = pin - rotate(quat[frames], arm) - track.place[frames]
+            ends.append(int(frames[-1]) if len(frames) else (first if way < 0 else last))
+        wide.append((ends[0], ends[1]))
+    _fade(times, moves, wide, blend)
     place = track.place + moves
     place[:, 2] += np.maximum(floor - foot.lowest(place, quat), 0.0)
     return Track(place, quat)
+
+
+def _roll(
+    times: Floats, track: Track, foot: Foot, edge: int, way: int, stop: int, leg: float
+) -> tuple[NDArray[np.int64], int]:
+    """Frames beyond an edge of a stance in which an end of the sole is slow, and which end that is."""
+    frames = np.arange(edge + way, stop + way, way)
+    if not len(frames) or len(times) < 3:
+        return frames[:0], 0
+    best = (frames[:0], 0)
+    for tip in range(2):
+        path = track.place + rotate(track.quat, foot.tips[tip] - foot.centre)
+        speed = np.linalg.norm(np.gradient(path, times, axis=0), axis=1)[frames]
+        fast = np.flatnonzero(speed >= SPEED * leg)
+        slow = frames[: int(fast[0])] if len(fast) else frames
+        if len(slow) > len(best[0]):
+            best = (slow, tip)
+    return best
 
 
 def _fade(times: Floats, values: Floats, spans: list[Span], blend: float) -> None:
