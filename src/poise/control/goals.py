@@ -107,9 +107,7 @@ def centre_of_mass(goal: ArrayLike, *, axes: str = "xyz", priority: int = 0, wei
     return Goal("centre", None, np.zeros((0, 3)), vectors("goal", goal, (3,)), _axes(axes), *_rank(priority, weight))
 
 
-def above(
-    body: Body, height: ArrayLike = 0.0, *, points: ArrayLike = ((0.0, 0.0, 0.0),), priority: int = 0
-) -> Goal:
+def above(body: Body, height: ArrayLike = 0.0, *, points: ArrayLike = ((0.0, 0.0, 0.0),), priority: int = 0) -> Goal:
     """Points (k, 3) of a body (m, in its own frame) shall not be lower than a height (m): one-sided, as a floor is.
 
     Heights may differ from point to point.

@@ -29,10 +29,12 @@ Floats = NDArray[np.float64]
 
 TURN = 0.6
 """No joint turns further in a step; rad."""
+NUDGE = 0.05
+"""Joints are bent by this where a search has come to nothing; rad."""
 LONG = 2.0
 """Steps that are longer by this are damped, not shortened."""
 HARD = 1e-11
-"""Softness of limits and of earlier priorities, of the largest entry of A."""
+"""Softness of limits and of earlier priorities, of their own entries of A."""
 LEAST, MOST = 1e-9, 1e9
 """Damping, likewise: it is never less, and beyond this the search ends."""
 LEAN = 0.1
@@ -67,7 +69,7 @@ def reach(
 ) -> Reached:
     """A pose near `q` (nq,) that meets goals (see `poise.control.goals`), as far as limits and priorities let it.
 
-    What is `held` does not move: joints (`"root"`), degrees of freedom (`"root.z"`), or all joints up to a body
+    What is `held` does not move: joints (`"root"`), degrees of freedom (`"root.vz"`), or all joints up to a body
     (`"torso"`). Kinematic bodies stay where they are. Of all ways there it takes the one that moves heavy parts least.
     The search ends when all goals are met within the `tolerance` (m; rad for angles), when nothing gets better, or
     after `iterations`.
@@ -88,7 +90,43 @@ def reach(
     rows = GoalRows(held_model(model, names), wishes, bool(limits))
     if isinstance(iterations, bool) or not isinstance(iterations, int | np.integer) or iterations < 1:
         raise ValueError(f"iterations: must be a whole number of at least 1, found {iterations!r}")
-    return search(rows, start, positive("tolerance", tolerance, "m"), int(iterations))
+    exact = positive("tolerance", tolerance, "m")
+    begin = _approach(rows, start, exact)
+    found = search(rows, begin, exact, int(iterations))
+    if all(met or goal.kind == "pose" for met, goal in zip(found.met, rows.goals, strict=True)):
+        return found
+    again = search(rows, rows.moved(begin, _nudge(rows)), exact, int(iterations))
+    levels = np.unique(rows.level)
+    errors = [_look(rows, one.q, levels).errors for one in (found, again)]
+    return again if _better(errors[1], errors[0], exact) else found
+
+
+def _nudge(rows: GoalRows) -> Floats:
+    """(nv,) a little of bending: limbs that are straight towards their goal cannot tell which way to bend.
+
+    Joints with limits go towards the middle of their range, others to one side and the other in turn.
+    """
+    model, v = rows.model, np.zeros(rows.model.nv)
+    v[rows.turning] = NUDGE * np.where(np.arange(len(rows.turning)) % 2, 1.0, -1.0)
+    start = {int(d): int(j) for d, j in zip(model.primitive_v_start, model.primitive_q_start, strict=True)}
+    for d in rows.turning:
+        low, high = model.dof_limits[d]
+        if np.isfinite(low) and np.isfinite(high):
+            v[d] = NUDGE * np.sign(0.5 * (low + high) - model.q_rest[start[int(d)]] or 1.0)
+    v[model.dof_prescribed != 0] = 0.0
+    return v
+
+
+def _approach(rows: GoalRows, start: Floats, tolerance: float) -> Floats:
+    """Where goals are far off, a pose whose free roots have been carried to them: limbs are too short a way there."""
+    model = rows.model
+    free = [int(v) for v, kind in zip(model.joint_v_start[:-1], model.joint_kinds, strict=True) if kind == "free"]
+    carried = {d for v in free for d in range(v, v + 3) if not model.dof_prescribed[d]}
+    far = _errors(rows, rows.look(start)[0], np.unique(rows.level)).max(initial=0.0) > NEAR * rows.length
+    if not carried or not far:
+        return start
+    others = [name for d, name in enumerate(model.dof_names) if d not in carried]
+    return search(GoalRows(held_model(model, others), rows.goals, False), start, tolerance, 10).q
 
 
 def search(rows: GoalRows, start: Floats, tolerance: float, iterations: int) -> Reached:
@@ -104,7 +142,7 @@ def search(rows: GoalRows, start: Floats, tolerance: float, iterations: int) -> 
             break
         step = _Step(rows, here.q, levels)
         for _ in range(16):
-            v, share = step.short(damping, radius)
+            v, share = step.short(damping, radius, here.beyond <= tolerance)
             there = _look(rows, rows.moved(here.q, v), levels) if share > 0.0 else here
             if _better(there.errors, here.errors, tolerance):
                 break
@@ -112,12 +150,17 @@ def search(rows: GoalRows, start: Floats, tolerance: float, iterations: int) -> 
         else:
             break
         gains = here.errors - there.errors
-        still = still + 1 if np.max(gains) < 1e-5 * max(rows.length, tolerance) else 0
+        still = still + 1 if np.max(gains) < 0.1 * tolerance else 0
         hoped = here.errors[1:] - _errors(rows, here.phi + share * step.speed[: rows.n_goals] / rows.scale, levels)
         radius = _radius(rows, radius, gains[1:], hoped)
         here, damping, taken = there, max(0.2 * damping, LEAST), taken + 1
         if still >= 2:
             break
+    for _ in range(3):
+        if here.beyond <= tolerance:
+            break
+        v, _ = _Step(rows, here.q, levels).short(MOST, radius, within=False)
+        here = _look(rows, rows.moved(here.q, v), levels)
     error = np.array([_size(goal, here.phi[part]) for goal, part in zip(rows.goals, rows.parts, strict=True)])
     return Reached(here.q, error, _met(rows, here.phi, tolerance), taken)
 
@@ -152,16 +195,18 @@ class _Step:
         self.scale = np.concatenate((rows.scale, np.full(extra, rows.length)))
         self.A = A * np.outer(self.scale, self.scale)
         self.b, self.speed = self.scale * b, np.zeros(len(b))
-        self.size = float(self.A.diagonal().max(initial=0.0)) or 1.0
+        diagonal = self.A.diagonal()
+        self.hard = HARD * np.maximum(diagonal, 1e-3 * (diagonal.max(initial=0.0) or 1.0) * (diagonal <= 0.0))
 
-    def short(self, damping: float, radius: float) -> tuple[Floats, float]:
+    def short(self, damping: float, radius: float, within: bool) -> tuple[Floats, float]:
         """A step in which no joint turns too far, and its share: all of it is shortened, so that priorities stay.
 
-        A share of 0 says that more damping is the better way to shorten it.
+        A share of 0 says that more damping is the better way to shorten it; not for joints that come back `within`
+        their limits, which are not damped.
         """
         v = self.displacement(damping, radius)
         most = float(np.abs(v[self.rows.turning]).max(initial=0.0))
-        if most > LONG * TURN and damping < MOST:
+        if within and most > LONG * TURN and damping < MOST:
             return v, 0.0
         share = TURN / most if most > TURN else 1.0
         return share * v, share
@@ -178,7 +223,7 @@ class _Step:
             kept = np.where(floor, b - np.minimum(b + speed[use], 0.0), -speed[use])
             b = np.where(own | limit, b, kept)
             most = float(self.A.diagonal()[use][own].max(initial=0.0)) or 1.0
-            soft = np.where(own, damping * most, HARD * self.size)
+            soft = np.where(own, damping * most, self.hard[use])
             A, hi = self.A[np.ix_(use, use)] + np.diag(soft), np.full(len(use), np.inf)
             found = pivot_rows(A, b, self.lo[use], hi, limit=20 * len(use) + 200)
             lam[:] = 0.0

@@ -25,13 +25,14 @@ from poise.constraints.tree_values import VELOCITY
 from poise.control.goals import Goal
 from poise.dynamics.abm import articulated_body
 from poise.dynamics.inputs import Singular, body_number, checked_row
+from poise.dynamics.integrate import STAGES
+from poise.dynamics.kinematics import BODIES
 from poise.dynamics.layout import INPUT, MODEL, STATE, WORK
 from poise.dynamics.measures import difference, move, place
-from poise.dynamics.kinematics import BODIES
-from poise.dynamics.integrate import STAGES
 from poise.dynamics.workspace import Workspace
 from poise.kernel.jit import entry
 from poise.kernel.memory import F64
+from poise.model.errors import did_you_mean, last_part, matches
 from poise.model.joints import Primitive
 from poise.model.model import Model
 from poise.motion.rotations import quat_from_matrix, quat_log
@@ -57,7 +58,9 @@ class GoalRows:
         self.length = bone_length(model)
         # one for where the rows are seen from, one for looks around
         self.space, self.glance = Workspace(model, F64), Workspace(model, F64)
-        self.flow = FLOW.block(F64, x=model.nv, motion=model.n_links, share=model.nv, a=model.nv, acceleration=model.n_links)
+        self.flow = FLOW.block(
+            F64, x=model.nv, motion=model.n_links, share=model.nv, a=model.nv, acceleration=model.n_links
+        )
         bounds = limits_block(model, F64)
         ends = 2 * bounds.counts()["n_limits"] + 3 * bounds.counts()["n_balls"]
         self._bounds, self._ends = bounds, HELD.block(F64, held=max(ends, 1))
@@ -99,6 +102,10 @@ class GoalRows:
             scale += (goal.weight * np.where(turns, self.length, 1.0)).tolist()
             self._looks.append(self._look_of(goal, moving, masses))
         self.level, self.scale = np.array(level, np.int64), np.array(scale, np.float64)
+        # weights count among goals of a priority alone
+        for one in set(level):
+            heaviest = max(goal.weight for goal in self.goals if goal.priority == one)
+            self.scale[self.level == one] /= heaviest
         self.floor = np.repeat([goal.kind == "above" for goal in self.goals], counts)
         self.turning = np.flatnonzero(~_slides(model))
         self._terms = int(self.rows.now.term_count[0])
@@ -192,11 +199,6 @@ class GoalRows:
         _MOVE[F64](space.m.handle, space.s.handle, space.stages.handle, 1.0)
         return np.array(space.stages.q0)
 
-    def renew(self, goals: Sequence[Goal]) -> None:
-        """Other wishes of the same kinds, bodies and priorities."""
-        for old, new in zip(self.goals, goals, strict=True):
-            old.wanted[...] = new.wanted
-
 
 # ---- formulas --------------------------------------------------------------------------------------------------------
 
@@ -274,12 +276,13 @@ def held_model(model: Model, held: Sequence[str | int]) -> Model:
 
 
 def _dofs_of(model: Model, name: str | int) -> list[int]:
-    for find in (model.joint_index, model.dof_index):
-        try:
-            k = find(name)  # type: ignore[arg-type]
-        except (ValueError, KeyError):
-            continue
-        return list(range(*model.joint_v_start[k : k + 2].tolist())) if find == model.joint_index else [k]
+    if isinstance(name, str) and matches(name, model.joint_names):
+        return list(range(*model.joint_v_start[[(k := model.joint_index(name)), k + 1]].tolist()))
+    if isinstance(name, str) and matches(name, model.dof_names):
+        return [model.dof_index(name)]
+    if isinstance(name, str) and not matches(name, model.body_names):
+        known = [last_part(one) for one in (*model.joint_names, *model.dof_names, *model.body_names)]
+        raise ValueError(f'held: nothing is called "{name}"{did_you_mean(name, known)}')
     link, dofs = int(model.body_link[body_number(model, name)]), list[int]()
     while link >= 0:
         dofs += range(*model.link_dof_start[link : link + 2].tolist())

@@ -99,9 +99,7 @@ def _solve(
     model: Model, q: Floats, feet: Mapping[str, Foot], wanted: Mapping[str, Track], floor: float, limits: bool
 ) -> tuple[Floats, Floats]:
     """Coordinates that bring feet where they shall be, and what the worse one is off."""
-    floors = [
-        goals.above(foot.body, floor + foot.radii, points=foot.points, priority=0) for foot in feet.values()
-    ]
+    floors = [goals.above(foot.body, floor + foot.radii, points=foot.points, priority=0) for foot in feet.values()]
     wishes: list[Goal] = []
     for side, foot in feet.items():
         start = wanted[side]
@@ -143,7 +141,9 @@ def _given(times: Floats, stances: Any, feet: Mapping[str, Foot]) -> dict[str, l
         last = -np.inf
         for start, end in vectors(f"stances[{side!r}]", list(pairs), (len(list(pairs)), 2)) if len(pairs) else ():
             if not last < start <= end:
-                raise ValueError(f"stances[{side!r}]: must be pairs of times that increase, found {start:g} to {end:g} s")
+                raise ValueError(
+                    f"stances[{side!r}]: must be pairs of times that increase, found {start:g} to {end:g} s"
+                )
             inside = np.flatnonzero((times >= start - 1e-9) & (times <= end + 1e-9))
             if len(inside):
                 spans[side].append((int(inside[0]), int(inside[-1])))

@@ -64,8 +64,9 @@ class Foot:
 
     def heights(self, place: Floats, quat: Floats) -> Floats:
         """(…, k) heights of the sole's points."""
-        ends = [rotate(quat, point - self.centre)[..., 2] - radius for point, radius in zip(self.points, self.radii)]
-        return place[..., 2:3] + np.stack(ends, axis=-1)
+        pairs = zip(self.points, self.radii, strict=True)
+        ends = [rotate(quat, point - self.centre)[..., 2] - radius for point, radius in pairs]
+        return np.asarray(place[..., 2:3] + np.stack(ends, axis=-1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,8 +116,8 @@ def find_stances(times: Floats, track: Track, foot: Foot, leg: float) -> list[Sp
     heights = foot.heights(track.place, track.quat)
     low, high = heights.min(axis=1), heights.max(axis=1)
     speed = np.linalg.norm(np.gradient(track.place, times, axis=0), axis=1)
-    first, last = np.searchsorted(times, times - AROUND), np.searchsorted(times, times + AROUND, side="right")
-    ground = np.array([low[a:b].min() for a, b in zip(first, last, strict=True)])
+    window = np.searchsorted(times, times - AROUND), np.searchsorted(times, times + AROUND, side="right")
+    ground = np.array([low[a:b].min() for a, b in zip(*window, strict=True)])
     stands = (low < ground + HEIGHT * leg) & (speed < SPEED * leg)
     spans: list[Span] = []
     for first, last in _runs(stands):
@@ -189,17 +190,16 @@ def planted(
         flats.append((place, flat))
     _fade(times, turns, spans, blend)
     quat = quat_multiply(quat_exp(turns), track.quat)
-    wide = []
+    wide: list[Span] = []
     for k, (first, last) in enumerate(spans):
-        floors = (spans[k - 1][1] + 1 if k else 0), (spans[k + 1][0] - 1 if k + 1 < len(spans) else len(times) - 1)
-        floors = (max(floors[0], wide[-1][1] + 1 if wide else 0), floors[1])
+        after = spans[k + 1][0] - 1 if k + 1 < len(spans) else len(times) - 1
         ends = []
-        for way, stop in ((-1, floors[0]), (1, floors[1])):
-            frames, tip = _roll(times, track, foot, (first if way < 0 else last), way, stop, leg)
+        for edge, way, stop in ((first, -1, wide[-1][1] + 1 if wide else 0), (last, 1, after)):
+            frames, tip = _roll(times, track, foot, edge, way, stop, leg)
             arm = foot.tips[tip] - foot.centre
             pin = flats[k][0] + rotate(flats[k][1], arm)
             moves[frames] = pin - rotate(quat[frames], arm) - track.place[frames]
-            ends.append(int(frames[-1]) if len(frames) else (first if way < 0 else last))
+            ends.append(int(frames[-1]) if len(frames) else edge)
         wide.append((ends[0], ends[1]))
     _fade(times, moves, wide, blend)
     place = track.place + moves

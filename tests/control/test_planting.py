@@ -1,0 +1,174 @@
+"""Planted feet: still and flat while they stand, never below the floor, and all else as it was."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import poise
+from poise.control import plant_feet
+from poise.control.stances import Foot, find_feet, find_stances, follow
+from poise.motion.rotations import quat_exp
+
+SCENE = poise.Scene()
+SCENE.add_ground()
+SCENE.add(poise.characters.humanoid(), name="hero")
+MODEL = SCENE.compile()
+FEET, LEG, ROOT = find_feet(MODEL)
+ABOVE = [
+    k for k, name in enumerate(MODEL.q_names) if any(part in name for part in ("spine", "neck", "shoulder", "elbow"))
+]
+DATA = Path(__file__).parents[3] / "shared" / "data"
+CLIPS = ("bvh/cmu/02_01.bvh", "bvh/cmu/09_01.bvh", "deepmimic/humanoid3d_walk.txt", "deepmimic/humanoid3d_run.txt")
+
+
+def steps(frames: int = 91, rate: float = 60.0) -> tuple[np.ndarray, np.ndarray]:
+    """A walk in place of one leg after the other, its ground sloping, its feet sliding and sinking by centimetres."""
+    t = np.arange(frames) / rate
+    q = np.tile(MODEL.q_rest, (frames, 1))
+    q[:, ROOT] += 0.04 * t
+    q[:, ROOT + 2] += 0.02 * t - 0.025
+    for side, shift in (("l", 0.0), ("r", 0.5)):
+        lift = np.clip(np.sin(2 * np.pi * (t / 1.0 + shift)), 0.0, 1.0) ** 2
+        hip = MODEL.q_slice(f"hip_{side}")
+        q[:, hip] = quat_exp(np.outer(-0.6 * lift, (0.0, 1.0, 0.0)))
+        q[:, MODEL.q_slice(f"knee_{side}")] = 0.05 + 1.2 * lift[:, None]
+        q[:, MODEL.q_slice(f"ankle_{side}")][:, 0] = 0.05
+    return t, q
+
+
+def slide(foot: Foot, times: np.ndarray, q: np.ndarray, stances: list[tuple[float, float]]) -> float:
+    """Farthest way of a sole within a stance; m."""
+    track, farthest = follow(MODEL, q, foot), 0.0
+    for start, end in stances:
+        here = track.place[(times >= start - 1e-9) & (times <= end + 1e-9)]
+        farthest = max(farthest, float(np.linalg.norm(here[:, None] - here[None], axis=2).max()))
+    return farthest
+
+
+def lowest(q: np.ndarray) -> float:
+    tracks = [(foot, follow(MODEL, q, foot)) for foot in FEET.values()]
+    return min(float(foot.lowest(track.place, track.quat).min()) for foot, track in tracks)
+
+
+def test_soles_of_the_humanoid() -> None:
+    assert sorted(FEET) == ["l", "r"]
+    for foot in FEET.values():
+        assert len(foot.points) == 4
+        track = follow(MODEL, MODEL.q_rest[None], foot)
+        np.testing.assert_allclose(foot.heights(track.place, track.quat), 0.0, atol=1e-12)
+        assert np.linalg.norm(foot.tips[0] - foot.tips[1]) > 0.25
+
+
+def test_feet_that_slide_and_sink_stay_and_stand() -> None:
+    times, q = steps()
+    given = q.copy()
+    done = plant_feet(MODEL, times, q)
+    np.testing.assert_array_equal(q, given)
+    for side, foot in FEET.items():
+        assert done.stances[side]
+        assert slide(foot, times, q, done.stances[side]) > 8e-3
+        assert slide(foot, times, done.q, done.stances[side]) < 5e-4
+        track = follow(MODEL, done.q, foot)
+        for start, end in done.stances[side]:
+            here = (times >= start - 1e-9) & (times <= end + 1e-9)
+            assert np.abs(foot.heights(track.place, track.quat)[here]).max() < 1e-3
+    assert lowest(q) < -0.01
+    assert lowest(done.q) > -1e-3
+    assert done.missed.max() < 3e-4
+    np.testing.assert_array_equal(done.q[:, ABOVE], q[:, ABOVE])
+
+
+def test_a_motion_that_stands_already_is_left_alone() -> None:
+    times = np.linspace(0.0, 1.0, 21)
+    q = np.tile(MODEL.q_rest, (21, 1))
+    done = plant_feet(MODEL, times, q)
+    assert done.stances == {"l": [(0.0, 1.0)], "r": [(0.0, 1.0)]}
+    np.testing.assert_allclose(done.q, q, atol=1e-9)
+
+
+def test_feet_in_the_air_do_not_stand() -> None:
+    """Thrown up and down again, 0.8 s in flight: slow at the top, but not low."""
+    times = np.linspace(0.0, 0.8, 49)
+    q = np.tile(MODEL.q_rest, (49, 1))
+    q[:, ROOT + 2] += 9.81 / 2 * times * (0.8 - times)
+    track = follow(MODEL, q, FEET["l"])
+    assert find_stances(times, track, FEET["l"], LEG) == []
+    np.testing.assert_allclose(plant_feet(MODEL, times, q).q, q, atol=1e-12)
+
+
+def test_stances_that_are_told() -> None:
+    times, q = steps()
+    done = plant_feet(MODEL, times, q, stances={"r": [(0.2, 0.4)]})
+    assert [len(done.stances[side]) for side in "lr"] == [0, 1]
+    assert slide(FEET["r"], times, done.q, [(0.2, 0.4)]) < 5e-4
+
+
+def test_another_floor_lifts_everything() -> None:
+    times, q = steps(46)
+    low, high = (plant_feet(MODEL, times, q, floor=level) for level in (0.0, 0.5))
+    moved = high.q.copy()
+    moved[:, ROOT + 2] -= 0.5
+    np.testing.assert_allclose(moved, low.q, atol=2e-3)
+
+
+def test_corrections_fade_without_jumps() -> None:
+    """Twice as fine in time, twice as small from frame to frame: the change is continuous."""
+    largest = []
+    for rate in (60.0, 120.0):
+        times, q = steps(round(1.5 * rate) + 1, rate)
+        change = poise.dynamics.difference(MODEL, q, plant_feet(MODEL, times, q).q)
+        largest.append(np.abs(np.diff(change, axis=0)).max())
+    assert largest[1] < 0.7 * largest[0]
+
+
+def test_real_clips() -> None:
+    """Walks and runs, where they are at hand: under 5 mm of sliding in stances, soles above −1 mm, small changes."""
+    found = [DATA / name for name in CLIPS if (DATA / name).exists()]
+    for path in found:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what a BVH file does not say
+            clip = poise.load_motion(path)
+        times, q = poise.motion.retarget(clip, MODEL)
+        done = plant_feet(MODEL, times, q)
+        for side, foot in FEET.items():
+            assert done.stances[side], path
+            assert slide(foot, times, done.q, done.stances[side]) < 5e-3, path
+        assert lowest(done.q) > -1e-3, path
+        np.testing.assert_allclose(done.q[:, ABOVE], q[:, ABOVE], atol=1e-14)  # quaternions are made of unit length
+        change = np.abs(poise.dynamics.difference(MODEL, q, done.q))[:, 6:]
+        assert np.degrees(change.mean()) < 2.0, path
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"times": [0.0, 1.0]}, "q: must have the shape"),
+        ({"times": [0.0, 2.0, 1.0]}, "times: must increase"),
+        ({"q": np.full((3, MODEL.nq), np.nan)}, "must be finite"),
+        ({"q": np.zeros((3, 2))}, "q has shape"),
+        ({"blend": 0.0}, "blend: must be"),
+        ({"floor": np.inf}, "floor: must be finite"),
+        ({"stances": [(0.0, 1.0)]}, "stances: must have pairs"),
+        ({"stances": {"left": [(0.0, 1.0)]}}, "no foot is called 'left'"),
+        ({"stances": {"l": [(1.0, 0.0)]}}, "pairs of times that increase"),
+        ({"stances": {"l": [(0.0, 1.0), (0.5, 2.0)]}}, "pairs of times that increase"),
+        ({"stances": {"l": [(0.0, 1.0, 2.0)]}}, "must have the shape"),
+    ],
+)
+def test_what_cannot_be_planted(options: dict[str, Any], says: str) -> None:
+    given: dict[str, Any] = {"times": [0.0, 1.0, 2.0], "q": np.tile(MODEL.q_rest, (3, 1))} | options
+    with pytest.raises(ValueError, match=says):
+        plant_feet(MODEL, given.pop("times"), given.pop("q"), **given)
+
+
+def test_a_character_without_feet() -> None:
+    scene = poise.Scene()
+    scene.add(poise.sphere(0.1), name="ball")
+    model = scene.compile()
+    with pytest.raises(ValueError, match="no foot_l or foot_r"):
+        plant_feet(model, [0.0], model.q_rest[None])
