@@ -80,7 +80,7 @@ def reach(
     >>> _ = scene.add(poise.characters.humanoid(), name="hero")
     >>> model = scene.compile()
     >>> found = reach(model, model.q_rest, [goals.position("hand_r", (0.4, -0.2, 1.1))], held=["root"])
-    >>> bool(found.met.all()), found.error[0] < 1e-5
+    >>> bool(found.met.all()), bool(found.error[0] < 1e-5)
     (True, True)
     """
     check_model(model)
