@@ -21,6 +21,7 @@ OPTIONAL = (
     ("mujoco", "mjcf", "reading MJCF files, benchmarks"),
     ("dm-control", "bench", "benchmarks; not for Python 3.13"),
     ("pin", "bench", "benchmarks; not for Windows"),
+    ("pybvh", "bench", "benchmarks"),
 )
 
 
