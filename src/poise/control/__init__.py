@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from poise.control import goals
 from poise.control.actuators import RotationActuator, TranslationActuator
+from poise.control.balance import Balance, BalanceReading
 from poise.control.guiding import ActuatorReading, Actuators
 from poise.control.ik import Reached, reach
 from poise.control.planting import Planted, plant_feet
@@ -13,6 +14,8 @@ from poise.formulations.tracking import gains
 __all__ = [
     "ActuatorReading",
     "Actuators",
+    "Balance",
+    "BalanceReading",
     "Planted",
     "Reached",
     "RotationActuator",

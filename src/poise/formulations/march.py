@@ -103,6 +103,7 @@ class March:
     def __init__(self, stepper: Stepper) -> None:
         model, self._stepper = stepper.model, stepper
         self._direct = stepper.width == F64 and stepper.collider.finder(stepper.space) is not None
+        self._makes = bool(model.motors or model.couplings)
         self._end, self._made = np.zeros(1, np.int32), np.zeros(1, np.int32)
         self.note_in(np.zeros(model.nq), *np.zeros((3, model.nv)), forces=np.zeros((model.n_bodies, 6)))
 
@@ -116,7 +117,8 @@ class March:
     def can(self) -> bool:
         """Whether nothing wants Python in every step."""
         stepper = self._stepper
-        return self._direct and stepper.watch is None and not stepper.extras.needs_python
+        wanted = stepper.watch is not None or stepper.extras.needs_python or (stepper.extras.had and not self._makes)
+        return self._direct and not wanted
 
     def run(self, dt: float, n: int) -> int:
         """N steps at most: how many are done; `end` tells how the next one ended."""
@@ -146,7 +148,8 @@ class March:
         self._first, turned = stepper.rows.before, stepper.rows.now
         find = stepper.collider.finder(space)
         assert find is not None
-        calls = {"free_motion": free_motion, "find": find, "make": stepper.extras.maker(space)}
+        make = stepper.extras.maker(space) if self._makes else find  # which nobody calls then
+        calls = {"free_motion": free_motion, "find": find, "make": make}
         calls["advance"] = ways[id(self._first)]
         fronts = {name: call.front for name, call in calls.items()}
         tables = {f"{name}_table": call.table for name, call in calls.items()}

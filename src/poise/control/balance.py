@@ -1,0 +1,298 @@
+"""A balance aid: a character stays on its feet by the torques of its own joints and what the ground gives back.
+
+The centre of mass over feet of a height z falls as a pendulum does, with ω² = g/z. Its capture point ξ = c + ċ/ω is
+where it would come to rest over; it runs away from the centre of pressure p, ξ̇ = ω (ξ − p), and can be led back as long
+as it is within the support (Hof 2008; Pratt et al. 2006). So before every step
+
+1. p = ξ + k (ξ − c_ref), within the support; forces of the ground F = m ω² (c − p) along it, and what the height of the
+   reference asks for; a moment about the centre of mass that turns the root back to its reference;
+2. forces at the soles' corners, within friction, that come nearest to both: a problem with bounds (`poise.solve`);
+3. accelerations that these forces give the root (Newton and Euler, six equations) and that leave the feet where they
+   are, nearest to those that bring the joints to their reference;
+4. torques of the joints by inverse dynamics. Those of the root are nought: nobody holds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from poise.control.support import hull, nearest_within, sole_points
+from poise.dynamics.functions import bias_forces, mass_matrix, passive_forces
+from poise.dynamics.inputs import body_number
+from poise.dynamics.measures import Bodies, bodies, difference, jacobian
+from poise.model.model import Model
+from poise.motion.rotations import quat_to_matrix, rotate
+from poise.sim.acting import StateToAct, Targets
+from poise.solve.manifest import solver_class
+from poise.solve.problem import Problem
+
+Floats = NDArray[np.float64]
+Reference = Callable[[float], Any]
+STANDING = 0.02
+"""Height above the lowest point of all soles up to which a point carries; m."""
+EDGES = 4
+"""Of the pyramid that stands for a friction cone: forces are sums of what pushes along them."""
+LIGHT = 1e-3
+"""Weight of the forces themselves, which spreads them over the points."""
+FOOT_DAMPING = 20.0
+"""With which what still moves of a foot is stopped; 1/s."""
+
+
+class Stance(NamedTuple):
+    """What carries the character in a state."""
+
+    points: Floats
+    """(n, 3) of the soles, in the world; m."""
+    J: Floats
+    """(n, 3, nv) of these points."""
+    feet: Floats
+    """(6 · feet, nv) of the feet that stand."""
+    rates: Floats
+    """(6 · feet,) J̇ v."""
+
+
+class Motion(NamedTuple):
+    """Of a whole character."""
+
+    com: Floats
+    """(3,) centre of mass; m."""
+    velocity: Floats
+    """(3,) of it; m/s."""
+    spin: Floats
+    """(3,) angular momentum about it; kg·m²/s."""
+    inertia: Floats
+    """(3, 3) about it; kg·m²."""
+
+
+@dataclass(frozen=True)
+class BalanceReading:
+    """What a balance aid saw and did in a step."""
+
+    capture_point: Floats
+    """(2,) m."""
+    pressure: Floats
+    """(2,) the centre of pressure that it asked for; m."""
+    support: Floats
+    """(k, 2) corners of the support, counterclockwise; m."""
+    com: Floats
+    """(3,) m."""
+    force: Floats
+    """(3,) of the ground, as it was planned; N."""
+
+
+class Balance:
+    """Keeps a character with a free root on its feet, while its joints follow a reference: for `world.add_controller`.
+
+    `reference` gives, for a time, coordinates (nq,), or (q, v, a) as `Keyframes.coordinates` does; without one the pose
+    of the first step is kept. Where the root is does not count: the feet stay where they are. Feet are boxes or other
+    shapes that are low at rest.
+
+    >>> import poise
+    >>> scene = poise.Scene()
+    >>> scene.add_ground()
+    <body 'ground'>
+    >>> _ = scene.add(poise.characters.humanoid(height=1.75, mass=70.0), name="hero")
+    >>> world = scene.build()
+    >>> _ = world.add_controller(Balance())
+    >>> world.step(24)
+    >>> float(world.body("hero/head").position[2]) > 1.4
+    True
+    """
+
+    def __init__(
+        self,
+        reference: Reference | None = None,
+        *,
+        feet: Sequence[str] = ("foot_l", "foot_r"),
+        stiffness: float = 60.0,
+        damping: float = 12.0,
+        capture: float = 2.0,
+        upright: float = 8.0,
+        spin: float = 4.0,
+        friction: float = 0.6,
+        strength: float | ArrayLike = np.inf,
+        margin: float = 0.005,
+    ) -> None:
+        """`stiffness` (1/s²) and `damping` (1/s) of the joints' way to the reference; `capture`: how far beyond the
+        capture point the pressure goes, of its error; `upright` (1/s²) and `spin` (1/s): stiffness and damping of the
+        way back to the root's orientation, by moments of the ground; `strength`: greatest torque, of all joints or each
+        degree of freedom (N·m); `margin` of the pressure to the edge (m).
+        """
+        numbers = {"stiffness": stiffness, "damping": damping, "capture": capture, "friction": friction}
+        for name, number in (numbers | {"upright": upright, "spin": spin, "margin": margin}).items():
+            if not np.isfinite(number) or number < 0.0:
+                raise ValueError(f"{name} is {number!r}; it must be a number, 0 or more")
+        if not len(feet):
+            raise ValueError("feet is empty; a character stands on one at least")
+        if np.isnan(np.asarray(strength, np.float64)).any() or (np.asarray(strength) < 0.0).any():
+            raise ValueError(f"strength is {strength!r}; it must be a torque, 0 or more, or one each")
+        self._reference, self._feet = reference, tuple(feet)
+        self._stiffness, self._damping, self._capture, self._spin = stiffness, damping, capture, spin
+        self._upright = upright
+        self._friction, self._strength, self._margin = friction, np.asarray(strength, np.float64), margin
+        self.reading: BalanceReading | None = None
+        """Of the last step."""
+
+    def bind(self, model: Model) -> None:
+        """Find the feet, and the tree that they belong to."""
+        self._model = model
+        names = [_full_name(model, name) for name in self._feet]
+        self._bodies = [body_number(model, name) for name in names]
+        links = [int(model.body_link[body]) for body in self._bodies]
+        roots = {int(model.link_root[link]) if link >= 0 else -1 for link in links}
+        if len(roots) != 1 or -1 in roots:
+            raise ValueError(f"{', '.join(names)} are not of one character that moves")
+        tree = np.flatnonzero(model.link_root == roots.pop())
+        self._dofs = np.flatnonzero(np.isin(model.dof_link, tree))
+        joint = np.flatnonzero(model.joint_v_start == self._dofs[0])
+        if not len(joint) or model.joint_kinds[int(joint[0])] != "free":
+            raise ValueError(f'the root of "{names[0]}" is not free: there is nothing to balance')
+        self._soles = [sole_points(model, body) for body in self._bodies]
+        self._mass = float(model.link_mass[tree].sum())
+        self._root = int(model.joint_q_start[int(joint[0])])
+        self._solver = solver_class("dantzig")()
+
+    # ---- before each step --------------------------------------------------------------------------------------------
+
+    def update(self, state: StateToAct) -> Targets:
+        """Torques of the joints."""
+        model, q, v = self._model, state.q, state.v
+        if "pose" not in state.slots:
+            state.slots["pose"] = q.copy()
+        q_ref, v_ref, a_ref = self._wanted(state.time, state.slots["pose"])
+        stance = self._stance(q, v)
+        n = self._dofs
+        M, h = mass_matrix(model, q)[np.ix_(n, n)], bias_forces(model, q, v)[n]
+        now = self._motion(q, v, M)
+        at = self._root
+        lean = rotate(q[at + 3 : at + 7], difference(model, q, q_ref)[n[3:6]])
+        f = self._forces(stance, now, now.inertia @ (self._upright * lean) - self._spin * now.spin, q_ref, v_ref)
+        ground = np.einsum("kij,ki->j", stance.J, f)[n]
+        wanted = (self._stiffness * difference(model, q, q_ref) + self._damping * (v_ref - v) + a_ref)[n]
+        a = self._accelerations(M, h, ground, stance, v, wanted)
+        tau = np.zeros(model.nv)
+        torques = M @ a + h - ground - passive_forces(model, q, v)[n]
+        torques[:6] = 0.0
+        limit = np.broadcast_to(self._strength, model.nv)[n]
+        tau[n] = np.clip(torques, -limit, limit)
+        return Targets(tau=tau)
+
+    def _wanted(self, time: float, pose: Floats) -> tuple[Floats, Floats, Floats]:
+        """q, v and a of the reference."""
+        model = self._model
+        none = np.zeros(model.nv)
+        if self._reference is None:
+            return pose, none, none
+        given = self._reference(time)
+        if isinstance(given, tuple):
+            q, v, a = (np.asarray(part, np.float64) for part in given)
+            return q, v, a
+        q, h = np.asarray(given, np.float64), 1e-3
+        before, after = (np.asarray(self._reference(time + side), np.float64) for side in (-h, h))
+        back, ahead = difference(model, q, before), difference(model, q, after)
+        return q, (ahead - back) / (2.0 * h), (ahead + back) / (h * h)
+
+    def _motion(self, q: Floats, v: Floats, M: Floats) -> Motion:
+        """Of the whole character, which the rows of its root in M tell: they are its momentum, about the root."""
+        at, moves = self._root, M[:6] @ v[self._dofs]
+        R = quat_to_matrix(q[at + 3 : at + 7])
+        lever = M[:3, 3:6] @ R.T / self._mass  # −[r]×, r from the root to the centre of mass
+        arm = np.array((lever[1, 2], lever[2, 0], lever[0, 1]))
+        spin = R @ moves[3:] - np.cross(arm, moves[:3])
+        about_root = R @ M[3:6, 3:6] @ R.T
+        inertia = about_root - self._mass * (float(arm @ arm) * np.eye(3) - np.outer(arm, arm))
+        return Motion(q[at : at + 3] + arm, moves[:3] / self._mass, spin, inertia)
+
+    # ---- what carries ------------------------------------------------------------------------------------------------
+
+    def _stance(self, q: Floats, v: Floats) -> Stance:
+        model, place = self._model, bodies(self._model, q)
+        points = self._points(place)
+        lowest = min(float(some[:, 2].min()) for some in points)
+        stand, J, feet, rates = [], [], [], []
+        for body, some in zip(self._bodies, points, strict=True):
+            down = some[some[:, 2] <= lowest + STANDING]
+            if len(down):
+                whole = jacobian(model, q, body, v=v)
+                feet.append(whole.J)
+                rates.append(whole.rate @ v)
+                stand.append(down)
+                J += [_at(whole.J, point - place.position[body]) for point in down]
+        return Stance(np.concatenate(stand), np.array(J), np.concatenate(feet), np.concatenate(rates))
+
+    def _points(self, place: Bodies) -> list[Floats]:
+        """Points of each sole in the world; m."""
+        soles = zip(self._bodies, self._soles, strict=True)
+        return [place.position[body] + sole @ place.rotation[body].T for body, sole in soles]
+
+    def _forces(self, stance: Stance, now: Motion, moment: Floats, q_ref: Floats, v_ref: Floats) -> Floats:
+        """(n, 3) forces at the points of the soles, with a moment about the centre of mass if it can be; N."""
+        m, com, speed = self._mass, now.com, now.velocity
+        g = float(np.linalg.norm(self._model.gravity))
+        goal, goal_speed = self._goal(stance, q_ref, v_ref)
+        omega = np.sqrt(g / max(com[2] - stance.points[:, 2].mean(), 0.1))
+        ahead = com[:2] + speed[:2] / omega
+        corners = hull(stance.points[:, :2])
+        p = nearest_within(ahead + self._capture * (ahead - goal[:2]), corners, self._margin)
+        rise = 80.0 * (goal[2] - com[2]) + 15.0 * (goal_speed[2] - speed[2])
+        F = np.array((*(m * omega**2 * (com[:2] - p)), m * max(g + rise, 0.2 * g)))
+        self.reading = BalanceReading(ahead, p, corners, com, F)
+        return self._spread(stance.points - com, F, moment)
+
+    def _goal(self, stance: Stance, q_ref: Floats, v_ref: Floats) -> tuple[Floats, Floats]:
+        """Where the centre of mass is to be, and its velocity: over the middle of the support, as high as in the
+        reference above its feet.
+        """
+        model, n = self._model, self._dofs
+        place, told = bodies(model, q_ref, v_ref), self._motion(q_ref, v_ref, mass_matrix(model, q_ref)[np.ix_(n, n)])
+        low = float(np.concatenate(self._points(place))[:, 2].min())
+        middle = stance.points.mean(axis=0)
+        carried = place.twist[self._bodies, 3:].mean(axis=0)
+        return np.array((*middle[:2], middle[2] + told.com[2] - low)), told.velocity - carried
+
+    def _spread(self, arms: Floats, F: Floats, N: Floats) -> Floats:
+        """(n, 3) forces within friction pyramids at arms from the centre of mass, nearest to a force and a moment."""
+        angles = (np.arange(EDGES) + 0.5) * (2.0 * np.pi / EDGES)
+        edges = np.stack((self._friction * np.cos(angles), self._friction * np.sin(angles), np.ones(EDGES)), axis=1)
+        directions = np.tile(edges, (len(arms), 1))
+        moments = np.cross(np.repeat(arms, EDGES, axis=0), directions)
+        G = np.concatenate((directions, 3.0 * moments), axis=1).T
+        aim = np.concatenate((F, 3.0 * N))
+        A = G.T @ G + LIGHT**2 * np.eye(G.shape[1]) * self._mass
+        share = self._solver.solve(Problem(A, -(G.T @ aim), np.zeros(len(A)), np.full(len(A), np.inf))).lam
+        return np.asarray((directions * share[:, None]).reshape(-1, EDGES, 3).sum(axis=1))
+
+    # ---- what the joints do ------------------------------------------------------------------------------------------
+
+    def _accelerations(self, M: Floats, h: Floats, ground: Floats, stance: Stance, v: Floats, wanted: Floats) -> Floats:
+        """Accelerations nearest to those that are wanted, of those that the ground's forces and the feet allow."""
+        n = len(self._dofs)
+        weights = np.ones(n)
+        weights[:3], weights[3:6] = 0.0, 0.1
+        feet = stance.feet[:, self._dofs]
+        C = np.concatenate((M[:6], feet))
+        right = np.concatenate((ground[:6] - h[:6], -stance.rates - FOOT_DAMPING * (stance.feet @ v)))
+        K = np.zeros((n + len(C), n + len(C)))
+        K[:n, :n] = np.diag(weights + 1e-6)
+        K[:n, n:], K[n:, :n] = C.T, C
+        K[n:, n:] = -1e-9 * np.eye(len(C))
+        return np.asarray(np.linalg.solve(K, np.concatenate((weights * wanted, right)))[:n])
+
+
+def _at(J: Floats, arm: Floats) -> Floats:
+    """(3, nv) of the velocity of a point at an arm from where J (6, nv) is of."""
+    x, y, z = arm
+    return np.asarray(J[3:] + np.array(((0.0, z, -y), (-z, 0.0, x), (y, -x, 0.0))) @ J[:3])
+
+
+def _full_name(model: Model, name: str) -> str:
+    """A body by its whole name, or by the end of it where that is one body's only."""
+    if name in model.body_names:
+        return name
+    found = [known for known in model.body_names if known.endswith(f"/{name}")]
+    return found[0] if len(found) == 1 else name
