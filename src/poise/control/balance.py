@@ -94,8 +94,7 @@ class Balance:
 
     >>> import poise
     >>> scene = poise.Scene()
-    >>> scene.add_ground()
-    <body 'ground'>
+    >>> _ = scene.add_ground()
     >>> _ = scene.add(poise.characters.humanoid(height=1.75, mass=70.0), name="hero")
     >>> world = scene.build()
     >>> _ = world.add_controller(Balance())
