@@ -221,7 +221,7 @@ def test_of_two_places_for_one_hand_the_first_priority_wins() -> None:
 
 @pytest.mark.parametrize("goal", [(2.0, -0.2, 1.1), (0.3, -2.0, 1.9), (-3.0, 0.3, 0.2)])
 def test_a_first_priority_out_of_reach_is_not_disturbed(goal: tuple[float, float, float]) -> None:
-    """What it misses by alone it misses by with others behind it, to a tenth of a millimetre."""
+    """What it misses by alone it misses by with others behind it, to a thousandth of it."""
     far = goals.position("hand_r", goal)
     alone = reach(HERO, HERO.q_rest, far, held="root", iterations=150)
     behind = [goals.position("hand_l", (0.1, 0.5, 1.5), priority=1), goals.pose(HERO.q_rest)]

@@ -112,7 +112,7 @@ def _degrees(*bounds: float) -> tuple[float, float]:
 
 # AAOS 1965: ranges (from, to) in the sense that the first word names as positive; rad
 HIP_FLEXION = _degrees(-30, 120)
-HIP_ABDUCTION = _degrees(-30, 45)
+HIP_ABDUCTION = _degrees(-30, 45)  # adduction, the 30°, is a usual figure that was not compared with the book
 HIP_ROTATION = radians(45)
 KNEE_FLEXION = _degrees(0, 135)
 ANKLE_DORSIFLEXION = _degrees(-50, 20)
@@ -127,7 +127,7 @@ ELBOW_FLEXION = _degrees(0, 150)
 WRIST_FLEXION = _degrees(-70, 80)
 WRIST_RADIAL_DEVIATION = _degrees(-30, 20)
 # the book has 180° for flexion and abduction, where the two are one pose, and 70° in, 90° out for rotation; for
-# adduction in front of the body, clinical tables have 30° to 50°
+# adduction in front of the body, tables on the web have 30° to 50°; 45° is a choice within that
 SHOULDER_FLEXION = _degrees(-60, 170)
 SHOULDER_ABDUCTION = _degrees(-45, 150)
 SHOULDER_ROTATION = radians(80)
