@@ -5,7 +5,9 @@ from __future__ import annotations
 from poise.control import goals
 from poise.control.actuators import RotationActuator, TranslationActuator
 from poise.control.balance import Balance, BalanceReading
+from poise.control.dead_zones import DeadZone, DeadZoneReading
 from poise.control.guiding import ActuatorReading, Actuators
+from poise.control.helpers import SecondaryTarget
 from poise.control.ik import Reached, reach
 from poise.control.planting import Planted, plant_feet
 from poise.control.sequencing import Stage, Way
@@ -16,9 +18,12 @@ __all__ = [
     "Actuators",
     "Balance",
     "BalanceReading",
+    "DeadZone",
+    "DeadZoneReading",
     "Planted",
     "Reached",
     "RotationActuator",
+    "SecondaryTarget",
     "Stage",
     "TranslationActuator",
     "Way",
