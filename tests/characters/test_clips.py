@@ -12,7 +12,8 @@ from scipy.spatial import ConvexHull
 import poise
 from poise.characters import clips, humanoid
 from poise.characters.anthropometry import KNUCKLES
-from poise.motion import Clip, retarget
+from poise.collision.pipeline import contacts
+from poise.motion import Clip, Coordinates, retarget
 from poise.motion.rotations import cross, quat_conjugate, quat_multiply, quat_to_matrix, rotate
 
 G = 9.81
@@ -22,11 +23,12 @@ PEOPLE = {
     "giant": {"height": 2.1, "mass": 110.0},
     "woman": {"height": 1.65, "mass": 58.0, "sex": "female"},
     "handless": {"hands": False},
+    "stout": {"height": 1.65, "mass": 90.0},
 }
 NAMES = ("stand", "walk", "run", "squat", "jump", "wave", "punch")
 LOOPS = ("stand", "walk", "run")
 
-everyone = pytest.mark.parametrize("who", PEOPLE)
+everyone = pytest.mark.parametrize("who", [who for who in PEOPLE if who != "stout"])
 every_clip = pytest.mark.parametrize("name", NAMES)
 
 
@@ -136,6 +138,14 @@ def test_a_character_does_exactly_what_its_clip_shows(name: str, who: str) -> No
         for part in clip.skeleton.names:
             there = clip.world_positions(int(k))[clip.skeleton.index(part)]
             assert np.allclose(seen.position[model.body_index(part)], there, atol=1e-6)
+
+
+@every_clip
+@pytest.mark.parametrize("who", ["grown", "child", "stout"])
+def test_limbs_do_not_go_through_the_body(name: str, who: str) -> None:
+    model, q = model_of(who), coordinates(name, who)[1]
+    for k in np.linspace(0, len(q) - 1, 40).astype(int):
+        assert not [touch for touch in contacts(model, q[k]) if touch.depth > 0.0]
 
 
 @every_clip
@@ -305,6 +315,38 @@ def test_the_centre_of_mass_stays_above_the_feet(name: str, who: str) -> None:
         hull = ConvexHull(points[points[:, 2] < 1e-3, :2])
         inside = -(hull.equations[:, :2] @ com[k, :2] + hull.equations[:, 2]).max()
         assert inside > 0.015 * scale(who)
+
+
+def test_a_squat_can_be_performed_without_help() -> None:
+    """By torques of the joints alone, on the ground, as `poise.control.Balance` finds them."""
+    scene = poise.Scene()
+    scene.add_ground()
+    scene.add(humanoid(), name="hero")
+    world = scene.build(dt=1 / 240)
+    model = world.model
+    clip = clips.squat(depth=0.7, seconds=3.5).resampled(240.0)
+    times, q = retarget(clip, model)
+    ends = np.clip(np.arange(len(q))[:, None] + (-1, 1), 0, len(q) - 1)
+    rates = [poise.dynamics.difference(model, q[i], q[j]) for i, j in ends]
+    v = np.array(rates) / np.diff(times[ends], axis=1)
+    a = np.gradient(v, times, axis=0)
+
+    def reference(time: float) -> Coordinates:
+        k = min(round(time * 240), len(q) - 1)
+        return Coordinates(q[k], v[k], a[k])
+
+    world.q = q[0]
+    world.add_controller(poise.control.Balance(reference))
+    head, foot = (lambda: world.body("hero/head").position), (lambda: world.body("hero/foot_l").position)
+    standing, planted = head(), foot()
+    world.step(len(q) // 2)
+    assert standing[2] - head()[2] > 0.3
+    world.step(len(q) // 2 + 120)
+    assert standing[2] - head()[2] < 0.03
+    # it took no step, and is above its feet
+    assert np.linalg.norm(foot() - planted) < 0.02
+    com = poise.dynamics.momentum(model, world.q, world.v).com
+    assert -0.066 < com[0] - foot()[0] < 0.2
 
 
 def test_deeper_squats_are_deeper() -> None:

@@ -219,7 +219,7 @@ def _walk_above(draft: Draft, phase: Floats, brisk: float) -> None:
         draft.arm(
             side,
             flexion=0.02 + 0.36 * amount * swing,
-            abduction=-0.03 + 0.015 * np.cos(2.0 * angle),
+            abduction=0.02 + 0.015 * np.cos(2.0 * angle),
             rotation=0.25 + 0.10 * swing,
             elbow=0.34 + 0.20 * amount * bend,
             wrist=0.10 + 0.05 * bend,
@@ -315,7 +315,7 @@ def _run_above(draft: Draft, phase: Floats, amount: float) -> None:
         draft.arm(
             side,
             flexion=-0.10 + 0.62 * amount * swing,
-            abduction=0.08 - 0.06 * swing,
+            abduction=0.135 - 0.06 * swing,
             rotation=0.45 + 0.15 * swing,
             elbow=1.55 + 0.25 * swing,
         )
