@@ -8,9 +8,13 @@ from poise.control.balance import Balance, BalanceReading
 from poise.control.dead_zones import DeadZone, DeadZoneReading
 from poise.control.guiding import ActuatorReading, Actuators
 from poise.control.helpers import SecondaryTarget
+from poise.control.heroes import track
 from poise.control.ik import Reached, reach
 from poise.control.planting import Planted, plant_feet
+from poise.control.points import PointTarget
+from poise.control.reference import Reference
 from poise.control.sequencing import Stage, Way
+from poise.control.tracking import Tracking
 from poise.formulations.tracking import gains
 
 __all__ = [
@@ -21,14 +25,18 @@ __all__ = [
     "DeadZone",
     "DeadZoneReading",
     "Planted",
+    "PointTarget",
     "Reached",
+    "Reference",
     "RotationActuator",
     "SecondaryTarget",
     "Stage",
+    "Tracking",
     "TranslationActuator",
     "Way",
     "gains",
     "goals",
     "plant_feet",
     "reach",
+    "track",
 ]

@@ -96,6 +96,29 @@ class CharacterHandle:
         """Full name of a joint of the character."""
         return resolve_name("joint", name, self.joints, file=self.scene.source)
 
+    def track(self, motion: Any, *, strength: Any = None, root: str = "guided", **options: Any) -> None:
+        """Let the character follow a motion in worlds that are built from now on, from their first step.
+
+        `motion` is a clip, key-frames, a `poise.control.Reference`, or times and coordinates of this character.
+        `strength` bounds the torques of its joints (N·m): one number, or numbers by parts ("legs", "arms", "trunk"),
+        names or patterns of joints; without it nothing does. `root` is "guided" by a bounded force and torque (`help`,
+        in N and N·m; three times its weight, and its weight times a metre, where missing), "held" on its way, or "free".
+        Other options are those of `poise.control.Tracking`. Joints get motors, which `world.motor` finds by their names.
+
+        >>> import poise
+        >>> scene = poise.Scene()
+        >>> _ = scene.add_ground()
+        >>> hero = scene.add(poise.characters.humanoid(), name="hero")
+        >>> bow = poise.motion.keyframes({0.0: {"knee_l": 0.0, "knee_r": 0.0}, 0.3: {"knee_l": 0.3, "knee_r": 0.3}})
+        >>> hero.track(bow, strength={"legs": 300.0})
+        >>> world = scene.build()
+        >>> world.motor("knee_l").limit
+        (-300.0, 300.0)
+        """
+        import poise
+
+        poise.control.track(self, motion, strength=strength, root=root, **options)
+
 
 Thing = Any
 """What can be added: a Shape, a list of Shapes, a Body or a Character."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from poise.model.shapes import IDENTITY, ORIGIN, Material, Quaternion, Shape, Vector
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from poise.formulations.reduced import Reduced
     from poise.model.build import BodyHandle, CharacterHandle
@@ -257,6 +257,8 @@ class Scene:
     """File that the scene was read from."""
     unsupported: list[str] = field(default_factory=list)
     """What an importer found and could not keep, one sentence each."""
+    controllers: list[tuple[str, Callable[[], Any]]] = field(default_factory=list)
+    """Names and makers of controllers, one of which each world gets; see `CharacterHandle.track`."""
 
     def __repr__(self) -> str:
         joints = sum(len(body.joints) for body in self.bodies)
@@ -276,7 +278,7 @@ class Scene:
         return compile_scene(self)
 
     def build(self, formulation: Reduced | None = None, *, dt: float | None = None) -> World:
-        """Compile the scene and make a world of it, at the rest pose.
+        """Compile the scene and make a world of it, at the rest pose; characters that track are where that begins.
 
         >>> from poise.model.shapes import sphere
         >>> scene = Scene()
@@ -290,7 +292,15 @@ class Scene:
 
         model = self.compile()
         keys = [(frame.name, poise.State.from_keyframe(self, k, model)) for k, frame in enumerate(self.keyframes)]
-        return poise.sim.World(model, formulation, dt=dt, keyframes=keys)
+        controllers = [(name, make()) for name, make in self.controllers]
+        state = poise.State.rest(model)
+        for _, controller in controllers:
+            controller.bind(model)
+            controller.first(state)
+        world = poise.sim.World(model, formulation, state, dt=dt, keyframes=keys)
+        for name, controller in controllers:
+            world.add_controller(controller, name)
+        return world
 
     @overload
     def add(

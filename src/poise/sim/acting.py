@@ -7,7 +7,7 @@ caller: before the step the world is put back to where it was, after it the step
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
@@ -24,7 +24,7 @@ from poise.model.model import Model
 from poise.model.state import State
 from poise.sim.driven import Driven
 from poise.sim.events import Event, Watcher, checked_kind, is_watched
-from poise.sim.motors import Controls
+from poise.sim.motors import Controls, MotorGoals
 
 Array = NDArray[Any]
 _SLOT = "control/"
@@ -45,6 +45,10 @@ class Targets:
     """(n_bodies, 6) wrenches (τ, f) in world axes at the bodies' origins, likewise added; N·m, N."""
     drive: Drive | None = None
     """Instead of the world's drive, from now on."""
+    motors: Sequence[MotorGoals] = ()
+    """What motors are to do, from now on."""
+    rows: Callable[[Any, Any], None] | None = None
+    """As those of `world.rows_hooks`, for this step."""
 
 
 @dataclass(eq=False)
@@ -148,6 +152,8 @@ class Acting(Driven):
     _stepper: Any
     _controls: Controls
     _pushes: list[tuple[int, Array]]
+    _step_hooks: tuple[Callable[[Any, Any], None], ...] = ()
+    """Rows that controllers have asked for in this step."""
 
     # ---- to add and to take away -------------------------------------------------------------------------------------
 
@@ -292,7 +298,7 @@ class Acting(Driven):
         hooks, x = self._hooks, self._space.x
         acts = {name: array.copy() for name, array in x.arrays.items()}
         kept = acts, x.counts(), self.q.copy(), self.v.copy(), self.time
-        own_drive, others = self._own_drive, self._keep_all() if hooks.before else None
+        own_drive, others = self._own_drive, self._keep_all() if hooks.before or self._drives_motors() else None
         self._stepper.watch = None if hooks.watcher is None else hooks.watcher.see
         try:
             for function in hooks.before:
@@ -302,7 +308,7 @@ class Acting(Driven):
         except BaseException as problem:
             self._put_back(*kept)
             self._own_drive = own_drive
-            if others is not None:  # those functions may have changed anything
+            if others is not None:  # those functions may have changed anything, controllers the motors
                 self._put_all_back(others)
             if hooks.watcher is not None:
                 hooks.watcher.drop()
@@ -310,13 +316,15 @@ class Acting(Driven):
                 if isinstance(problem, Diverged):
                     self._tell([Event("diverged", self.time, (problem.body,), what=problem.what)])
             raise
+        finally:
+            self._step_hooks = ()
         x.arrays["tau"][...], x.arrays["force"][...] = tau, force
         for named, held in slots:
             named.slots = held
 
     def _asked(self, tau: Array, force: Array) -> tuple[Array, Array, list[tuple[_Named, dict[str, Array]]]]:
         """Ask all controllers, and lay what they want; what was to act without them, and their slots."""
-        slots = []
+        slots, hooks = [], []
         for named in self._hooks.controllers.values():
             wanted, held = named.update(self.q, self.v, self.time, self.dt)
             slots.append((named, held))
@@ -328,7 +336,16 @@ class Acting(Driven):
                 self.forces[...] += checked_row(self.model, "force", wanted.forces).reshape(-1, 6)
             if wanted.drive is not None:
                 self._take_drive(wanted.drive)
+            for goals in wanted.motors:
+                goals.lay(self._stepper)
+            if wanted.rows is not None:
+                hooks.append(wanted.rows)
+        self._step_hooks = tuple(hooks)
         return tau, force, slots
+
+    def _drives_motors(self) -> bool:
+        """Whether a controller may set motors."""
+        return bool(self.model.motors and self._hooks.controllers)
 
     def _put_back(self, arrays: dict[str, Array], counts: dict[str, int], q: Array, v: Array, time: float) -> None:
         for name, array in arrays.items():

@@ -29,8 +29,8 @@ class Joined(Running):
         """Set what is to count from this step on."""
         extras = self._stepper.extras
         self._controls.apply(self._stepper)
-        if self._row_hooks or extras.hooks:
-            extras.hooks = [partial(call_hook, hook, self) for hook in self._row_hooks]
+        if self._row_hooks or self._step_hooks or extras.hooks:
+            extras.hooks = [partial(call_hook, hook, self) for hook in (*self._row_hooks, *self._step_hooks)]
         extras.begin()
 
     def _joint_memory(self) -> dict[str, Array]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -202,6 +203,52 @@ def motor_forces(stepper: Stepper | Accelerated, dt: float) -> Array:
     ours = np.flatnonzero((ids >= 0) & (ids < len(force)))
     force[ids[ours]] = rows.lam[first + ours] / dt
     return np.asarray(force)
+
+
+@dataclass(frozen=True, eq=False)
+class MotorGoals:
+    """What motors are to do from the next step on, row by row (see `motor_rows`); what is None stays as it is.
+
+    >>> MotorGoals(np.array([0, 1]), speed=np.zeros(2)).target is None
+    True
+    """
+
+    rows: Array
+    """(n,) numbers of rows."""
+    target: Array | None = None
+    """(n,) m or rad; that of a ball's rows is not used."""
+    speed: Array | None = None
+    """(n,) m/s or rad/s."""
+    acceleration: Array | None = None
+    """(n,) to have instead of all the rest; m/s² or rad/s²."""
+    stiffness: Array | None = None
+    """(n,) N/m or N·m/rad."""
+    damping: Array | None = None
+    """(n,) N·s/m or N·m·s/rad."""
+    limit: Array | None = None
+    """(n,) greatest force either way; N or N·m."""
+    balls: Array | None = None
+    """(m,) first rows of motors of ball joints."""
+    rotations: Array | None = None
+    """(m, 4) their targets; w, x, y, z."""
+
+    def lay(self, stepper: Stepper | Accelerated) -> None:
+        """Set them."""
+        motors = stepper.extras.motors
+        if not len(self.rows) and self.balls is None:
+            return
+        for name in ("target", "speed", "acceleration", "stiffness", "damping"):
+            if (numbers := getattr(self, name)) is not None:
+                if not (np.isfinite(numbers).all() or name in ("stiffness", "damping")):
+                    raise ValueError(f"{name} of a motor is not finite: {numbers}")
+                motors.arrays[name][self.rows] = numbers
+        if self.acceleration is not None:
+            motors.hurries[self.rows] = 1.0
+        if self.limit is not None:
+            motors.low[self.rows], motors.high[self.rows] = -self.limit, self.limit
+        if self.balls is not None and self.rotations is not None:
+            places = 4 * motors.ball[self.balls][:, None] + np.arange(4)
+            motors.rotation[places] = self.rotations
 
 
 class Controls:

@@ -15,6 +15,7 @@ from poise.model.errors import did_you_mean
 from poise.model.model import Model
 from poise.model.state import State
 from poise.sim.events import Event
+from poise.sim.motors import motor_number, motor_rows
 from poise.sim.report import ContactReport, Pushing
 
 Array = NDArray[Any]
@@ -81,7 +82,8 @@ class Recording(Trajectory):
     solver: dict[str, Array] = field(default_factory=dict)
     """Of the step that led to each frame: "rows", "sweeps", "newton_steps", "residual", "parts", each (frames,)."""
     torques: dict[str, Array] = field(default_factory=dict)
-    """"tau" and "passive" of the step that led to each frame, each (frames, nv); N or N·m."""
+    """"tau" and "passive" of the step that led to each frame, each (frames, nv), and "motors", (frames, rows of motors),
+    where there are any; N or N·m."""
     signals: dict[str, Array] = field(default_factory=dict)
     """(frames, …) of each signal."""
     events: tuple[Event, ...] = ()
@@ -135,7 +137,7 @@ class Recording(Trajectory):
 
     def curves(self, what: str, name: str | None = None) -> dict[str, Array]:
         """Numbers over time by their names, each (frames,): "energy"; "q", "v", "tau", "passive", of one joint where it
-        is named; one of the solver's figures; or a signal.
+        is named; "motors", of one motor likewise; one of the solver's figures; or a signal.
 
         >>> import poise
         >>> scene = poise.Scene()
@@ -146,7 +148,7 @@ class Recording(Trajectory):
         model = self.model
         if what == "energy" and self.energy is not None:
             return dict(zip(Energy._fields, self.energy, strict=True)) | {"total": np.asarray(self.energy.total)}
-        if what in ("q", "v", *self.torques):
+        if what in ("q", "v", "tau", "passive") and what in ("q", "v", *self.torques):
             values = {"q": self.q, "v": self.v, **self.torques}[what]
             names = model.q_names if what == "q" else model.dof_names
             chosen = range(len(names))
@@ -154,6 +156,8 @@ class Recording(Trajectory):
                 where = (model.q_slice if what == "q" else model.v_slice)(name)
                 chosen = range(where.start, where.stop)
             return {names[k]: values[:, k] for k in chosen}
+        if what == "motors" and what in self.torques:
+            return self._motor_curves(name)
         if what in self.solver:
             return {what: self.solver[what]}
         if what in self.signals:
@@ -162,6 +166,18 @@ class Recording(Trajectory):
             return {f"{what}[{k}]" if several else what: values[:, k] for k in range(values.shape[1])}
         known = ["q", "v", *self.torques, *self.solver, *self.signals, *(["energy"] if self.energy is not None else [])]
         raise ValueError(f"{what!r} was not recorded{did_you_mean(what, known)}")
+
+    def _motor_curves(self, name: str | None) -> dict[str, Array]:
+        """Forces of motors by their names, those of a ball's three numbered."""
+        motors = self.model.motors
+        chosen = range(len(motors)) if name is None else [motor_number(self.model, name)]
+        curves = {}
+        for k in chosen:
+            rows = motor_rows(self.model)[k]
+            for part, row in enumerate(range(rows.start, rows.stop)):
+                label = f"{motors[k].name}[{part}]" if motors[k].ball else motors[k].name
+                curves[label] = self.torques["motors"][:, row]
+        return curves
 
     def plot(self, what: str = "energy", name: str | None = None) -> Any:
         """`curves` over time, as a drawing to `save("name.svg")`.

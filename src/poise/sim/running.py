@@ -18,6 +18,7 @@ from poise.model.errors import did_you_mean
 from poise.sim.acting import Acting
 from poise.sim.events import Event
 from poise.sim.last import LastStep, passive_forces
+from poise.sim.motors import motor_forces
 from poise.sim.progress import Progress
 from poise.sim.recording import PARTS, Contacts, Recording
 from poise.sim.report import NO_CONTACTS, Pushing, pushing
@@ -138,6 +139,9 @@ class Recorder:
         if "torques" in self.record:
             numbers["tau"] = last.tau.copy()
             numbers["passive"] = passive_forces(stepper.space.w, last, stepper.extras.motors)
+            if self.model.motors:
+                done = motor_forces(stepper, stepper.force_unit(last.h)) if last.done else None
+                numbers["motors"] = np.zeros(len(stepper.extras.motors.force)) if done is None else done
         for name, value in numbers.items():
             column = self.columns.setdefault(name, [])
             if column and np.shape(column[0]) != np.shape(value):
@@ -166,7 +170,7 @@ class Recorder:
             else {
                 name: solver[:, k].astype(np.int64 if name in whole else np.float64) for k, name in enumerate(_SOLVER)
             },
-            {name: columns[name] for name in ("tau", "passive") if name in columns},
+            {name: columns[name] for name in ("tau", "passive", "motors") if name in columns},
             {name: columns[f"signals/{name}"] for name in self.signals if f"signals/{name}" in columns},
             tuple(self.events),
             self.options,

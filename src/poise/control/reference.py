@@ -1,0 +1,253 @@
+"""References: what the joints of a character are to do over time, from clips, key-frames or coordinates.
+
+A reference knows joints by their names. It may be made for the character alone and be followed in any world that has a
+character with joints of those names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from poise.dynamics.measures import bodies
+from poise.model.errors import did_you_mean, matches
+from poise.model.joints import JOINTS, Primitive
+from poise.model.model import Model
+from poise.motion import Clip, Coordinates, Keyframes, Retargeted, RotationCurve, Spline, retarget
+from poise.motion.figures import Target, shape_points
+from poise.motion.inputs import finite_times, key_times, vectors
+from poise.motion.path import PathPoint
+from poise.motion.rotations import quat_conjugate, quat_log, quat_multiply
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+#: half of the time over which soles that sink are lifted and let down again; s
+_EASE = 0.1
+
+
+class Layout(NamedTuple):
+    """Which coordinates of a model are plain numbers, and which are quaternions."""
+
+    numbers: Indices
+    """(n,) coordinates that are numbers."""
+    speeds: Indices
+    """(n,) their velocities."""
+    quats: Indices
+    """(m, 4) coordinates of rotations."""
+    spins: Indices
+    """(m, 3) their velocities."""
+
+
+def layout(model: Model) -> Layout:
+    """Where a model's numbers and rotations are."""
+    ball = model.primitive_kind == Primitive.BALL
+    q, v = model.primitive_q_start.astype(np.intp), model.primitive_v_start.astype(np.intp)
+    return Layout(q[~ball], v[~ball], q[ball, None] + np.arange(4), v[ball, None] + np.arange(3))
+
+
+class Reference:
+    """Coordinates of joints over time, with velocities and accelerations.
+
+    `motion` is a clip (which is retargeted, `poise.motion.retarget`), key-frames, what `retarget` gives, or a pair of
+    times (s) and coordinates (frames, nq). Of key-frames only joints that have keys take part. With `floor` (m) the
+    character is lifted where its soles would be lower, with some time to get there. Beyond its ends it stands still.
+
+    >>> import poise
+    >>> scene = poise.Scene()
+    >>> _ = scene.hinge(None, poise.box(0.1, 0.1, 1.0), axis="y", name="arm")
+    >>> model = scene.compile()
+    >>> nod = Reference(poise.motion.keyframes({0.0: {"arm": 0.0}, 1.0: {"arm": 2.0}}, moves="linear"), model)
+    >>> nod.names, nod.duration, nod.coordinates(model, 0.25).q
+    (('arm',), 1.0, array([0.5]))
+    """
+
+    def __init__(self, motion: Any, model: Model, *, floor: float | None = None) -> None:
+        self.model = model
+        self._layout = layout(model)
+        if isinstance(motion, Keyframes):
+            keys = motion
+            self.start, self.end = keys.start, keys.end
+            self._sample: Callable[[Floats], Coordinates] = lambda times: keys.coordinates(model, times)
+            keys.coordinates(model, self.start)  # a name that is no joint's is told of here
+            self.joints = tuple(k for k, name in enumerate(model.joint_names) if _has_keys(keys, model, k, name))
+        else:
+            times, q, self.joints = _keys(motion, model)
+            if floor is not None:
+                q = lifted(model, times, q, float(vectors("floor", floor, ())))
+            self.start, self.end = float(times[0]), float(times[-1])
+            lay = self._layout
+            self._moves = Spline(times, q[:, lay.numbers], ends="free")
+            self._turns = RotationCurve(times, q[:, lay.quats], ends="free")
+            self._sample = self._curves
+        self.names = tuple(model.joint_names[k] for k in self.joints)
+
+    def __repr__(self) -> str:
+        return f"<Reference: {len(self.names)} joints, {self.duration:.3g} s>"
+
+    @property
+    def duration(self) -> float:
+        """From the first key to the last; s."""
+        return self.end - self.start
+
+    def _curves(self, times: Floats) -> Coordinates:
+        lay, model = self._layout, self.model
+        q, v, a = (np.zeros((*times.shape, n)) for n in (model.nq, model.nv, model.nv))
+        for whole, at, part in zip((q, v, a), (lay.numbers, lay.speeds, lay.speeds), self._moves(times), strict=True):
+            whole[..., at] = part
+        for whole, at, part in zip((q, v, a), (lay.quats, lay.spins, lay.spins), self._turns(times), strict=True):
+            whole[..., at] = part
+        return Coordinates(q, v, a)
+
+    def coordinates(self, model: Model, times: ArrayLike) -> Coordinates:
+        """(..., nq), (..., nv), (..., nv) of a model at any times (s) of the reference; other joints are at rest.
+
+        >>> import poise
+        >>> scene = poise.Scene()
+        >>> _ = scene.add(poise.sphere(0.1), name="ball")
+        >>> model = scene.compile()
+        >>> way = Reference(([0.0, 1.0], [(0, 0, 1, 1, 0, 0, 0), (2, 0, 1, 1, 0, 0, 0)]), model)
+        >>> way.coordinates(model, [0.0, 0.5]).v[:, 0]
+        array([2., 2.])
+        """
+        return Placed(self, model).at(finite_times(times))
+
+
+class Placed:
+    """A reference on the coordinates of a model."""
+
+    def __init__(self, reference: Reference, model: Model) -> None:
+        self.reference, self.model = reference, model
+        self.joints = tuple(_counterpart(reference.model, j, model) for j in reference.joints)
+        source, own = reference.model, reference.joints
+        self._q = _ranges(source.joint_q_start, own), _ranges(model.joint_q_start, self.joints)
+        self._v = _ranges(source.joint_v_start, own), _ranges(model.joint_v_start, self.joints)
+        lay = layout(model)
+        q = np.isin(lay.numbers, self._q[1])
+        turns = np.isin(lay.quats[:, 0], self._q[1])
+        self.layout = Layout(lay.numbers[q], lay.speeds[q], lay.quats[turns], lay.spins[turns])
+        """Of the coordinates that the reference has."""
+        self.dofs = self._v[1]
+        """Degrees of freedom that it has."""
+
+    def at(self, times: Floats) -> Coordinates:
+        """Coordinates of the model at times of the reference."""
+        model, found = self.model, self.reference._sample(times)
+        q = np.broadcast_to(model.q_rest, (*times.shape, model.nq)).copy()
+        v = np.zeros((*times.shape, model.nv))
+        a = np.zeros_like(v)
+        q[..., self._q[1]] = found.q[..., self._q[0]]
+        v[..., self._v[1]] = found.v[..., self._v[0]]
+        a[..., self._v[1]] = found.a[..., self._v[0]]
+        return Coordinates(q, v, a)
+
+    def root(self) -> int:
+        """Number of the free joint that carries the others, or −1."""
+        free = [j for j in self.joints if self.model.joint_kinds[j] == "free"]
+        return free[0] if len(free) == 1 else -1
+
+    def difference(self, start: Floats, end: Floats) -> Floats:
+        """(..., nv) from coordinates to others, in the axes of the first; 0 where the reference has none."""
+        lay = self.layout
+        result = np.zeros((*np.broadcast_shapes(start.shape[:-1], end.shape[:-1]), self.model.nv))
+        result[..., lay.speeds] = end[..., lay.numbers] - start[..., lay.numbers]
+        if len(lay.quats):
+            turn = quat_multiply(quat_conjugate(start[..., lay.quats]), end[..., lay.quats])
+            result[..., lay.spins] = quat_log(turn)
+        return result
+
+
+class RootPath:
+    """The way of a reference's root, for a kinematic body to follow.
+
+    >>> import poise
+    >>> scene = poise.Scene()
+    >>> _ = scene.add(poise.sphere(0.1), name="ball")
+    >>> way = Reference(([0.0, 1.0], [(0, 0, 1, 1, 0, 0, 0), (2, 0, 1, 1, 0, 0, 0)]), scene.compile())
+    >>> RootPath(way)(0.5).position
+    array([1., 0., 1.])
+    """
+
+    def __init__(self, reference: Reference, start: float = 0.0) -> None:
+        place = Placed(reference, reference.model)
+        joint = place.root()
+        if joint < 0:
+            raise ValueError("root: the motion has no free joint that a root could be held by")
+        self._place, self._shift = place, reference.start - start
+        self._q = int(reference.model.joint_q_start[joint])
+        self._v = int(reference.model.joint_v_start[joint])
+
+    def __call__(self, time: float, /) -> PathPoint:
+        """Pose, velocity and acceleration at `time` (s)."""
+        now = self._place.at(np.asarray(time + self._shift))
+        q, v, a = now.q[self._q :], now.v[self._v :], now.a[self._v :]
+        return PathPoint(q[:3], q[3:7], v[:3], v[3:6], a[:3], a[3:6])
+
+
+def _ranges(starts: Any, joints: tuple[int, ...]) -> Indices:
+    """Places of all numbers of some joints."""
+    parts = [np.arange(int(starts[j]), int(starts[j + 1])) for j in joints]
+    return np.concatenate([np.zeros(0, np.intp), *parts]).astype(np.intp)
+
+
+def _has_keys(keys: Keyframes, model: Model, joint: int, name: str) -> bool:
+    own = {name, *(f"{name}.{part}" for part in JOINTS[model.joint_kinds[joint]].q_names)}
+    return any(key == full or full.endswith(f"/{key}") for key in keys.names for full in own)
+
+
+def _keys(motion: Any, model: Model) -> tuple[Floats, Floats, tuple[int, ...]]:
+    """Times, coordinates (frames, nq) and the joints that they are of."""
+    if isinstance(motion, Clip):
+        root = Target(model).root
+        own = [j for j, body in enumerate(model.joint_body) if model.link_root[model.body_link[body]] == root]
+        times, q = retarget(motion, model)
+        return times, q, tuple(own)
+    if isinstance(motion, Retargeted | tuple | list) and len(motion) == 2:
+        times = key_times(motion[0])
+        q = np.asarray(motion[1], np.float64)
+        if q.shape != (len(times), model.nq):
+            raise ValueError(
+                f"motion: {len(times)} frames of this character are ({len(times)}, {model.nq}) numbers, "
+                f"found the shape {q.shape}; is it a motion of another one?"
+            )
+        return times, vectors("motion", q, q.shape), tuple(range(model.n_joints))
+    raise TypeError(
+        f"motion is a {type(motion).__name__}; it must be a clip, key-frames, a Reference, or (times, coordinates)"
+    )
+
+
+def _counterpart(source: Model, joint: int, model: Model) -> int:
+    """The joint of a model that is called like one of another."""
+    name, kind = source.joint_names[joint], source.joint_kinds[joint]
+    found = [name] if name in model.joint_names else matches(name.rpartition("/")[2], model.joint_names)
+    if len(found) != 1:
+        many = f", it may be {', '.join(found)}" if found else did_you_mean(name, model.joint_names)
+        raise ValueError(f'motion: there is no joint "{name}" here{many}; is it a motion of another character?')
+    number = model.joint_names.index(found[0])
+    if model.joint_kinds[number] != kind:
+        raise ValueError(f'motion: "{found[0]}" is a {model.joint_kinds[number]} joint, in the motion a {kind}')
+    return number
+
+
+def lifted(model: Model, times: Floats, q: Floats, floor: float) -> Floats:
+    """Coordinates (frames, nq) of a character whose soles are nowhere below the floor (m).
+
+    The lift is the mean over a while of the most that is needed in that while: never too little, and smooth.
+    """
+    target = Target(model)
+    place, at = bodies(model, q), int(model.joint_q_start[target.joint[target.root]])
+    need = np.zeros(len(times))
+    for part in ("foot_l", "foot_r"):
+        if part in target.parts:
+            body = int(model.link_body[target.parts[part]])
+            for point, radius in shape_points(model, target.parts[part]):
+                height = place.position[:, body, 2] + place.rotation[:, body, 2] @ point - radius
+                need = np.maximum(need, floor - height)
+    most = np.array([need[np.abs(times - now) <= _EASE].max() for now in times])
+    lift = np.array([most[np.abs(times - now) <= _EASE].mean() for now in times])
+    q = q.copy()
+    q[:, at + 2] += lift
+    return q

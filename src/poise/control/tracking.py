@@ -1,0 +1,255 @@
+"""Tracking: motors, drives or accelerations that lead a character after a reference, and what helps its root.
+
+Motors, drives and helps are springs and dampers that are met at the end of each step, so that they are stable at any
+gain (LIU eqs. 9-13): towards where the reference is at the end of the step, and at its mean velocity in the step, which
+is fed forward. Accelerations are those of KOK eq. 22. Nothing is remembered from step to step but by the world.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from math import inf
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poise.control.points import PointTarget, Pulled
+from poise.control.reference import Placed, Reference
+from poise.control.strengths import GIVE, SETTLE, by_joint, full_strength, motor_gains, named
+from poise.dynamics.functions import Drive
+from poise.formulations.tracking import gains
+from poise.model.model import Model
+from poise.model.state import State
+from poise.motion import Clip, Coordinates
+from poise.motion.inputs import choice, positive, vectors
+from poise.motion.rotations import quat_conjugate, quat_multiply, rotate
+from poise.sim.acting import StateToAct, Targets
+from poise.sim.motors import MotorGoals, motor_rows
+
+Floats = NDArray[np.float64]
+By = Literal["motors", "drives", "accelerations"]
+Root = Literal["guided", "held", "free"]
+Adjust = Callable[[StateToAct, Coordinates], Coordinates | None]
+
+#: errors of a guided root fade in this time; s
+ROOT_SETTLE = 0.05
+
+
+class Tracking:
+    """A controller that lets a character follow a motion; `hero.track` makes it, and the motors that it takes.
+
+    `motion` is what `Reference` takes, or one. `by` says how joints follow:
+
+    - "motors": the motors of the world's joints, within their limits; `strength` sets others (N·m; one number, or by
+      parts, names or patterns of joints), and gains that go with them.
+    - "drives": springs and dampers without bounds, on joints with or without motors.
+    - "accelerations": motors get the accelerations of KOK eq. 22, as far as their limits allow.
+
+    `root` says what leads a free root: "guided" by motors of its own, an external help; "held" by a path, which takes
+    a kinematic body; "free" by nothing. `adjust(state, wanted)` may give other coordinates than those wanted at the end
+    of a step: here balance comes in. The motion begins at the world's time `start` (s). `points` are pulled besides;
+    joints that are `limp`, or of strength 0, are left alone.
+
+    >>> import poise
+    >>> scene = poise.Scene()
+    >>> _ = scene.hinge(None, poise.box(0.1, 0.1, 1.0), axis="y", anchor=(0, 0, 0.5), name="arm")
+    >>> swing = poise.motion.keyframes({0.0: {"arm": 0.0}, 0.5: {"arm": 0.8}, 1.0: {"arm": 0.0}})
+    >>> world = scene.build()
+    >>> world.add_controller(Tracking(swing, by="drives"))
+    'Tracking'
+    >>> world.step(120)
+    >>> abs(float(world.q[0]) - 0.8) < 0.02
+    True
+    """
+
+    def __init__(
+        self,
+        motion: Any,
+        *,
+        by: By = "motors",
+        root: Root = "guided",
+        strength: Any = None,
+        give: float = GIVE,
+        settle: float = SETTLE,
+        floor: float | None = 0.0,
+        start: float = 0.0,
+        adjust: Adjust | None = None,
+        points: Sequence[PointTarget] = (),
+        limp: Collection[str] = (),
+    ) -> None:
+        self.by: By = choice("by", by, get_args(By))
+        self.root: Root = choice("root", root, get_args(Root))
+        self.motion, self.strength, self.adjust = motion, strength, adjust
+        self.give, self.settle = positive("give", give, "rad"), positive("settle", settle)
+        self.floor = None if floor is None else float(vectors("floor", floor, ()))
+        self.start = float(vectors("start", start, ()))
+        self.points = (points,) if isinstance(points, PointTarget) else tuple(points)
+        for point in self.points:
+            if not isinstance(point, PointTarget):
+                raise TypeError(f"points: found a {type(point).__name__}; it must be a PointTarget")
+        if adjust is not None and not callable(adjust):
+            raise TypeError(f"adjust is a {type(adjust).__name__}; it must be a function of state and coordinates")
+        self.limp = frozenset(limp)
+        self._model: Model | None = None
+
+    # ---- binding -----------------------------------------------------------------------------------------------------
+
+    def bind(self, model: Model, /) -> None:
+        """Find joints and motors. A controller is for one model: another one wants one of its own."""
+        if self._model is not None:
+            if self._model is not model:
+                raise ValueError("this tracks in a world of another model: make another Tracking for this one")
+            return
+        self.reference = make_reference(self.motion, model, self.floor)
+        place = self._place = Placed(self.reference, model)
+        self._shift = self.reference.start - self.start
+        root = place.root()
+        self._root = slice(*model.joint_v_start[root : root + 2].tolist()) if root >= 0 else slice(0, 0)
+        self._driven = [j for j in place.joints if j != root]
+        self._check_root(model, root)
+        names = [model.joint_names[j] for j in self._driven]
+        tree = int(model.link_root[model.body_link[model.joint_body[place.joints[0]]]])
+        strengths = by_joint("strength", self.strength, names, inf) | {
+            name: 0.0 for name in names if any(named(part, [name]) for part in self.limp)
+        }
+        full = full_strength(model, tree)
+        stiff = np.zeros((model.nv, 3))
+        for j, name in zip(self._driven, names, strict=True):
+            where = slice(*model.joint_v_start[j : j + 2].tolist())
+            stiff[where] = (*motor_gains(strengths[name], full, self.give, self.settle), strengths[name])
+        self._pulls = [Pulled(point, model, self._shift) for point in self.points]
+        self._lay_motors(model, stiff)
+        self._gains = stiff
+        self._kp, self._kv = gains(2.0 * self.settle)
+        self._model = model
+
+    def _check_root(self, model: Model, root: int) -> None:
+        held = root >= 0 and bool(model.dof_prescribed[self._root].any())
+        if root >= 0 and held != (self.root == "held"):
+            name = model.body_names[model.joint_body[root]]
+            right = 'it is led by a path: root="held"' if held else "it must be kinematic, as hero.track makes it"
+            raise ValueError(f'root is "{self.root}", but body "{name}" is {"" if held else "not "}kinematic: {right}')
+
+    def _lay_motors(self, model: Model, stiff: Floats) -> None:
+        """Rows of motors on what is tracked, and on the root."""
+        rows = {}
+        balls: dict[int, int] = {}
+        for motor, places in zip(model.motors, motor_rows(model), strict=True):
+            single = len(motor.dofs) == 1 and motor.gear == (1.0,)
+            if motor.ball or single:
+                rows |= {d: places.start + k for k, d in enumerate(motor.dofs) if d not in rows}
+            if motor.ball:
+                balls.setdefault(motor.dofs[0], places.start)
+        wanted = [d for d in self._place.dofs.tolist() if not self._root.start <= d < self._root.stop]
+        dofs = [] if self.by == "drives" else [d for d in wanted if stiff[d, 2] > 0.0]
+        help = list(range(self._root.start, self._root.stop)) if self.root == "guided" else []
+        if missing := [model.dof_names[d] for d in (*dofs, *help) if d not in rows]:
+            listed = ", ".join(missing[:4]) + (", …" if len(missing) > 4 else "")
+            raise ValueError(
+                f"there are no motors on {listed}: use hero.track(…) or scene.motor(…) before the scene is built, "
+                f'or by="drives"{" and another root" if set(missing) & {model.dof_names[d] for d in help} else ""}'
+            )
+        lay = self._place.layout
+        number = dict(zip(lay.speeds.tolist(), lay.numbers.tolist(), strict=True))
+        self._dofs = np.array(dofs, np.intp)
+        self._rows = np.array([rows[d] for d in dofs], np.intp)
+        self._numbers = np.array([number.get(d, -1) for d in dofs], np.intp)
+        used = [k for k, first in enumerate(lay.spins[:, 0].tolist()) if first in balls and first in dofs]
+        self._balls = np.array([balls[int(lay.spins[k, 0])] for k in used], np.intp)
+        self._quats = lay.quats[used]
+        self._help_rows = np.array([rows[d] for d in help], np.intp)
+
+    # ---- acting ------------------------------------------------------------------------------------------------------
+
+    def at(self, time: float) -> Coordinates:
+        """Coordinates of the world's model that are wanted at a time of the world (s); other joints are at rest."""
+        self._bound()
+        return self._place.at(np.asarray(float(time) + self._shift))
+
+    def first(self, state: State) -> None:
+        """Put the character to where its motion begins, with its velocities."""
+        self._bound()
+        now, place = self.at(state.time), self._place
+        for joint in place.joints:
+            q, v = (slice(*starts[joint : joint + 2].tolist()) for starts in self._starts())
+            state.q[q], state.v[v] = now.q[q], now.v[v]
+
+    def _starts(self) -> tuple[Any, Any]:
+        assert self._model is not None
+        return self._model.joint_q_start, self._model.joint_v_start
+
+    def _bound(self) -> None:
+        if self._model is None:
+            raise ValueError("this tracks nothing yet: give it to world.add_controller first")
+
+    def update(self, state: StateToAct, /) -> Targets:
+        """What is to act in the next step."""
+        h, place = state.dt, self._place
+        both = place.at(state.time + self._shift + np.array((0.0, h)))
+        now, wanted = (Coordinates(both.q[k], both.v[k], both.a[k]) for k in (0, 1))
+        if self.adjust is not None:
+            wanted = self.adjust(state, wanted) or wanted
+        speed = self._in_own_axes(state.q, now.q, place.difference(now.q, wanted.q) / h)
+        drive = self._drive(wanted.q, speed) if self.by == "drives" else None
+        return Targets(drive=drive, motors=self._goals(state, now, wanted, speed), rows=self._pull(state))
+
+    def _in_own_axes(self, q: Floats, wanted: Floats, spin: Floats) -> Floats:
+        """Velocities in the axes of the reference's links, in those of the character's."""
+        lay, result = self._place.layout, spin.copy()
+        if len(lay.quats):
+            turn = quat_multiply(quat_conjugate(q[lay.quats]), wanted[lay.quats])
+            result[lay.spins] = rotate(turn, spin[lay.spins])
+        return result
+
+    def _drive(self, goal: Floats, speed: Floats) -> Drive:
+        return Drive(self._gains[:, 0], self._gains[:, 1], goal, speed)
+
+    def _goals(self, state: StateToAct, now: Coordinates, wanted: Coordinates, speed: Floats) -> list[MotorGoals]:
+        """What motors of joints and of the root are to do."""
+        error, goals = self._place.difference(state.q, now.q), []
+        if len(self._help_rows):
+            root = self._root
+            goals.append(MotorGoals(self._help_rows, speed=speed[root] + error[root] / ROOT_SETTLE))
+        if not len(self._rows):
+            return goals
+        dofs = self._dofs
+        if self.by == "accelerations":
+            v_ref, a_ref = (self._in_own_axes(state.q, now.q, part) for part in (now.v, now.a))
+            push = a_ref + self._kv * (v_ref - state.v) + self._kp * error
+            return [*goals, MotorGoals(self._rows, acceleration=push[dofs], limit=self._limit)]
+        target = np.where(self._numbers >= 0, wanted.q[self._numbers], 0.0)
+        own = dict(zip(("stiffness", "damping"), self._gains[dofs, :2].T, strict=True)) if self.strength is not None else {}
+        joints = MotorGoals(
+            self._rows,
+            target=target,
+            speed=speed[dofs],
+            limit=self._limit,
+            balls=self._balls,
+            rotations=wanted.q[self._quats],
+            **own,
+        )
+        return [*goals, joints]
+
+    @property
+    def _limit(self) -> Floats | None:
+        """Limits of motors, where their own do not count."""
+        return self._gains[self._dofs, 2] if self.strength is not None else None
+
+    def _pull(self, state: StateToAct) -> Callable[[Any, Any], None] | None:
+        """Rows of the points that are pulled."""
+        if not self._pulls:
+            return None
+
+        def add(world: Any, rows: Any) -> None:
+            for pulled in self._pulls:
+                pulled.add(rows, world.q, state.time, state.dt)
+
+        return add
+
+
+def make_reference(motion: Any, model: Model, floor: float | None) -> Reference:
+    """A reference from whatever stands for one; only clips are lifted to the floor."""
+    if isinstance(motion, Reference):
+        return motion
+    return Reference(motion, model, floor=floor if isinstance(motion, Clip) else None)
