@@ -6,6 +6,7 @@ from poise.control import goals
 from poise.control.actuators import RotationActuator, TranslationActuator
 from poise.control.balance import Balance, BalanceReading
 from poise.control.dead_zones import DeadZone, DeadZoneReading
+from poise.control.correction import Correction, correction
 from poise.control.guiding import ActuatorReading, Actuators
 from poise.control.helpers import SecondaryTarget
 from poise.control.heroes import track
@@ -24,6 +25,7 @@ __all__ = [
     "BalanceReading",
     "DeadZone",
     "DeadZoneReading",
+    "Correction",
     "Planted",
     "PointTarget",
     "Reached",
@@ -34,6 +36,7 @@ __all__ = [
     "Tracking",
     "TranslationActuator",
     "Way",
+    "correction",
     "gains",
     "goals",
     "plant_feet",

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from poise.control.reference import Placed, RootPath
+import numpy as np
+
+from poise.collision.pipeline import Collider
+from poise.control.reference import Placed, Reference, RootPath
 from poise.control.strengths import by_joint, full_strength, motor_gains, weight_of
 from poise.control.tracking import Tracking, make_reference
 from poise.model.joints import JOINTS
@@ -15,10 +18,20 @@ from poise.model.scene import Scene
 #: speed error at which a root is helped with all there is; m/s or rad/s
 _ROOT_GIVE = 0.1
 #: how often its weight a guided root may be pulled by, and its torque in weights times a metre
-_HELP = (3.0, 1.0)
+_HELP = (0.5, 0.5)
+#: how often a second, and at most, a reference is looked at for parts that overlap or come as near as this (m)
+_LOOKS, _MOST_LOOKS, _NEAR = 60.0, 2000, 0.005
 
 
-def track(hero: Any, motion: Any, *, strength: Any = None, help: tuple[float, float] | None = None, **options: Any) -> None:
+def track(
+    hero: Any,
+    motion: Any,
+    *,
+    strength: Any = None,
+    help: tuple[float, float] | None = None,
+    pass_overlaps: bool = True,
+    **options: Any,
+) -> None:
     """See `CharacterHandle.track`."""
     scene: Scene = hero.scene
     alone = Scene(gravity=scene.gravity, bodies=[scene.body(name) for name in hero.bodies])
@@ -45,11 +58,34 @@ def track(hero: Any, motion: Any, *, strength: Any = None, help: tuple[float, fl
     elif root >= 0 and tracking.root == "held":
         body = scene.body(model.body_names[model.joint_body[root]])
         body.motion, body.path = "kinematic", RootPath(reference, tracking.start)
+    if pass_overlaps:
+        known = {frozenset(pair) for pair in scene.excluded_pairs}
+        scene.excluded_pairs += [pair for pair in overlapping(reference, place) if frozenset(pair) not in known]
     kept = strength if tracking.by == "drives" else None  # motors have theirs
     scene.controllers.append((f"{hero.name} tracking", _maker(reference, kept, strengths, options)))
 
 
-def _maker(reference: Any, strength: Any, strengths: dict[str, float], options: dict[str, Any]) -> Callable[[], Tracking]:
+def overlapping(reference: Reference, place: Placed) -> list[tuple[str, str]]:
+    """Names of bodies of a character that overlap each other somewhere in its reference, or nearly do.
+
+    They would keep each other from where they are to be: thighs of people are softer than capsules, and hands rest on
+    hips.
+    """
+    model, collider = place.model, Collider(place.model)
+    times = np.linspace(reference.start, reference.end, 1 + min(int(reference.duration * _LOOKS), _MOST_LOOKS))
+    pairs = set()
+    for q in place.at(times).q:
+        collider.place(q)
+        collider.touch(_NEAR)
+        c = collider.c
+        n = int(c.count[0])
+        pairs |= set(zip(model.solids.body[c.a[:n]].tolist(), model.solids.body[c.b[:n]].tolist(), strict=True))
+    return sorted((model.body_names[min(pair)], model.body_names[max(pair)]) for pair in pairs)
+
+
+def _maker(
+    reference: Reference, strength: Any, strengths: dict[str, float], options: dict[str, Any]
+) -> Callable[[], Tracking]:
     """Each world has a controller of its own."""
     limp = {name for name, value in strengths.items() if value == 0.0}
     return lambda: Tracking(reference, strength=strength, limp=limp, **options)

@@ -16,7 +16,7 @@ from poise.dynamics.measures import bodies
 from poise.model.errors import did_you_mean, matches
 from poise.model.joints import JOINTS, Primitive
 from poise.model.model import Model
-from poise.motion import Clip, Coordinates, Keyframes, Retargeted, RotationCurve, Spline, retarget
+from poise.motion import Clip, Coordinates, Keyframes, RotationCurve, Spline, retarget
 from poise.motion.figures import Target, shape_points
 from poise.motion.inputs import finite_times, key_times, vectors
 from poise.motion.path import PathPoint
@@ -25,8 +25,10 @@ from poise.motion.rotations import quat_conjugate, quat_log, quat_multiply
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-#: half of the time over which soles that sink are lifted and let down again; s
-_EASE = 0.1
+#: half of the time over which the height of a character is evened out; s
+_EASE = 0.05
+#: a foot stands where it is slower than this (m/s), and lower above the floor (m)
+_SLOW, _NEAR = 0.6, 0.12
 
 
 class Layout(NamedTuple):
@@ -54,7 +56,7 @@ class Reference:
 
     `motion` is a clip (which is retargeted, `poise.motion.retarget`), key-frames, what `retarget` gives, or a pair of
     times (s) and coordinates (frames, nq). Of key-frames only joints that have keys take part. With `floor` (m) the
-    character is lifted where its soles would be lower, with some time to get there. Beyond its ends it stands still.
+    character is moved up or down so that its feet stand there. Beyond its ends it stands still.
 
     >>> import poise
     >>> scene = poise.Scene()
@@ -77,7 +79,7 @@ class Reference:
         else:
             times, q, self.joints = _keys(motion, model)
             if floor is not None:
-                q = lifted(model, times, q, float(vectors("floor", floor, ())))
+                q = grounded(model, times, q, float(vectors("floor", floor, ())))
             self.start, self.end = float(times[0]), float(times[-1])
             lay = self._layout
             self._moves = Spline(times, q[:, lay.numbers], ends="free")
@@ -205,7 +207,9 @@ def _keys(motion: Any, model: Model) -> tuple[Floats, Floats, tuple[int, ...]]:
         own = [j for j, body in enumerate(model.joint_body) if model.link_root[model.body_link[body]] == root]
         times, q = retarget(motion, model)
         return times, q, tuple(own)
-    if isinstance(motion, Retargeted | tuple | list) and len(motion) == 2:
+    if hasattr(motion, "times") and hasattr(motion, "q"):
+        motion = motion.times, motion.q
+    if isinstance(motion, tuple | list) and len(motion) == 2:
         times = key_times(motion[0])
         q = np.asarray(motion[1], np.float64)
         if q.shape != (len(times), model.nq):
@@ -232,22 +236,43 @@ def _counterpart(source: Model, joint: int, model: Model) -> int:
     return number
 
 
-def lifted(model: Model, times: Floats, q: Floats, floor: float) -> Floats:
-    """Coordinates (frames, nq) of a character whose soles are nowhere below the floor (m).
+def grounded(model: Model, times: Floats, q: Floats, floor: float) -> Floats:
+    """Coordinates (frames, nq) of a character moved up and down so that its lower foot stands on the floor (m).
 
-    The lift is the mean over a while of the most that is needed in that while: never too little, and smooth.
+    A foot stands where it is low and slow. Between two such moments the way up or down is a straight one, and soles go
+    nowhere below the floor. All is evened out over a while.
     """
     target = Target(model)
-    place, at = bodies(model, q), int(model.joint_q_start[target.joint[target.root]])
-    need = np.zeros(len(times))
-    for part in ("foot_l", "foot_r"):
-        if part in target.parts:
-            body = int(model.link_body[target.parts[part]])
-            for point, radius in shape_points(model, target.parts[part]):
-                height = place.position[:, body, 2] + place.rotation[:, body, 2] @ point - radius
-                need = np.maximum(need, floor - height)
-    most = np.array([need[np.abs(times - now) <= _EASE].max() for now in times])
-    lift = np.array([most[np.abs(times - now) <= _EASE].mean() for now in times])
+    at = int(model.joint_q_start[target.joint[target.root]])
+    low, slow = _soles(model, target, times, q)
+    if not len(low):
+        return q
+    sole, stands = low.min(axis=0), (slow & (low < floor + _NEAR)).any(axis=0)
+    need = floor - sole
+    if stands.any():
+        need = np.maximum(np.interp(times, times[stands], need[stands]), need)
+    near = np.abs(times[:, None] - times) <= _EASE
+    most = np.array([need[close].max() for close in near])
     q = q.copy()
-    q[:, at + 2] += lift
+    q[:, at + 2] += [most[close].mean() for close in near]
     return q
+
+
+def _soles(model: Model, target: Target, times: Floats, q: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+    """(feet, frames) heights of soles, and whether their lowest points are slow."""
+    place = bodies(model, q)
+    heights, slow = [], []
+    for part in ("foot_l", "foot_r"):
+        if part not in target.parts or len(times) < 3:
+            continue
+        body = int(model.link_body[target.parts[part]])
+        points = [
+            (place.position[:, body] + place.rotation[:, body] @ point, radius)
+            for point, radius in shape_points(model, target.parts[part])
+        ]
+        height = np.array([where[:, 2] - radius for where, radius in points])
+        speed = np.array([np.linalg.norm(np.gradient(where, times, axis=0), axis=1) for where, _ in points])
+        lowest = height.argmin(axis=0)
+        heights.append(height.min(axis=0))
+        slow.append(speed[lowest, np.arange(len(times))] < _SLOW)
+    return np.array(heights), np.array(slow, bool)

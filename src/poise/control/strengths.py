@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
-from math import inf, isnan
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -31,8 +31,8 @@ def by_joint(what: str, given: Any, joints: Sequence[str], default: float) -> di
     `given` is one number for all, or numbers by parts (`PARTS`), names or patterns (`"wrist_*"`); of those that fit a
     joint the last one counts. Where none does it has the default.
 
-    >>> by_joint("strength", {"arms": 30.0, "elbow_l": 5.0}, ["hero/elbow_l", "hero/elbow_r", "hero/knee_l"], inf)
-    {'hero/elbow_l': 5.0, 'hero/elbow_r': 30.0, 'hero/knee_l': inf}
+    >>> by_joint("strength", {"arms": 30.0, "elbow_l": 5.0}, ["hero/elbow_l", "hero/elbow_r", "hero/knee_l"], 100.0)
+    {'hero/elbow_l': 5.0, 'hero/elbow_r': 30.0, 'hero/knee_l': 100.0}
     """
     if given is None:
         return dict.fromkeys(joints, default)

@@ -219,15 +219,16 @@ class Tracking:
             push = a_ref + self._kv * (v_ref - state.v) + self._kp * error
             return [*goals, MotorGoals(self._rows, acceleration=push[dofs], limit=self._limit)]
         target = np.where(self._numbers >= 0, wanted.q[self._numbers], 0.0)
-        own = dict(zip(("stiffness", "damping"), self._gains[dofs, :2].T, strict=True)) if self.strength is not None else {}
+        stiffness, damping = self._gains[dofs, :2].T if self.strength is not None else (None, None)
         joints = MotorGoals(
             self._rows,
             target=target,
             speed=speed[dofs],
+            stiffness=stiffness,
+            damping=damping,
             limit=self._limit,
             balls=self._balls,
             rotations=wanted.q[self._quats],
-            **own,
         )
         return [*goals, joints]
 

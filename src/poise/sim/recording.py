@@ -82,8 +82,8 @@ class Recording(Trajectory):
     solver: dict[str, Array] = field(default_factory=dict)
     """Of the step that led to each frame: "rows", "sweeps", "newton_steps", "residual", "parts", each (frames,)."""
     torques: dict[str, Array] = field(default_factory=dict)
-    """"tau" and "passive" of the step that led to each frame, each (frames, nv), and "motors", (frames, rows of motors),
-    where there are any; N or N·m."""
+    """"tau" and "passive" of the step that led to each frame, each (frames, nv), and "motors", (frames, rows of
+    motors), where there are any; N or N·m."""
     signals: dict[str, Array] = field(default_factory=dict)
     """(frames, …) of each signal."""
     events: tuple[Event, ...] = ()
