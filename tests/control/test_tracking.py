@@ -39,7 +39,8 @@ def arm(dt: float = DT, **options) -> tuple[poise.World, Tracking]:
     """An arm of 1 m that swings as sin t, about y."""
     scene = poise.Scene()
     scene.hinge(None, poise.box(0.1, 0.1, 1.0, mass=2.0), axis="y", anchor=(0, 0, 0.5), name="arm")
-    scene.motor("arm", stiffness=4000.0, damping=200.0)
+    if options.get("by") != "drives":
+        scene.motor("arm", stiffness=4000.0, damping=200.0)
     times = np.linspace(0.0, 4.0, 201)
     tracking = Tracking((times, np.sin(times)[:, None]), **options)
     world = scene.build(dt=dt)
@@ -115,7 +116,7 @@ def test_a_joint_follows_by_any_means(by):
 @pytest.mark.parametrize("dt", [1 / 1000, 1 / 240, 1 / 60, 1 / 20])
 def test_stiff_motors_and_drives_are_calm_at_any_step(dt):
     for by in ("motors", "drives"):
-        world, _ = arm(dt=dt, by=by, strength=1e5)
+        world, _ = arm(dt=dt, by=by, strength=1e5, give=1e-4)
         recording = world.run(2.0)
         assert np.abs(recording.q[:, 0] - np.sin(recording.time)).max() < 1e-3
 
@@ -206,7 +207,7 @@ def test_a_point_of_a_body_is_pulled_after_its_path(strength):
     scene.add(poise.box(0.2, 0.2, 0.2, mass=2.0), name="box", position=(0, 0, 1))
     world = scene.build(dt=DT)
     still = Reference(([0.0, 1.0], np.tile(world.model.q_rest, (2, 1))), world.model)
-    point = PointTarget("box", KeyedPath([0, 1], [(0, 0, 1.1), (0.5, 0, 1.1)]), (0, 0, 0.1), strength=strength)
+    point = PointTarget("box", KeyedPath([0, 1], [(0, 0, 1.0), (0.5, 0, 1.0)]), strength=strength)
     world.add_controller(Tracking(still, root="free", points=[point]))
     world.step(720)
     # it hangs from the spring: m g / k below
@@ -387,7 +388,7 @@ def test_motions_of_another_skeleton_are_refused():
     wag = Reference(([0.0, 1.0], [[0.0], [1.0]]), dog.compile())
     with pytest.raises(ValueError, match=r'there is no joint "tail" here.*another character\?'):
         hero.track(wag)
-    with pytest.raises(ValueError, match=r"\(2, 41\) numbers, found the shape \(2, 3\); is it a motion of another one"):
+    with pytest.raises(ValueError, match=r"\(2, 43\) numbers, found the shape \(2, 3\); is it a motion of another one"):
         hero.track(([0.0, 1.0], np.zeros((2, 3))))
     one = poise.motion.Clip(poise.motion.Skeleton(["a"], [-1], [(0, 0, 0)]), [0], [[(1, 0, 0, 0)]])
     with pytest.raises(ValueError, match="no hips and legs are common"):

@@ -188,9 +188,12 @@ class Tracking:
         h, place = state.dt, self._place
         both = place.at(state.time + self._shift + np.array((0.0, h)))
         now, wanted = (Coordinates(both.q[k], both.v[k], both.a[k]) for k in (0, 1))
+        mean = place.difference(now.q, wanted.q) / h
         if self.adjust is not None:
-            wanted = self.adjust(state, wanted) or wanted
-        speed = self._in_own_axes(state.q, now.q, place.difference(now.q, wanted.q) / h)
+            # where it is wanted elsewhere, that is no speed to get there with
+            asked = self.adjust(state, wanted) or wanted
+            mean, wanted = mean + asked.v - wanted.v, asked
+        speed = self._in_own_axes(state.q, now.q, mean)
         drive = self._drive(wanted.q, speed) if self.by == "drives" else None
         return Targets(drive=drive, motors=self._goals(state, now, wanted, speed), rows=self._pull(state))
 
