@@ -137,22 +137,24 @@ class Balance:
         self.reading: BalanceReading | None = None
         """Of the last step."""
 
-    def bind(self, model: Model) -> None:
-        """Find the feet, and the tree that they belong to."""
+    def bind(self, model: Model, /, *, tree: int | None = None, strength: Floats | None = None) -> None:
+        """Find the feet, and the tree that they belong to; or those of a tree, by its first link, and its strength."""
         self._model = model
-        names = [_full_name(model, name) for name in self._feet]
+        if strength is not None:
+            self._strength = np.minimum(self._strength, strength)
+        names = [_full_name(model, name, tree) for name in self._feet]
         self._bodies = [body_number(model, name) for name in names]
         links = [int(model.body_link[body]) for body in self._bodies]
         roots = {int(model.link_root[link]) if link >= 0 else -1 for link in links}
         if len(roots) != 1 or -1 in roots:
             raise ValueError(f"{', '.join(names)} are not of one character that moves")
-        tree = np.flatnonzero(model.link_root == roots.pop())
-        self._dofs = np.flatnonzero(np.isin(model.dof_link, tree))
+        links_of_tree = np.flatnonzero(model.link_root == roots.pop())
+        self._dofs = np.flatnonzero(np.isin(model.dof_link, links_of_tree))
         joint = np.flatnonzero(model.joint_v_start == self._dofs[0])
         if not len(joint) or model.joint_kinds[int(joint[0])] != "free":
             raise ValueError(f'the root of "{names[0]}" is not free: there is nothing to balance')
         self._soles = [sole_points(model, body) for body in self._bodies]
-        self._mass = float(model.link_mass[tree].sum())
+        self._mass = float(model.link_mass[links_of_tree].sum())
         self._root = int(model.joint_q_start[int(joint[0])])
         self._solver = solver_class("dantzig")()
 
@@ -289,9 +291,12 @@ def _at(J: Floats, arm: Floats) -> Floats:
     return np.asarray(J[3:] + np.array(((0.0, z, -y), (-z, 0.0, x), (y, -x, 0.0))) @ J[:3])
 
 
-def _full_name(model: Model, name: str) -> str:
-    """A body by its whole name, or by the end of it where that is one body's only."""
+def _full_name(model: Model, name: str, tree: int | None) -> str:
+    """A body by its whole name, or by the end of it where that is one body's only, of a tree if one is told."""
     if name in model.body_names:
         return name
     found = [known for known in model.body_names if known.endswith(f"/{name}")]
+    if tree is not None:
+        links = (int(model.body_link[model.body_index(known)]) for known in found)
+        found = [known for known, link in zip(found, links, strict=True) if link >= 0 and model.link_root[link] == tree]
     return found[0] if len(found) == 1 else name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ class Correction:
     error_deg: Floats
     """(frames, joints) angle between where joints are and where they should be; degrees, mm of sliders."""
     torque: Floats
-    """(frames, joints) of motors and drives, the length of the three of a ball; N·m."""
+    """(frames, joints) of motors, drives and controllers, the length of the three of a ball; N·m."""
     root_error: Floats
     """(frames,) distance of the root from its reference; m."""
     root_error_deg: Floats
@@ -160,11 +161,12 @@ def _units(model: Model, joints: list[int]) -> Floats:
 
 
 def _forces(recording: Recording) -> Floats:
-    """(frames, nv) of motors and drives on all coordinates; 0 where they were not recorded."""
+    """(frames, nv) of motors, drives and controllers on all coordinates; 0 where they were not recorded."""
     model = recording.model
     total = np.zeros((len(recording), model.nv))
-    if "passive" in recording.torques:
-        total += recording.torques["passive"]
+    for kind in ("tau", "passive"):
+        if kind in recording.torques:
+            total += recording.torques[kind]
     if "motors" in recording.torques:
         for motor, rows in zip(model.motors, motor_rows(model), strict=True):
             for k, d in enumerate(motor.dofs):
@@ -175,8 +177,6 @@ def _forces(recording: Recording) -> Floats:
 
 def _steps(recording: Recording, tree: int, feet: tuple[str, ...]) -> tuple[dict[str, Any], ...]:
     """By foot: whether it is pushed, how deep it is, how far it has slid."""
-    from fnmatch import fnmatchcase
-
     model, contacts = recording.model, recording.contacts
     own = [b for b in range(model.n_bodies) if model.body_link[b] >= 0 and model.link_root[model.body_link[b]] == tree]
     chosen = [b for b in own if any(fnmatchcase(last_part(model.body_names[b]), foot) for foot in feet)]

@@ -10,7 +10,7 @@ import numpy as np
 from poise.collision.pipeline import Collider
 from poise.control.reference import Placed, Reference, RootPath
 from poise.control.strengths import by_joint, full_strength, motor_gains, weight_of
-from poise.control.tracking import Tracking, make_reference
+from poise.control.tracking import Tracking, driven_joints, make_reference
 from poise.model.joints import JOINTS
 from poise.model.model import Model
 from poise.model.scene import Scene
@@ -40,13 +40,14 @@ def track(
     reference = make_reference(motion, model, tracking.floor)
     place = Placed(reference, model)
     root = place.root()
-    names = [model.joint_names[j] for j in place.joints if j != root]
+    driven = driven_joints(place, whole=tracking.root == "balanced")
+    names = [model.joint_names[j] for j in driven]
     tree = int(model.link_root[model.body_link[model.joint_body[place.joints[0]]]])
     strengths, full = by_joint("strength", strength, names, float("inf")), full_strength(model, tree)
     force, torque = _checked_help(help, weight_of(model, tree))
-    if tracking.by != "drives":
-        for joint in (j for j in place.joints if j != root):
-            name = model.joint_names[joint]
+    own_torques = tracking.by == "drives" or tracking.root == "balanced"
+    if not own_torques:
+        for joint, name in zip(driven, names, strict=True):
             if strengths[name] > 0.0:
                 stiffness, damping = motor_gains(strengths[name], full, tracking.give, tracking.settle)
                 for label in _motor_names(model, joint):
@@ -61,7 +62,7 @@ def track(
     if pass_overlaps:
         known = {frozenset(pair) for pair in scene.excluded_pairs}
         scene.excluded_pairs += [pair for pair in overlapping(reference, place) if frozenset(pair) not in known]
-    kept = strength if tracking.by == "drives" else None  # motors have theirs
+    kept = strength if own_torques else None  # motors have theirs
     scene.controllers.append((f"{hero.name} tracking", _maker(reference, kept, strengths, options)))
 
 

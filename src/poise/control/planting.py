@@ -50,13 +50,16 @@ def plant_feet(
     floor: float = 0.0,
     stances: Mapping[str, Sequence[tuple[float, float]]] | None = None,
     blend: float = 0.2,
+    clearance: float = 0.015,
     limits: bool = True,
 ) -> Planted:
     """The same motion of a human character, its feet flat and still while they stand, and never below the `floor` (m).
 
     Stances are found from the feet themselves, which are then low, level and slow; `stances` gives them instead, as
-    pairs of times (s) for `"l"` and `"r"`. What a stance changes fades in and out over `blend` (s). The rest of the
-    body follows as lightly as it can: legs bend, the heavy trunk hardly moves.
+    pairs of times (s) for `"l"` and `"r"`. What a stance changes fades in and out over `blend` (s). Half way
+    between two stances a sole is off the floor by `clearance` (m) at least, as those of people are (about 13 mm where
+    they come lowest: Winter 1992): feet that skim the floor in a clip would be caught there. The rest of the body
+    follows as lightly as it can: legs bend, the heavy trunk hardly moves.
 
     >>> import numpy as np
     >>> import poise
@@ -76,6 +79,9 @@ def plant_feet(
     if frames.shape != (len(moments), model.nq):
         raise ValueError(f"q: must have the shape {(len(moments), model.nq)}, one row a time, found {frames.shape}")
     level, fade = float(vectors("floor", floor, ())), positive("blend", blend, "s")
+    clear = float(vectors("clearance", clearance, ()))
+    if clear < 0.0:
+        raise ValueError(f"clearance: must be 0 m or more, found {clear:g}")
     feet, leg, root = find_feet(model)
     if not feet:
         raise ValueError("model: no foot_l or foot_r with a shape was found")
@@ -89,7 +95,10 @@ def plant_feet(
     frames[:, root + 2] += rise
     for track in tracks.values():
         track.place[:, 2] += rise
-    wanted = {side: planted(moments, tracks[side], foot, spans[side], level, fade, leg) for side, foot in feet.items()}
+    wanted = {
+        side: planted(moments, tracks[side], foot, spans[side], floor=level, blend=fade, leg=leg, clearance=clear)
+        for side, foot in feet.items()
+    }
     moved, missed = _solve(model, frames, feet, wanted, level, bool(limits))
     told = {side: [(float(moments[a]), float(moments[b])) for a, b in spans[side]] for side in feet}
     return Planted(moments, moved, told, missed)

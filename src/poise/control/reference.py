@@ -12,23 +12,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from poise.dynamics.measures import bodies
+from poise.control.planting import plant_feet
+from poise.control.stances import find_feet
 from poise.model.errors import did_you_mean, matches
 from poise.model.joints import JOINTS, Primitive
 from poise.model.model import Model
 from poise.motion import Clip, Coordinates, Keyframes, RotationCurve, Spline, retarget
-from poise.motion.figures import Target, shape_points
+from poise.motion.figures import Target
 from poise.motion.inputs import finite_times, key_times, vectors
 from poise.motion.path import PathPoint
 from poise.motion.rotations import quat_conjugate, quat_log, quat_multiply
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
-
-#: half of the time over which the height of a character is evened out; s
-_EASE = 0.05
-#: a foot stands where it is slower than this (m/s), and lower above the floor (m)
-_SLOW, _NEAR = 0.6, 0.12
 
 
 class Layout(NamedTuple):
@@ -55,8 +51,8 @@ class Reference:
     """Coordinates of joints over time, with velocities and accelerations.
 
     `motion` is a clip (which is retargeted, `poise.motion.retarget`), key-frames, what `retarget` gives, or a pair of
-    times (s) and coordinates (frames, nq). Of key-frames only joints that have keys take part. With `floor` (m) the
-    character is moved up or down so that its feet stand there. Beyond its ends it stands still.
+    times (s) and coordinates (frames, nq). Of key-frames only joints that have keys take part. With `floor` (m) its
+    feet stand there (`plant_feet`). Beyond its ends it stands still.
 
     >>> import poise
     >>> scene = poise.Scene()
@@ -79,7 +75,7 @@ class Reference:
         else:
             times, q, self.joints = _keys(motion, model)
             if floor is not None:
-                q = grounded(model, times, q, float(vectors("floor", floor, ())))
+                q = on_feet(model, times, q, float(vectors("floor", floor, ())))
             self.start, self.end = float(times[0]), float(times[-1])
             lay = self._layout
             self._moves = Spline(times, q[:, lay.numbers], ends="free")
@@ -236,43 +232,6 @@ def _counterpart(source: Model, joint: int, model: Model) -> int:
     return number
 
 
-def grounded(model: Model, times: Floats, q: Floats, floor: float) -> Floats:
-    """Coordinates (frames, nq) of a character moved up and down so that its lower foot stands on the floor (m).
-
-    A foot stands where it is low and slow. Between two such moments the way up or down is a straight one, and soles go
-    nowhere below the floor. All is evened out over a while.
-    """
-    target = Target(model)
-    at = int(model.joint_q_start[target.joint[target.root]])
-    low, slow = _soles(model, target, times, q)
-    if not len(low):
-        return q
-    sole, stands = low.min(axis=0), (slow & (low < floor + _NEAR)).any(axis=0)
-    need = floor - sole
-    if stands.any():
-        need = np.maximum(np.interp(times, times[stands], need[stands]), need)
-    near = np.abs(times[:, None] - times) <= _EASE
-    most = np.array([need[close].max() for close in near])
-    q = q.copy()
-    q[:, at + 2] += [most[close].mean() for close in near]
-    return q
-
-
-def _soles(model: Model, target: Target, times: Floats, q: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-    """(feet, frames) heights of soles, and whether their lowest points are slow."""
-    place = bodies(model, q)
-    heights, slow = [], []
-    for part in ("foot_l", "foot_r"):
-        if part not in target.parts or len(times) < 3:
-            continue
-        body = int(model.link_body[target.parts[part]])
-        points = [
-            (place.position[:, body] + place.rotation[:, body] @ point, radius)
-            for point, radius in shape_points(model, target.parts[part])
-        ]
-        height = np.array([where[:, 2] - radius for where, radius in points])
-        speed = np.array([np.linalg.norm(np.gradient(where, times, axis=0), axis=1) for where, _ in points])
-        lowest = height.argmin(axis=0)
-        heights.append(height.min(axis=0))
-        slow.append(speed[lowest, np.arange(len(times))] < _SLOW)
-    return np.array(heights), np.array(slow, bool)
+def on_feet(model: Model, times: Floats, q: Floats, floor: float) -> Floats:
+    """Coordinates (frames, nq) of a character whose feet stay where they stand, if it has any."""
+    return plant_feet(model, times, q, floor=floor).q if len(times) > 1 and find_feet(model)[0] else q

@@ -168,12 +168,20 @@ def sinking(times: Floats, tracks: Sequence[Track], spans: Sequence[Sequence[Spa
 
 
 def planted(
-    times: Floats, track: Track, foot: Foot, spans: list[Span], floor: float, blend: float, leg: float
+    times: Floats,
+    track: Track,
+    foot: Foot,
+    spans: list[Span],
+    *,
+    floor: float,
+    blend: float,
+    leg: float,
+    clearance: float,
 ) -> Track:
     """Where a foot shall be: flat and still in its stances, as it was elsewhere, and never below the floor.
 
     Before and after a stance it rolls over one of its ends, as long as that end is slow. What all this changes fades
-    as a cubic that goes on with the speed it had.
+    as a cubic that goes on with the speed it had. In the middle of a swing the sole is off the floor by the clearance.
     """
     moves, turns = np.zeros((len(times), 3)), np.zeros((len(times), 3))
     flats = []
@@ -204,7 +212,31 @@ def planted(
     _fade(times, moves, wide, blend)
     place = track.place + moves
     place[:, 2] += np.maximum(floor - foot.lowest(place, quat), 0.0)
+    if wide:
+        place[:, 2] += _lifts(times, wide, foot.lowest(place, quat) - floor, clearance, blend)
     return Track(place, quat)
+
+
+def _lifts(times: Floats, stances: list[Span], height: Floats, clearance: float, blend: float) -> Floats:
+    """(frames,) what a sole has to be lifted by between stances, to be off the floor by the clearance half way.
+
+    Over a swing the way is that of sin²: so the least lift of that form is at most the clearance. Before the first
+    stance and after the last one it is half of that.
+    """
+    lift = np.zeros(len(times))
+    starts = [-1, *(last for _, last in stances)]
+    ends = [*(first for first, _ in stances), len(times)]
+    for a, b in zip(starts, ends, strict=True):
+        frames = np.arange(a + 1, b)
+        if not len(frames):
+            continue
+        start = times[a] if a >= 0 else 2.0 * times[0] - times[b]
+        end = times[b] if b < len(times) else 2.0 * times[-1] - times[a]
+        bump = np.sin(np.pi * (times[frames] - start) / (end - start)) ** 2
+        most = clearance * min(1.0, (end - start) / (2.0 * blend))
+        need = np.maximum(most * bump - height[frames], 0.0)
+        lift[frames] = bump * float((need / np.maximum(bump, 1e-9)).max())
+    return lift
 
 
 def _roll(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
-from math import isnan
+from math import isfinite, isnan
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ def by_joint(what: str, given: Any, joints: Sequence[str], default: float) -> di
     """A number, 0 or more, for each joint by its full name.
 
     `given` is one number for all, or numbers by parts (`PARTS`), names or patterns (`"wrist_*"`); of those that fit a
-    joint the last one counts. Where none does it has the default.
+    joint the last one counts. Where none does it has the default. Parts that have no joints here are none's loss.
 
     >>> by_joint("strength", {"arms": 30.0, "elbow_l": 5.0}, ["hero/elbow_l", "hero/elbow_r", "hero/knee_l"], 100.0)
     {'hero/elbow_l': 5.0, 'hero/elbow_r': 30.0, 'hero/knee_l': 100.0}
@@ -41,7 +41,7 @@ def by_joint(what: str, given: Any, joints: Sequence[str], default: float) -> di
     numbers = dict.fromkeys(joints, default)
     for key, value in given.items():
         number, found = _number(f"{what} of {key!r}", value), named(key, joints)
-        if not found:
+        if not found and key not in PARTS:
             known = [*PARTS, *dict.fromkeys(last_part(joint) for joint in joints)]
             raise ValueError(f"{what}: there is no part or joint {key!r}{did_you_mean(key, known)}")
         numbers |= dict.fromkeys(found, number)
@@ -80,16 +80,23 @@ def motor_gains(strength: float, full: float, give: float, settle: float) -> tup
     >>> motor_gains(30.0, 700.0, 0.03, 0.05)
     (1000.0, 50.0)
     """
-    stiffness = min(strength, full) / give
+    stiffness = (strength if isfinite(strength) else full) / give
     return stiffness, stiffness * settle
 
 
 def full_strength(model: Model, root: int) -> float:
-    """Torque that holds a tree's weight at the length of its arm: the scale of its joints' strength; N·m."""
+    """Torque that holds a tree's weight at the length of its arm: the scale of its joints' strength; N·m.
+
+    The arm reaches from the first joint to the farthest centre of mass, and beyond it by that body's radius of
+    gyration, so that a single body has one too.
+    """
     links = np.flatnonzero(model.link_root == root)
-    weight = float(model.link_mass[links].sum()) * float(np.linalg.norm(model.gravity) or 9.81)
-    place = bodies(model, model.q_rest).position[model.link_body[links]]
-    return weight * max(float(np.linalg.norm(place - place[0], axis=1).max()), 0.1)
+    seen, body = bodies(model, model.q_rest), model.link_body[links]
+    centres = seen.position[body] + np.einsum("kij,kj->ki", seen.rotation[body], model.link_com[links])
+    hang = model.primitive_anchor[model.link_primitive_start[links[0]]]
+    base = seen.position[body[0]] + seen.rotation[body[0]] @ hang
+    gyration = np.sqrt(0.5 * model.link_inertia[links, :3].sum(axis=1) / np.maximum(model.link_mass[links], 1e-300))
+    return weight_of(model, root) * float((np.linalg.norm(centres - base, axis=1) + gyration).max())
 
 
 def weight_of(model: Model, root: int) -> float:

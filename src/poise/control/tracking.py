@@ -7,13 +7,15 @@ is fed forward. Accelerations are those of KOK eq. 22. Nothing is remembered fro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from math import inf
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from poise.control.balance import Balance, BalanceReading
 from poise.control.points import PointTarget, Pulled
 from poise.control.reference import Placed, Reference
 from poise.control.strengths import GIVE, SETTLE, by_joint, full_strength, motor_gains, named
@@ -29,7 +31,7 @@ from poise.sim.motors import MotorGoals, motor_rows
 
 Floats = NDArray[np.float64]
 By = Literal["motors", "drives", "accelerations"]
-Root = Literal["guided", "held", "free"]
+Root = Literal["guided", "held", "balanced", "free"]
 Adjust = Callable[[StateToAct, Coordinates], Coordinates | None]
 
 #: errors of a guided root fade in this time; s
@@ -47,7 +49,9 @@ class Tracking:
     - "accelerations": motors get the accelerations of KOK eq. 22, as far as their limits allow.
 
     `root` says what leads a free root: "guided" by motors of its own, an external help; "held" by a path, which takes
-    a kinematic body; "free" by nothing. `adjust(state, wanted)` may give other coordinates than those wanted at the end
+    a kinematic body; "balanced" by nothing but what the joints do to the ground: a `Balance` (with the options
+    `balance`) finds torques, within the strengths, that keep the feet where they are; "free" by nothing at all.
+    `adjust(state, wanted)` may give other coordinates than those wanted at the end
     of a step: here balance comes in. The motion begins at the world's time `start` (s). `points` are pulled besides;
     joints that are `limp`, or of strength 0, are left alone.
 
@@ -75,6 +79,7 @@ class Tracking:
         floor: float | None = 0.0,
         start: float = 0.0,
         adjust: Adjust | None = None,
+        balance: Mapping[str, Any] | None = None,
         points: Sequence[PointTarget] = (),
         limp: Collection[str] = (),
     ) -> None:
@@ -90,6 +95,12 @@ class Tracking:
                 raise TypeError(f"points: found a {type(point).__name__}; it must be a PointTarget")
         if adjust is not None and not callable(adjust):
             raise TypeError(f"adjust is a {type(adjust).__name__}; it must be a function of state and coordinates")
+        if self.root == "balanced" and (self.by != "motors" or adjust is not None):
+            other = "adjust" if self.by == "motors" else f'by="{self.by}"'
+            raise ValueError(f'root is "balanced": balance itself finds the torques of all joints, leave out {other}')
+        if balance is not None and self.root != "balanced":
+            raise ValueError(f'balance has options, but root is "{self.root}"; it must be "balanced" for them')
+        self._balance = Balance(self.at, **(balance or {})) if self.root == "balanced" else None
         self.limp = frozenset(limp)
         self._model: Model | None = None
 
@@ -106,10 +117,10 @@ class Tracking:
         self._shift = self.reference.start - self.start
         root = place.root()
         self._root = slice(*model.joint_v_start[root : root + 2].tolist()) if root >= 0 else slice(0, 0)
-        self._driven = [j for j in place.joints if j != root]
+        tree = int(model.link_root[model.body_link[model.joint_body[place.joints[0]]]])
+        self._driven = driven_joints(place, whole=self.root == "balanced")
         self._check_root(model, root)
         names = [model.joint_names[j] for j in self._driven]
-        tree = int(model.link_root[model.body_link[model.joint_body[place.joints[0]]]])
         strengths = by_joint("strength", self.strength, names, inf) | {
             name: 0.0 for name in names if any(named(part, [name]) for part in self.limp)
         }
@@ -120,6 +131,8 @@ class Tracking:
             stiff[where] = (*motor_gains(strengths[name], full, self.give, self.settle), strengths[name])
         self._pulls = [Pulled(point, model, self._shift) for point in self.points]
         self._lay_motors(model, stiff)
+        if self._balance is not None:
+            self._balance.bind(model, tree=tree, strength=stiff[:, 2])
         self._gains = stiff
         self._kp, self._kv = gains(2.0 * self.settle)
         self._model = model
@@ -133,7 +146,7 @@ class Tracking:
 
     def _lay_motors(self, model: Model, stiff: Floats) -> None:
         """Rows of motors on what is tracked, and on the root."""
-        rows = {}
+        rows: dict[int, int] = {}
         balls: dict[int, int] = {}
         for motor, places in zip(model.motors, motor_rows(model), strict=True):
             single = len(motor.dofs) == 1 and motor.gear == (1.0,)
@@ -142,7 +155,8 @@ class Tracking:
             if motor.ball:
                 balls.setdefault(motor.dofs[0], places.start)
         wanted = [d for d in self._place.dofs.tolist() if not self._root.start <= d < self._root.stop]
-        dofs = [] if self.by == "drives" else [d for d in wanted if stiff[d, 2] > 0.0]
+        by_motors = self.by != "drives" and self.root != "balanced"
+        dofs = [d for d in wanted if stiff[d, 2] > 0.0] if by_motors else []
         help = list(range(self._root.start, self._root.stop)) if self.root == "guided" else []
         if missing := [model.dof_names[d] for d in (*dofs, *help) if d not in rows]:
             listed = ", ".join(missing[:4]) + (", …" if len(missing) > 4 else "")
@@ -159,6 +173,11 @@ class Tracking:
         self._balls = np.array([balls[int(lay.spins[k, 0])] for k in used], np.intp)
         self._quats = lay.quats[used]
         self._help_rows = np.array([rows[d] for d in help], np.intp)
+
+    @property
+    def balance(self) -> BalanceReading | None:
+        """What the balance aid saw and did in the last step."""
+        return self._balance.reading if self._balance is not None else None
 
     # ---- acting ------------------------------------------------------------------------------------------------------
 
@@ -185,6 +204,8 @@ class Tracking:
 
     def update(self, state: StateToAct, /) -> Targets:
         """What is to act in the next step."""
+        if self._balance is not None:
+            return replace(self._balance.update(state), rows=self._pull(state))
         h, place = state.dt, self._place
         both = place.at(state.time + self._shift + np.array((0.0, h)))
         now, wanted = (Coordinates(both.q[k], both.v[k], both.a[k]) for k in (0, 1))
@@ -250,6 +271,17 @@ class Tracking:
                 pulled.add(rows, world.q, state.time, state.dt)
 
         return add
+
+
+def driven_joints(place: Placed, *, whole: bool) -> list[int]:
+    """Joints that follow a reference; or all of its tree but a free root, as balance holds those without one too."""
+    model, root = place.model, place.root()
+    if not whole:
+        return [j for j in place.joints if j != root]
+    tree = int(model.link_root[model.body_link[model.joint_body[place.joints[0]]]])
+    links = model.body_link[model.joint_body]
+    own = (links >= 0) & (model.link_root[links] == tree)
+    return [j for j, kind in enumerate(model.joint_kinds) if kind != "free" and own[j]]
 
 
 def make_reference(motion: Any, model: Model, floor: float | None) -> Reference:

@@ -102,9 +102,10 @@ class CharacterHandle:
         `motion` is a clip, key-frames, a `poise.control.Reference`, or times and coordinates of this character.
         `strength` bounds the torques of its joints (N·m): one number, or numbers by parts ("legs", "arms", "trunk"),
         names or patterns of joints; without it nothing does. `root` is "guided" by a bounded force and torque (`help`,
-        in N and N·m; half its weight, and that times a metre, where missing), "held" on its way, or "free". Parts that
-        overlap each other in the motion pass through each other, unless `pass_overlaps` is False. Other options are
-        those of `poise.control.Tracking`. Joints get motors, which `world.motor` finds by their names.
+        in N and N·m; half its weight, and that times a metre, where missing), "held" on its way, "balanced" by what its
+        own joints do to the ground, or "free". Parts that overlap each other in the motion pass through each other,
+        unless `pass_overlaps` is False. Other options are those of `poise.control.Tracking`. Joints get motors, which
+        `world.motor` finds by their names, unless the root is balanced.
 
         >>> import poise
         >>> scene = poise.Scene()

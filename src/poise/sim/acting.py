@@ -205,6 +205,18 @@ class Acting(Driven):
             raise ValueError(f"there is no controller {name!r}{near}")
         del self._hooks.controllers[name]
 
+    @property
+    def controllers(self) -> dict[str, Any]:
+        """Controllers by their names, in the order in which they act.
+
+        >>> import poise
+        >>> world = poise.Scene().build()
+        >>> _ = world.add_controller(lambda state: None, name="idle")
+        >>> list(world.controllers)
+        ['idle']
+        """
+        return {name: named.controller for name, named in self._hooks.controllers.items()}
+
     def before_step(self, function: _Function) -> _Function:
         """Call `function(world)` before every step from now on; it may change what acts, and where things are.
 
