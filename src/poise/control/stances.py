@@ -218,9 +218,10 @@ def planted(
 
 
 def _lifts(times: Floats, stances: list[Span], height: Floats, clearance: float, blend: float) -> Floats:
-    """(frames,) what a sole has to be lifted by between stances, to be off the floor by the clearance half way.
+    """(frames,) what a sole has to be lifted by between stances, to be off the floor by the clearance on their way.
 
-    Over a swing the way is that of sin²: so the least lift of that form is at most the clearance. Before the first
+    Over a swing, u from −1 to 1, it is a share of (1 − u⁴)²: up soon and down late, as heels are still fast shortly
+    before they strike, but without a jump of speed. The least such lift is at most the clearance. Before the first
     stance and after the last one it is half of that.
     """
     lift = np.zeros(len(times))
@@ -232,8 +233,8 @@ def _lifts(times: Floats, stances: list[Span], height: Floats, clearance: float,
             continue
         start = times[a] if a >= 0 else 2.0 * times[0] - times[b]
         end = times[b] if b < len(times) else 2.0 * times[-1] - times[a]
-        bump = np.sin(np.pi * (times[frames] - start) / (end - start)) ** 2
-        most = clearance * min(1.0, (end - start) / (2.0 * blend))
+        bump = (1.0 - (2.0 * (times[frames] - start) / (end - start) - 1.0) ** 4) ** 2
+        most = clearance * min(1.0, (end - start) / blend)
         need = np.maximum(most * bump - height[frames], 0.0)
         lift[frames] = bump * float((need / np.maximum(bump, 1e-9)).max())
     return lift
