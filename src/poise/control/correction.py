@@ -114,7 +114,7 @@ def correction(recording: Any, reference: Any, *, start: float = 0.0, feet: tupl
     >>> follow = poise.control.Tracking(swing, by="drives")
     >>> _ = world.add_controller(follow)
     >>> told = correction(world.run(1.0), follow)
-    >>> told.joints, told.mean_deg < 0.5
+    >>> told.joints, told.mean_deg < 1.0
     (('arm',), True)
     """
     recording = getattr(recording, "recording", recording)

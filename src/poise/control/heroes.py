@@ -32,7 +32,16 @@ def track(
     pass_overlaps: bool = True,
     **options: Any,
 ) -> None:
-    """See `CharacterHandle.track`."""
+    """What `CharacterHandle.track` does: motors, help for the root and a `Tracking`, for worlds of the hero's scene.
+
+    >>> import poise
+    >>> scene = poise.Scene()
+    >>> hero = scene.add(poise.characters.humanoid(), name="hero")
+    >>> bend = poise.motion.keyframes({0.0: {"elbow_l": 0.0}, 0.3: {"elbow_l": 0.9}})
+    >>> track(hero, bend, strength=20.0, root="free")
+    >>> scene.build().motors
+    ['hero/elbow_l']
+    """
     scene: Scene = hero.scene
     alone = Scene(gravity=scene.gravity, bodies=[scene.body(name) for name in hero.bodies])
     model = alone.compile()
