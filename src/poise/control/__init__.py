@@ -5,8 +5,8 @@ from __future__ import annotations
 from poise.control import goals
 from poise.control.actuators import RotationActuator, TranslationActuator
 from poise.control.balance import Balance, BalanceReading
-from poise.control.dead_zones import DeadZone, DeadZoneReading
 from poise.control.correction import Correction, correction
+from poise.control.dead_zones import DeadZone, DeadZoneReading
 from poise.control.guiding import ActuatorReading, Actuators
 from poise.control.helpers import SecondaryTarget
 from poise.control.heroes import track
@@ -23,9 +23,9 @@ __all__ = [
     "Actuators",
     "Balance",
     "BalanceReading",
+    "Correction",
     "DeadZone",
     "DeadZoneReading",
-    "Correction",
     "Planted",
     "PointTarget",
     "Reached",
