@@ -19,6 +19,7 @@ REQUIRED = ("numpy", "numba", "llvmlite", "pydantic", "pyyaml", "typer", "rich")
 #: package, the extra that brings it, what it is for
 OPTIONAL = (
     ("mujoco", "mjcf", "reading MJCF files, benchmarks"),
+    ("h5py", "hdf5", "recordings as HDF5"),
     ("dm-control", "bench", "benchmarks; not for Python 3.13"),
     ("pin", "bench", "benchmarks; not for Windows"),
     ("pybvh", "bench", "benchmarks"),

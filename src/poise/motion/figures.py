@@ -91,8 +91,12 @@ class Source:
 
     def hips(self) -> Floats:
         """The middle of the hip joints; (frames, 3)."""
+        return np.asarray(self.places[:, self.hip_joints()].mean(axis=1))
+
+    def hip_joints(self) -> list[int]:
+        """The joints whose middle the hips are."""
         joints = [self.parts[part] for part in ("thigh_l", "thigh_r") if part in self.parts]
-        return np.asarray(self.places[:, joints if len(joints) == 2 else [self.parts["pelvis"]]].mean(axis=1))
+        return joints if len(joints) == 2 else [self.parts["pelvis"]]
 
 
 @dataclass
@@ -100,6 +104,8 @@ class Target:
     """What is asked of a compiled character: its links by part, and its rest pose."""
 
     model: Model
+    character: str | None = None
+    """Name of the character, or of its root, where there are several."""
 
     def __post_init__(self) -> None:
         model = self.model
@@ -109,8 +115,11 @@ class Target:
             self.joint[int(model.body_link[body])] = joint
         free = [link for link, joint in enumerate(self.joint) if joint >= 0 and model.joint_kinds[joint] == "free"]
         roots = [link for link in free if names[link].rpartition("/")[2] in ("pelvis", "hips", "root")] or free
+        if self.character is not None:
+            roots = [link for link in free if self.character in (names[link], names[link].rpartition("/")[0])]
         if len(roots) != 1:
-            raise ValueError(f"model: must have one character with a free root, found {len(roots)}")
+            wanted = "one character with a free root" if self.character is None else f'a character "{self.character}"'
+            raise ValueError(f"model: must have {wanted}, found {len(roots)}{_listed([names[link] for link in roots])}")
         self.root = roots[0]
         own = [name if model.link_root[link] == self.root else "" for link, name in enumerate(names)]
         found = find_parts(own, model.link_parent.tolist())
@@ -218,6 +227,10 @@ def shape_points(model: Model, link: int) -> list[tuple[Floats, float]]:
             vertices = np.array([(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]) * size
         points += [(centre + rotate(quat, vertex), radius) for vertex in vertices]
     return points
+
+
+def _listed(names: list[str]) -> str:
+    return f" ({', '.join(names)})" if names else ""
 
 
 def _end_of(part: str) -> str:

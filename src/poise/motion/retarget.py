@@ -46,6 +46,7 @@ def retarget(
     scale: float | None = None,
     floor: float | None = 0.0,
     limits: bool = True,
+    like: Clip | None = None,
 ) -> Retargeted:
     """Coordinates of a compiled human character that moves as a clip does.
 
@@ -53,6 +54,9 @@ def retarget(
     `"torso"`, and the clip's joint. The way that the clip goes is multiplied by `scale`, unless given the ratio of the
     legs' lengths; it starts where it did. The whole motion is moved up or down so that the soles come down to `floor`
     (m); None leaves its height alone. With `limits` angles of hinges and universals are kept in their ranges.
+
+    How clip and character fit each other is found from the clip itself: what its soles are, how high it walks. With
+    `like`, another clip of the same skeleton, it is found from that one: what was fitted like it comes back as it was.
 
     >>> import poise
     >>> from poise.motion import Clip, Skeleton
@@ -68,43 +72,88 @@ def retarget(
     >>> retarget(clip, model).q[0, model.q_slice("knee_r")].round(6)
     array([0.6])
     """
-    target = Target(model)
-    for part in parts or {}:
-        if part not in target.parts:
-            near = get_close_matches(str(part), target.parts, n=1)
-            hint = f', did you mean "{near[0]}"?' if near else ""
-            raise ValueError(f'parts: the character has no "{part}"{hint}')
-    source = Source(clip, parts or {})
-    pairs = {part: joint for part, joint in source.parts.items() if part in target.parts}
-    if "pelvis" not in pairs or not any(part.startswith("thigh") for part in pairs):
-        raise ValueError(
-            f"parts: no hips and legs are common to the clip ({', '.join(sorted(source.parts)) or 'none'}) "
-            f"and the character ({', '.join(sorted(target.parts)) or 'none'}); name the clip's joints with parts="
-        )
-    yaw = source.yaw - target.yaw
-    ratio = target.leg_length() / source.leg_length() if scale is None else positive("scale", scale, "")
-    wanted = _wanted(source, target, pairs, quat_exp((0.0, 0.0, yaw)))
-    aims = {part: source.direction(part) for part in pairs if source.points(part) and target.points(part)}
-    q, turns = _solve(model, target, wanted, aims, limits)
-    hips = source.hips()
-    start = hips[0] * (1.0, 1.0, 0.0)
-    root = start + ratio * (hips - start) - rotate(turns[target.root], target.hip_offset())
-    if floor is not None:
-        level = float(vectors("floor", floor, ()))
-        soles = target.lowest_sole(turns, root)
-        root[:, 2] += level - np.quantile(soles, LOW)
-    at = int(model.joint_q_start[target.joint[target.root]])
+    fit = Fit(clip if like is None else like, model, parts=parts, scale=scale)
+    source = fit.source
+    if like is not None:
+        if not like.skeleton.matches(clip.skeleton):
+            raise ValueError("like: must have the joints of the clip, found others")
+        source = Source(clip, parts or {})
+    q, turns = fit.pose(source, limits)
+    root = fit.root(source.hips(), turns)
+    root[:, 2] += fit.lift(floor, limits) if like is not None else fit.height(turns, root, floor)
+    at = int(model.joint_q_start[fit.target.joint[fit.target.root]])
     q[:, at : at + 3] = root
     return Retargeted(np.array(clip.times), q)
 
 
-def _wanted(source: Source, target: Target, pairs: Mapping[str, int], yaw: Floats) -> dict[int, Floats]:
-    """World orientations (frames, 4) that links shall have.
+class Fit:
+    """How a clip and a character fit each other: which parts are the same, how they are turned, how long legs are."""
 
-    A part that has turned by D from the clip's rest pose shall have turned by D from a rest pose of the character in
-    which its limbs point where the clip's do.
+    def __init__(
+        self,
+        clip: Clip,
+        model: Model,
+        *,
+        parts: Mapping[str, str] | None = None,
+        scale: float | None = None,
+        character: str | None = None,
+    ) -> None:
+        self.target = target = Target(model, character)
+        for part in parts or {}:
+            if part not in target.parts:
+                near = get_close_matches(str(part), target.parts, n=1)
+                hint = f', did you mean "{near[0]}"?' if near else ""
+                raise ValueError(f'parts: the character has no "{part}"{hint}')
+        self.source = source = Source(clip, parts or {})
+        self.pairs = {part: joint for part, joint in source.parts.items() if part in target.parts}
+        if "pelvis" not in self.pairs or not any(part.startswith("thigh") for part in self.pairs):
+            raise ValueError(
+                f"parts: no hips and legs are common to the clip ({', '.join(sorted(source.parts)) or 'none'}) "
+                f"and the character ({', '.join(sorted(target.parts)) or 'none'}); name the clip's joints with parts="
+            )
+        lengths = target.leg_length() / source.leg_length()
+        self.ratio = lengths if scale is None else positive("scale", scale, "")
+        self.rests = _rests(source, target, self.pairs, quat_exp((0.0, 0.0, source.yaw - target.yaw)))
+        self.start = source.hips()[0] * (1.0, 1.0, 0.0)
+
+    def pose(self, source: Source, limits: bool) -> tuple[Floats, list[Floats]]:
+        """Coordinates (frames, nq) but for the root's position, and world orientations of all links."""
+        target, pairs = self.target, self.pairs
+        wanted = {
+            target.parts[part]: quat_multiply(source.turned(joint), self.rests[target.parts[part]])
+            for part, joint in pairs.items()
+        }
+        aims = {part: source.direction(part) for part in pairs if source.points(part) and target.points(part)}
+        return _solve(target.model, target, wanted, aims, limits)
+
+    def root(self, hips: Floats, turns: list[Floats]) -> Floats:
+        """Positions of the root (frames, 3) for those of the middle of the clip's hips."""
+        offset = rotate(turns[self.target.root], self.target.hip_offset())
+        return np.asarray(self.start + self.ratio * (hips - self.start) - offset)
+
+    def hips(self, root: Floats, turn: Floats) -> Floats:
+        """The middle of the clip's hips (frames, 3) for positions and orientations of the root."""
+        offset = rotate(turn, self.target.hip_offset())
+        return np.asarray(self.start + (root + offset - self.start) / self.ratio)
+
+    def height(self, turns: list[Floats], root: Floats, floor: float | None) -> float:
+        """How far a motion must be moved up so that its soles come down to the floor; m."""
+        if floor is None:
+            return 0.0
+        return float(vectors("floor", floor, ())) - float(np.quantile(self.target.lowest_sole(turns, root), LOW))
+
+    def lift(self, floor: float | None, limits: bool) -> float:
+        """How far the clip itself is moved up; m."""
+        _, turns = self.pose(self.source, limits)
+        return self.height(turns, self.root(self.source.hips(), turns), floor)
+
+
+def _rests(source: Source, target: Target, pairs: Mapping[str, int], yaw: Floats) -> dict[int, Floats]:
+    """World orientations (4,) of links at a rest pose of the character in which its limbs point where the clip's do.
+
+    A part that has turned by D from the clip's rest pose shall have turned by D from that one.
     """
-    wanted = {}
+    rests = {}
     for part, joint in pairs.items():
         link = target.parts[part]
         rest = quat_multiply(yaw, target.rest_quats[link])
@@ -116,8 +165,8 @@ def _wanted(source: Source, target: Target, pairs: Mapping[str, int], yaw: Float
             rest = quat_multiply(_shortest(there, source.rest_direction(guide)), rest)
         elif limb == "foot":
             rest = quat_multiply(_shortest(UP, source.sole_up(joint)), rest)
-        wanted[link] = quat_multiply(source.turned(joint), rest)
-    return wanted
+        rests[link] = rest
+    return rests
 
 
 def _solve(

@@ -193,8 +193,11 @@ class Recording(Trajectory):
             self.time, self.curves(what, name), title=what, x_label="time (s)", y_label=units.get(what, "")
         )
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it to a file (.npz), with the model. The file appears whole or not at all.
+    def save(self, path: str | os.PathLike[str], **options: Any) -> None:
+        """Write it to a file in the format that its suffix tells; see `poise.sim.formats.FORMATS` for what there is.
+
+        `.npz` and `.h5` hold all that was recorded, with the model; `load` reads them. Others take options of their
+        own. The file appears whole or not at all.
 
         >>> import poise, tempfile
         >>> recording = poise.Scene().build(dt=0.25).run(1.0)
@@ -203,13 +206,16 @@ class Recording(Trajectory):
         ...     len(Recording.load(f"{folder}/still.npz"))
         5
         """
-        from poise.sim.recording_file import save
+        from poise.sim.formats import save
 
-        save(self, path)
+        save(self, path, **options)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Recording:
-        """Read what `save` wrote; anything else is a `SceneError`. Models come without paths of kinematic bodies."""
+        """Read what `save` wrote as .npz or .h5, told apart by what is in it; anything else is a `SceneError`.
+
+        Models come without paths of kinematic bodies.
+        """
         from poise.sim.recording_file import load
 
         return load(path)
