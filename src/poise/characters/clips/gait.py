@@ -131,7 +131,8 @@ def step_path(figure: Figure, gait: Gait, phase: Floats, side: str) -> tuple[Flo
 
 def _draft(figure: Figure, gait: Gait) -> tuple[Draft, Floats]:
     """A cycle with both feet laid, and its phases. The left heel strikes first."""
-    half = max(16, round(gait.period * RATE / 2))
+    # keys twice as dense as elsewhere: feet stop within hundredths of a second
+    half = round(gait.period * RATE)
     phase = np.arange(2 * half) / (2 * half)
     draft = Draft(figure, phase * gait.period)
     # so that the body, which is at stride · phase, is above the ankle in the middle of the stance
@@ -246,9 +247,9 @@ def run(character: Character | None = None, speed: float = 3.0) -> Clip:
         duty=float(np.clip(0.38 - 0.055 * (alike - 3.0), 0.25, 0.40)),
         flat=0.04,
         rise=0.0,
-        strike=0.03,
+        strike=0.0,
         push=1.15,
-        spring=0.345 + 0.2 * fast,
+        spring=0.365 + 0.2 * fast,
         roll=2.05,
         below=0.045 + 0.03 * fast,
         tuck=1.6 + 0.5 * fast,
