@@ -209,7 +209,7 @@ def test_what_is_no_loop_starts_and_ends_at_rest_in_one_pose(name: str) -> None:
 
 # ---- walking and running ---------------------------------------------------------------------------------------------
 
-SPEEDS = [("walk", 0.4), ("walk", 0.9), ("walk", 1.7), ("run", 2.1), ("run", 4.4)]
+SPEEDS = [("walk", 0.3), ("walk", 0.9), ("walk", 1.75), ("run", 2.0), ("run", 4.5)]
 
 
 @pytest.mark.parametrize(("name", "speed"), SPEEDS)

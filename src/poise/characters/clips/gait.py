@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 
 GRAVITY = 9.81
 #: speeds of a person of 1.75 m; m/s. Beyond Froude's number 0.5 people run
-WALKING = (0.3, 1.8)
+WALKING = (0.3, 1.75)
 RUNNING = (2.0, 4.5)
 
 
@@ -132,7 +132,7 @@ def step_path(figure: Figure, gait: Gait, phase: Floats, side: str) -> tuple[Flo
 def _draft(figure: Figure, gait: Gait) -> tuple[Draft, Floats]:
     """A cycle with both feet laid, and its phases. The left heel strikes first."""
     # keys twice as dense as elsewhere: feet stop within hundredths of a second
-    half = round(gait.period * RATE)
+    half = round(gait.period / float(np.sqrt(figure.scale)) * RATE)
     phase = np.arange(2 * half) / (2 * half)
     draft = Draft(figure, phase * gait.period)
     # so that the body, which is at stride · phase, is above the ankle in the middle of the stance
