@@ -135,9 +135,11 @@ def test_a_character_does_exactly_what_its_clip_shows(name: str, who: str) -> No
     q = coordinates(name, who)[1]
     for k in np.linspace(0, len(q) - 1, 7).astype(int):
         seen = poise.dynamics.bodies(model, q[k])
-        for part in clip.skeleton.names:
-            there = clip.world_positions(int(k))[clip.skeleton.index(part)]
-            assert np.allclose(seen.position[model.body_index(part)], there, atol=1e-6)
+        shown = clip.sample(clip.times[k]).world()
+        for joint, part in enumerate(clip.skeleton.names):
+            body = model.body_index(part)
+            assert np.allclose(seen.position[body], shown.positions[joint], atol=1e-6)
+            assert np.allclose(seen.rotation[body], quat_to_matrix(shown.quats_wxyz[joint]), atol=1e-6)
 
 
 @every_clip

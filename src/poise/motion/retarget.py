@@ -154,6 +154,7 @@ def _rests(source: Source, target: Target, pairs: Mapping[str, int], yaw: Floats
     A part that has turned by D from the clip's rest pose shall have turned by D from that one.
     """
     rests = {}
+    own = _is_own(source, target, pairs)
     for part, joint in pairs.items():
         link = target.parts[part]
         rest = quat_multiply(yaw, target.rest_quats[link])
@@ -163,10 +164,22 @@ def _rests(source: Source, target: Target, pairs: Mapping[str, int], yaw: Floats
         if guide in pairs and source.points(guide) and target.points(guide):
             there = rotate(yaw, target.rest_direction(guide))
             rest = quat_multiply(_shortest(there, source.rest_direction(guide)), rest)
-        elif limb == "foot":
+        elif limb == "foot" and not own:
             rest = quat_multiply(_shortest(UP, source.sole_up(joint)), rest)
         rests[link] = rest
     return rests
+
+
+def _is_own(source: Source, target: Target, pairs: Mapping[str, int]) -> bool:
+    """Whether the clip's figure is the character's at rest, so that nothing of it, like its soles, must be guessed."""
+    hips, base = source.rest[pairs["pelvis"]], target.rest[target.parts["pelvis"]]
+    for part, joint in pairs.items():
+        link = target.parts[part]
+        if not np.allclose(source.rest[joint] - hips, target.rest[link] - base, atol=1e-9):
+            return False
+        if abs(float(source.rest_quats[joint] @ target.rest_quats[link])) < 1.0 - 1e-12:
+            return False
+    return True
 
 
 def _solve(

@@ -165,12 +165,12 @@ def walk(character: Character | None = None, speed: float = 1.3) -> Clip:
         stride=2.0 * step,
         duty=0.66 - 0.03 * alike,
         flat=0.09,
-        rise=0.18,
-        strike=0.28 * min(brisk, 1.2) ** 0.7,
-        push=0.90 * min(brisk, 1.2) ** 0.4,
+        rise=0.13,
+        strike=0.33 * min(brisk, 1.2) ** 0.7,
+        push=0.97 * min(brisk, 1.2) ** 0.4,
         spring=0.0,
         roll=3.0,
-        below=0.20,
+        below=0.195,
         tuck=1.0 * min(brisk, 1.2) ** 0.4,
         turn=0.30,
         lift=0.035 * figure.scale,
@@ -181,7 +181,7 @@ def walk(character: Character | None = None, speed: float = 1.3) -> Clip:
     draft, phase = _draft(figure, gait)
     _walk_pelvis(draft, phase, gait, brisk)
     _walk_above(draft, phase, brisk)
-    draft.root[:, 2] += draft.head_room(0.14)
+    draft.root[:, 2] += draft.head_room(0.12)
     draft.lay_legs()
     draft.check("speed")
     return draft.clip("walk", stride=gait.stride)
