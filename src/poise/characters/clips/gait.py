@@ -77,7 +77,7 @@ def _paced(name: str, speed: float, figure: Figure, bounds: tuple[float, float])
         towards = (given > upper) == (name == "walk")
         hint = f"; is it a {other}?" if towards else ""
         raise ValueError(
-            f"speed: people of this height {name} at {lower:.2g} to {upper:.2g} m/s, found {given:g} m/s{hint}"
+            f"speed: people of this height {name} at {lower:.3g} to {upper:.3g} m/s, found {given:g} m/s{hint}"
         )
     return given, given / root
 

@@ -89,7 +89,7 @@ def jump(character: Character | None = None, height: float | None = None) -> Cli
     high = 0.3 * figure.scale if height is None else positive("height", height, "m")
     lower, upper = (bound * figure.scale for bound in _HEIGHTS)
     if not lower <= high <= upper:
-        raise ValueError(f"height: people of this height jump {lower:.2g} to {upper:.2g} m high, found {high:g} m")
+        raise ValueError(f"height: people of this height jump {lower:.3g} to {upper:.3g} m high, found {high:g} m")
     plan = _plan(figure, high)
     now = plan.times
     draft = Draft(figure, now)
