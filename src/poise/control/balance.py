@@ -4,8 +4,9 @@ The centre of mass over feet of a height z falls as a pendulum does, with ω² =
 where it would come to rest over; it runs away from the centre of pressure p, ξ̇ = ω (ξ − p), and can be led back as long
 as it is within the support (Hof 2008; Pratt et al. 2006). So before every step
 
-1. p = ξ + k (ξ − c_ref), within the support; forces of the ground F = m ω² (c − p) along it, and what the height of the
-   reference asks for; a moment about the centre of mass that turns the root back to its reference;
+1. p = ξ − ξ̇_ref/ω + k (ξ − ξ_ref), within the support, so that ξ comes to that of the reference; forces of the ground
+   F = m ω² (c − p) along it, and what the height of the reference asks for; a moment about the centre of mass that
+   gives the angular momentum of the reference and turns the root back to it;
 2. forces at the soles' corners, within friction, that come nearest to both: a problem with bounds (`poise.solve`);
 3. accelerations that these forces give the root (Newton and Euler, six equations) and that leave the feet where they
    are, nearest to those that bring the joints to their reference;
@@ -39,6 +40,10 @@ EDGES = 4
 """Of the pyramid that stands for a friction cone: forces are sums of what pushes along them."""
 LIGHT = 1e-3
 """Weight of the forces themselves, which spreads them over the points."""
+INNER = 0.02
+"""How far within the support the centre of mass is to be, wherever the reference has it; m."""
+HEIGHT = (100.0, 20.0)
+"""Stiffness (1/s²) and damping (1/s) of the way back to the height of the reference: without overshoot."""
 FOOT_DAMPING = 20.0
 """With which what still moves of a foot is stopped; 1/s."""
 
@@ -69,6 +74,21 @@ class Motion(NamedTuple):
     """(3, 3) about it; kg·m²."""
 
 
+class Goal(NamedTuple):
+    """What a whole character is to do, after its reference."""
+
+    com: Floats
+    """(3,) centre of mass; m."""
+    velocity: Floats
+    """(3,) m/s."""
+    acceleration: Floats
+    """(3,) m/s²."""
+    spin: Floats
+    """(3,) angular momentum about it; kg·m²/s."""
+    moment: Floats
+    """(3,) its rate; N·m."""
+
+
 @dataclass(frozen=True)
 class BalanceReading:
     """What a balance aid saw and did in a step."""
@@ -89,8 +109,9 @@ class Balance:
     """Keeps a character with a free root on its feet, while its joints follow a reference: for `world.add_controller`.
 
     `reference` gives, for a time, coordinates (nq,), or (q, v, a) as `Keyframes.coordinates` does; without one the pose
-    of the first step is kept. Where the root is does not count: the feet stay where they are. Feet are boxes or other
-    shapes that are low at rest.
+    of the first step is kept, but for the centre of mass, which goes over the middle of the support. Where the root is
+    does not count: the feet stay where they are, and the centre of mass above them as in the reference. Feet are boxes
+    or other shapes that are low at rest.
 
     >>> import poise
     >>> scene = poise.Scene()
@@ -172,7 +193,9 @@ class Balance:
         now = self._motion(q, v, M)
         at = self._root
         lean = rotate(q[at + 3 : at + 7], difference(model, q, q_ref)[n[3:6]])
-        f = self._forces(stance, now, now.inertia @ (self._upright * lean) - self._spin * now.spin, q_ref, v_ref)
+        goal = self._goal(stance, q_ref, v_ref, a_ref)
+        moment = goal.moment + now.inertia @ (self._upright * lean) - self._spin * (now.spin - goal.spin)
+        f = self._forces(stance, now, moment, goal)
         ground = np.einsum("kij,ki->j", stance.J, f)[n]
         wanted = (self._stiffness * difference(model, q, q_ref) + self._damping * (v_ref - v) + a_ref)[n]
         a = self._accelerations(M, h, ground, stance, v, wanted)
@@ -231,30 +254,40 @@ class Balance:
         soles = zip(self._bodies, self._soles, strict=True)
         return [place.position[body] + sole @ place.rotation[body].T for body, sole in soles]
 
-    def _forces(self, stance: Stance, now: Motion, moment: Floats, q_ref: Floats, v_ref: Floats) -> Floats:
+    def _forces(self, stance: Stance, now: Motion, moment: Floats, goal: Goal) -> Floats:
         """(n, 3) forces at the points of the soles, with a moment about the centre of mass if it can be; N."""
         m, com, speed = self._mass, now.com, now.velocity
         g = float(np.linalg.norm(self._model.gravity))
-        goal, goal_speed = self._goal(stance, q_ref, v_ref)
         omega = np.sqrt(g / max(com[2] - stance.points[:, 2].mean(), 0.1))
         ahead = com[:2] + speed[:2] / omega
         corners = hull(stance.points[:, :2])
-        p = nearest_within(ahead + self._capture * (ahead - goal[:2]), corners, self._margin)
-        rise = 80.0 * (goal[2] - com[2]) + 15.0 * (goal_speed[2] - speed[2])
+        over = nearest_within(goal.com[:2], corners, INNER)
+        lead = goal.velocity[:2] / omega
+        led = lead + goal.acceleration[:2] / omega**2
+        p = nearest_within(ahead - led + self._capture * (ahead - over - lead), corners, self._margin)
+        rise = goal.acceleration[2] + HEIGHT[0] * (goal.com[2] - com[2]) + HEIGHT[1] * (goal.velocity[2] - speed[2])
         F = np.array((*(m * omega**2 * (com[:2] - p)), m * max(g + rise, 0.2 * g)))
         self.reading = BalanceReading(ahead, p, corners, com, F)
         return self._spread(stance.points - com, F, moment)
 
-    def _goal(self, stance: Stance, q_ref: Floats, v_ref: Floats) -> tuple[Floats, Floats]:
-        """Where the centre of mass is to be, and its velocity: over the middle of the support, as high as in the
-        reference above its feet.
-        """
-        model, n = self._model, self._dofs
-        place, told = bodies(model, q_ref, v_ref), self._motion(q_ref, v_ref, mass_matrix(model, q_ref)[np.ix_(n, n)])
-        low = float(np.concatenate(self._points(place))[:, 2].min())
+    def _goal(self, stance: Stance, q_ref: Floats, v_ref: Floats, a_ref: Floats) -> Goal:
+        """Over the feet as in the reference; without one over the middle of the support."""
+        model, n, at = self._model, self._dofs, self._root
+        place, M = bodies(model, q_ref, v_ref), mass_matrix(model, q_ref)[np.ix_(n, n)]
+        told = self._motion(q_ref, v_ref, M)
+        soles = np.concatenate(self._points(place))
+        low = float(soles[:, 2].min())
         middle = stance.points.mean(axis=0)
+        com = np.array((*middle[:2], middle[2] + told.com[2] - low))
+        if self._reference is None:
+            none = np.zeros(3)
+            return Goal(com, none, none, none, none)
+        com[:2] += told.com[:2] - soles[soles[:, 2] <= low + STANDING, :2].mean(axis=0)
+        # the wrench on the root that the reference takes: all that the ground would have to give
+        wrench = M[:6] @ a_ref[n] + bias_forces(model, q_ref, v_ref)[n[:6]]
+        moment = rotate(q_ref[at + 3 : at + 7], wrench[3:]) - np.cross(told.com - q_ref[at : at + 3], wrench[:3])
         carried = place.twist[self._bodies, 3:].mean(axis=0)
-        return np.array((*middle[:2], middle[2] + told.com[2] - low)), told.velocity - carried
+        return Goal(com, told.velocity - carried, wrench[:3] / self._mass + model.gravity, told.spin, moment)
 
     def _spread(self, arms: Floats, F: Floats, N: Floats) -> Floats:
         """(n, 3) forces within friction pyramids at arms from the centre of mass, nearest to a force and a moment."""
