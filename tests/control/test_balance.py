@@ -124,6 +124,19 @@ def test_without_the_aid_the_push_fells_them() -> None:
     assert float(world.body("hero/head").position[2]) < 1.0
 
 
+def test_who_has_fallen_lies_still() -> None:
+    """A push of three times what a stance can take fells them; then nothing thrashes about."""
+    balance = Balance(strength=200.0)
+    world = person(balance)
+    world.step(24)
+    pushes(world, balance, (1.0, 0.0), 3.0)
+    world.step(960)
+    assert balance.reading is not None
+    assert balance.reading.fallen
+    assert float(world.body("hero/head").position[2]) < 0.8
+    assert poise.dynamics.energy(world.model, world.q, world.v).kinetic < 0.5
+
+
 def squats(seconds: float) -> None:
     """Check a person who does squats: knees follow, feet stay, the centre of mass stays over them."""
     world = person()

@@ -42,6 +42,10 @@ LIGHT = 1e-3
 """Weight of the forces themselves, which spreads them over the points."""
 INNER = 0.02
 """How far within the support the centre of mass is to be, wherever the reference has it; m."""
+LOW, TILT = 0.5, np.radians(70.0)
+"""Fallen is whose centre of mass is lower than this share of its height, or whose root has tilted by this (rad)."""
+RELAXED = 5.0
+"""Damping of the joints of who has fallen; 1/s."""
 HEIGHT = (100.0, 20.0)
 """Stiffness (1/s²) and damping (1/s) of the way back to the height of the reference: without overshoot."""
 FOOT_DAMPING = 20.0
@@ -103,6 +107,8 @@ class BalanceReading:
     """(3,) m."""
     force: Floats
     """(3,) of the ground, as it was planned; N."""
+    fallen: bool = False
+    """Whether it has given up: then joints are only damped."""
 
 
 class Balance:
@@ -194,6 +200,8 @@ class Balance:
         at = self._root
         lean = rotate(q[at + 3 : at + 7], difference(model, q, q_ref)[n[3:6]])
         goal = self._goal(stance, q_ref, v_ref, a_ref)
+        if self._has_fallen(stance, now, goal, lean):
+            return self._relaxed(stance, now, M, v)
         moment = goal.moment + now.inertia @ (self._upright * lean) - self._spin * (now.spin - goal.spin)
         f = self._forces(stance, now, moment, goal)
         ground = np.einsum("kij,ki->j", stance.J, f)[n]
@@ -204,6 +212,21 @@ class Balance:
         torques[:6] = 0.0
         limit = np.broadcast_to(self._strength, model.nv)[n]
         tau[n] = np.clip(torques, -limit, limit)
+        return Targets(tau=tau)
+
+    def _has_fallen(self, stance: Stance, now: Motion, goal: Goal, lean: Floats) -> bool:
+        """Whether the centre of mass is so low, or the root so far from upright, that feet are of no use."""
+        low = float(stance.points[:, 2].min())
+        return bool(now.com[2] - low < LOW * (goal.com[2] - low) or np.hypot(lean[0], lean[1]) > TILT)
+
+    def _relaxed(self, stance: Stance, now: Motion, M: Floats, v: Floats) -> Targets:
+        """Joints that only slow down: whoever has fallen does not thrash about."""
+        n, tau = self._dofs, np.zeros(self._model.nv)
+        limit = np.broadcast_to(self._strength, self._model.nv)[n]
+        tau[n] = np.clip(-RELAXED * np.diag(M) * v[n], -limit, limit)
+        tau[n[:6]] = 0.0
+        corners = hull(stance.points[:, :2])
+        self.reading = BalanceReading(now.com[:2], now.com[:2], corners, now.com, np.zeros(3), fallen=True)
         return Targets(tau=tau)
 
     def _wanted(self, time: float, pose: Floats) -> tuple[Floats, Floats, Floats]:
