@@ -1,4 +1,4 @@
-"""Looking at what Poise computes: plots, pictures and films."""
+"""Looking at what Poise computes: plots, pictures, films, and pages that play recordings."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -9,6 +9,7 @@ from poise.view.silhouettes import strobe
 
 if TYPE_CHECKING:
     from poise.view.gif import save_gif
+    from poise.view.page import save_page
     from poise.view.render import Camera, Look, Painter, picture
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "line_chart",
     "picture",
     "save_gif",
+    "save_page",
     "save_png",
     "strobe",
 ]
@@ -33,6 +35,7 @@ _LATE = {
     "Painter": "poise.view.render",
     "picture": "poise.view.render",
     "save_gif": "poise.view.gif",
+    "save_page": "poise.view.page",
 }
 
 

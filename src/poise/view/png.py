@@ -24,15 +24,24 @@ def save_png(path: str | Path, image: Any) -> Path:
     ...     save_png(Path(folder) / "grey.png", np.full((4, 5, 3), 128, np.uint8)).read_bytes()[1:4]
     b'PNG'
     """
+    path = Path(path)
+    path.write_bytes(png_bytes(image))
+    return path
+
+
+def png_bytes(image: Any) -> bytes:
+    """What `save_png` writes.
+
+    >>> png_bytes(np.zeros((2, 2), np.uint8))[1:4]
+    b'PNG'
+    """
     picture = checked_picture(image)
     picture = picture[..., None] if picture.ndim == 2 else picture
     height, width, channels = picture.shape
     header = struct.pack(">IIBBBBB", width, height, 8, _CHANNELS[channels], 0, 0, 0)
     data = zlib.compress(_filtered(picture), 6)
     chunks = [_chunk(b"IHDR", header), _chunk(b"sRGB", b"\0"), _chunk(b"IDAT", data), _chunk(b"IEND", b"")]
-    path = Path(path)
-    path.write_bytes(b"\x89PNG\r\n\x1a\n" + b"".join(chunks))
-    return path
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
 
 
 def _chunk(name: bytes, data: bytes) -> bytes:

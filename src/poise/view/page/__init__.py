@@ -1,0 +1,121 @@
+"""One HTML file that plays a recording in 3-D, in any browser of today, from a disk, without a network.
+
+What draws it is a small renderer of our own in `web/`, which the page carries with it: some 50 kB, where a general
+library would be ten times that and would still leave poses, contacts, ghosts and plots to us.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import os
+import re
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from poise.sim.recording import Recording
+from poise.view.page.content import page_content
+from poise.view.page.still import still_picture
+
+__all__ = ["page_text", "read_page", "save_page"]
+
+SCRIPTS = ("math", "data", "forms", "shaders", "renderer", "stage", "camera", "charts", "player")
+"""Files of `web/` in the order in which they are joined."""
+
+
+def save_page(
+    path: str | os.PathLike[str],
+    recording: Recording,
+    *,
+    title: str | None = None,
+    about: str = "",
+    ghost: Any = None,
+    trails: Sequence[str] = (),
+    follow: str | bool = True,
+    fps: float = 60.0,
+    still: bool = True,
+) -> Path:
+    """Write a recording as one HTML page that plays it in 3-D. The file appears whole or not at all.
+
+    `title` is that of the page, the model's name unless given; `about` a sentence or two that tell what is shown.
+    `ghost` is another motion of the same model, shown as a shadow of itself: a reference, key-frames, a clip (which is
+    retargeted), another recording, or a pair of times (s) and coordinates (n, nq). `trails` names bodies whose ways
+    are drawn. The camera follows the largest character, the body that `follow` names, or with False nobody. `fps` is
+    how many frames a second are kept; what is between them is interpolated. Positions are kept to 0.1 mm. `still` puts
+    a picture into the page, for browsers that cannot draw in 3-D.
+
+    >>> import poise, tempfile
+    >>> scene = poise.Scene()
+    >>> _ = scene.add_ground(), scene.add(poise.sphere(0.1), name="ball", position=(0, 0, 1))
+    >>> recording = scene.build(dt=0.01).run(0.5)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_page(f"{folder}/fall.html", recording, title="A ball falls").read_text()[:15]
+    '<!doctype html>'
+    """
+    options: dict[str, Any] = {"title": title, "about": about, "ghost": ghost, "trails": trails}
+    text = page_text(recording, **options, follow=follow, fps=fps, still=still)
+    target = Path(path)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        temporary.write_bytes(text.encode("utf-8"))
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return target
+
+
+def page_text(recording: Recording, *, still: bool = True, **options: Any) -> str:
+    """What `save_page` writes; options are the same.
+
+    >>> import poise
+    >>> "<canvas" in page_text(poise.Scene().build(dt=0.25).run(0.5), still=False)
+    True
+    """
+    content = page_content(recording, **options)
+    image = ""
+    if still:
+        data = base64.b64encode(still_picture(recording)).decode("ascii")
+        image = f'<img id="still" alt="A still picture of the recording" src="data:image/png;base64,{data}">'
+    script = "\n".join(_web(f"{name}.js") for name in SCRIPTS)
+    parts = {
+        "title": html.escape(_whole(content["title"])),
+        "style": _web("page.css"),
+        "still": image,
+        "data": _script_safe(json.dumps(content, separators=(",", ":"))),
+        "script": f'"use strict";\n(() => {{\n{script}}})();',
+    }
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], _web("page.html"))
+
+
+def read_page(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """What a page holds, for tests and tools: names, shapes, and streams for `poise.view.page.packing.unpack`.
+
+    >>> import poise, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = save_page(f"{folder}/still.html", poise.Scene().build(dt=0.25).run(0.5), still=False)
+    ...     read_page(path)["title"]
+    'scene'
+    """
+    text = Path(path).read_text(encoding="utf-8")
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
+    if found is None:
+        raise ValueError(f"{os.fspath(path)}: not a page that Poise saved: it holds no data")
+    content: dict[str, Any] = json.loads(found[1])
+    return content
+
+
+def _web(name: str) -> str:
+    return files(__name__).joinpath("web", name).read_text(encoding="utf-8")
+
+
+def _script_safe(text: str) -> str:
+    """JSON that cannot end the script that it is in, nor begin a comment there."""
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _whole(text: str) -> str:
+    """Text that can be written as UTF-8: halves of characters are replaced."""
+    return text.encode("utf-8", "replace").decode("utf-8")

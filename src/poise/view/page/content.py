@@ -1,0 +1,180 @@
+"""What a page is told: names, shapes, poses, contacts, curves, and where to look from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poise.collision.rays import places
+from poise.model.model import Model
+from poise.model.solids import Solid
+from poise.sim.recording import Recording
+from poise.view.page.curves import chart_list
+from poise.view.page.forms import PLACES, shape_list
+from poise.view.page.motions import Ghost, Poses, distances, ghost_of, link_poses, thinned
+from poise.view.page.packing import pack
+from poise.view.render_camera import bounds, box_corners
+
+Floats = NDArray[np.float64]
+TURNS = 1.0 / 32768
+"""Step of the numbers of quaternions."""
+TIMES = 1e-6
+"""Step of times; s."""
+
+
+def page_content(
+    recording: Recording,
+    *,
+    title: str | None = None,
+    about: str = "",
+    ghost: Any = None,
+    trails: Sequence[str] = (),
+    follow: str | bool = True,
+    fps: float = 60.0,
+) -> dict[str, Any]:
+    """All that a page is told, ready for JSON."""
+    _check(recording, fps)
+    model = recording.model
+    if isinstance(trails, str):
+        trails = (trails,)
+    kept = thinned(recording.time, fps)
+    poses = link_poses(model, recording.time[kept], recording.q[kept])
+    shade = None if ghost is None else ghost_of(ghost, model, poses.time, fps)
+    view = _view(model, recording.q[kept], follow)
+    origin = np.array(view.pop("origin"))
+    shapes, meshes = shape_list(model, origin)
+    return {
+        "title": model.name if title is None else str(title),
+        "about": str(about),
+        "facts": _facts(recording, len(kept)),
+        "origin": origin.tolist(),
+        "links": [model.body_names[b] for b in model.link_body],
+        "parent": model.link_parent.tolist(),
+        "poses": _pose_streams(poses, origin),
+        "ghost": None if shade is None else _ghost_streams(shade, origin, view["radius"]),
+        "shapes": shapes,
+        "meshes": meshes,
+        "contacts": _contacts(recording, kept, origin),
+        "charts": chart_list(recording, kept, None if shade is None else distances(poses, shade)),
+        "view": view | {"trails": [_link(model, name) for name in trails]},
+    }
+
+
+def _check(recording: Any, fps: Any) -> None:
+    if not isinstance(recording, Recording):
+        raise TypeError(f"a page shows a Recording, as `world.run` gives; found {type(recording).__name__}")
+    if not len(recording):
+        raise ValueError("the recording has no frames: there is nothing to show")
+    if not isinstance(fps, int | float) or not (math.isfinite(fps) and fps > 0.0):
+        raise ValueError(f"fps is a number of frames a second above 0, found {fps!r}")
+    bad = ~(np.isfinite(recording.q).all(axis=1) & np.isfinite(recording.time))
+    if bad.any():
+        k = int(bad.argmax())
+        raise ValueError(f"frame {k} of {len(recording)} is not finite: show the frames before it")
+    if (np.diff(recording.time) < 0.0).any():
+        raise ValueError("the times of the frames go back: show parts of the recording one by one")
+
+
+def _pose_streams(poses: Poses, origin: Floats) -> dict[str, Any]:
+    return {
+        "time": pack(poses.time, TIMES),
+        "position": pack(poses.position - origin, PLACES),
+        "turn": pack(poses.turn, TURNS),
+    }
+
+
+def _ghost_streams(ghost: Ghost, origin: Floats, radius: float) -> dict[str, Any]:
+    """`shift` is where the ghost goes that is to stand beside."""
+    shift = [0.0, round(1.2 * radius, 4), 0.0]
+    return _pose_streams(ghost.poses, origin) | {"links": ghost.links.tolist(), "shift": shift}
+
+
+def _contacts(recording: Recording, kept: NDArray[np.intp], origin: Floats) -> dict[str, Any] | None:
+    """Points, and forces on the one of the two that can move."""
+    contacts, model = recording.contacts, recording.model
+    if contacts is None:
+        return None
+    chosen = [np.arange(contacts.start[k], contacts.start[k + 1]) for k in kept]
+    each = np.concatenate([np.zeros(0, np.intp), *chosen]).astype(np.intp)
+    link = model.solids.link[contacts.shapes[each]] if len(each) else np.zeros((0, 2), np.int32)
+    sign = np.where((link[:, 1] < 0) & (link[:, 0] >= 0), -1.0, 1.0)
+    force = np.nan_to_num(contacts.force[each] * sign[:, None])
+    largest = float(np.linalg.norm(force, axis=1).max()) if len(each) else 0.0
+    weight = float(model.body_mass.sum() * np.linalg.norm(model.gravity)) or largest
+    return {
+        "count": pack([len(part) for part in chosen], 1.0),
+        "point": pack(np.nan_to_num(contacts.point[each]) - origin, PLACES),
+        "force": pack(force, max(largest / 2**20, 1e-6)),
+        "weight": weight,
+    }
+
+
+def _view(model: Model, q: Floats, follow: str | bool) -> dict[str, Any]:
+    """Where to look at first: the one that is followed, or all that moves, now and then."""
+    link = _followed(model, follow)
+    solids = model.solids
+    if link >= 0:
+        own = (solids.link >= 0) & (model.link_root[np.maximum(solids.link, 0)] == model.link_root[link])
+        corners = box_corners(solids, *places(model, q[0]))[own].reshape(-1, 3)
+    else:
+        some = q[np.linspace(0, len(q) - 1, min(len(q), 20)).astype(int)]
+        corners = np.concatenate([bounds(solids, *places(model, pose)) for pose in some])
+    corners = corners[np.isfinite(corners).all(axis=1)]
+    if not len(corners):
+        corners = np.array([(-0.5, -0.5, 0.0), (0.5, 0.5, 1.0)])
+    low, high = corners.min(axis=0), corners.max(axis=0)
+    origin = np.round(0.5 * (low + high), 3)
+    radius = max(0.5 * float(np.linalg.norm(high - low)), 1e-3)
+    return {"origin": origin.tolist(), "radius": radius, "follow": link, "floor": _floor(model, origin)}
+
+
+def _floor(model: Model, origin: Floats) -> float | None:
+    """Height of a level plane, from the origin."""
+    level = (model.solids.kind == Solid.PLANE) & (model.solids.link < 0)
+    heights = model.solids.position[level, 2]
+    return float(heights.max() - origin[2]) if len(heights) else None
+
+
+def _followed(model: Model, follow: str | bool) -> int:
+    """The link that the camera follows, −1 for none: unless told, the root of the character of most links and mass."""
+    if isinstance(follow, str):
+        return _link(model, follow)
+    if not follow or not model.n_links:
+        return -1
+    size = np.bincount(model.link_root, minlength=model.n_links)
+    mass = np.bincount(model.link_root, weights=model.link_mass, minlength=model.n_links)
+    roots = sorted(range(model.n_links), key=lambda k: (size[k], mass[k]), reverse=True)
+    return int(roots[0])
+
+
+def _link(model: Model, name: str) -> int:
+    link = int(model.body_link[model.body_index(name)])
+    if link < 0:
+        raise ValueError(f'body "{name}" never moves: there is nothing to follow')
+    return link
+
+
+def _facts(recording: Recording, frames: int) -> list[tuple[str, str]]:
+    """What the small print says."""
+    options, model = recording.options, recording.model
+    time = recording.time
+    facts = [
+        ("Model", f"{model.name}: {model.n_bodies} bodies, {model.nv} degrees of freedom"),
+        ("Shown", f"{frames} of {len(time)} recorded frames, {time[0]:g} to {time[-1]:g} s"),
+        ("Exact to", f"{1e3 * PLACES:g} mm within 100 km, {math.degrees(TURNS):.1g}°, {1e6 * TIMES:g} µs"),
+    ]
+    if "dt" in options:
+        facts.append(("Step", f"{options['dt']:g} s"))
+    if "formulation" in options:
+        formulation = dict(options["formulation"])
+        name = formulation.pop("name", "")
+        told = ", ".join(f"{key} {value}" for key, value in formulation.items() if isinstance(value, str | int | float))
+        facts.append(("Formulation", f"{name}: {told}" if told else str(name)))
+    versions = options.get("versions", {})
+    if versions:
+        facts.append(("Versions", ", ".join(f"{name} {number}" for name, number in sorted(versions.items()))))
+    return facts
