@@ -55,11 +55,14 @@ def surface(solids: Solids, shape: int) -> Surface:
         return _join([_lathe(outline) for outline in _cylinder_outlines(a, b)])
     if kind == Solid.BOX:
         return _box(a, b, c)
-    if kind == Solid.FIELD:
-        return shaded(*_field(solids, shape))
-    if kind in (Solid.HULL, Solid.MESH):
-        return shaded(*_mesh(solids, shape))
+    if kind in (Solid.HULL, Solid.FIELD, Solid.MESH):
+        return shaded(*triangles(solids, shape))
     raise ValueError(f"shape {shape} is a plane, which has no end")
+
+
+def triangles(solids: Solids, shape: int) -> tuple[Floats, NDArray[np.int64]]:
+    """Vertices (n, 3; m) and triangles (m, 3) of a hull, height field or mesh by its number."""
+    return _field(solids, shape) if solids.kind[shape] == Solid.FIELD else _mesh(solids, shape)
 
 
 def tiles(half: float, square: float) -> tuple[Surface, Surface]:

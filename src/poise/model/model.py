@@ -164,6 +164,12 @@ class Model:
         counts = f"n_bodies {self.n_bodies}, n_joints {self.n_joints}, nq {self.nq}, nv {self.nv}"
         return f"<Model {self.name!r}: {counts}>"
 
+    def _repr_html_(self) -> str:
+        """Notebooks show a picture."""
+        from importlib import import_module  # what shows is above what is shown
+
+        return str(import_module("poise.view.page.still").model_html(self))
+
     def __post_init__(self) -> None:
         """Hold arrays of the right type and length that nobody can change: kernels trust them."""
         self._hold_arrays()

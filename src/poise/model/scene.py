@@ -265,6 +265,12 @@ class Scene:
         lost = f", unsupported {len(self.unsupported)}" if self.unsupported else ""
         return f"<Scene {self.name!r}: bodies {len(self.bodies)}, joints {joints}{lost}>"
 
+    def _repr_html_(self) -> str:
+        """Notebooks show a picture, or what is wrong."""
+        from importlib import import_module  # what shows is above what is shown
+
+        return str(import_module("poise.view.page.still").scene_html(self))
+
     def compile(self) -> Model:
         """Check the scene and lay it out as arrays. Raises `SceneError` with everything that is wrong.
 

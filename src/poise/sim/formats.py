@@ -42,6 +42,7 @@ FORMATS: dict[str, Format] = {
         "the motion of a character's skeleton, or of the one that a clip came with", "poise.io.bvh_export:save_motion"
     ),
     ".csv": Format("curves over time as a table", "poise.io.table:save_csv"),
+    ".html": Format("one page that plays it in 3-D in any browser, offline", "poise.view.page:save_page"),
 }
 """By suffix."""
 

@@ -97,6 +97,12 @@ class Recording(Trajectory):
         when = f"{n} frames from {self.time[0]:g} to {self.time[-1]:g} s" if n else "no frames"
         return f"<Recording: {when}, nq {nq}, nv {nv}; {what}>"
 
+    def _repr_html_(self) -> str:
+        """Notebooks show the page that plays it."""
+        from importlib import import_module  # what shows is above what runs
+
+        return str(import_module("poise.view.page.still").recording_html(self))
+
     def __len__(self) -> int:
         return len(self.time)
 

@@ -16,6 +16,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from poise.model.errors import SceneError
 from poise.sim.recording import Recording
 from poise.view.page.content import page_content
 from poise.view.page.still import still_picture
@@ -27,8 +28,8 @@ SCRIPTS = ("math", "data", "forms", "shaders", "renderer", "stage", "camera", "c
 
 
 def save_page(
-    path: str | os.PathLike[str],
     recording: Recording,
+    path: str | os.PathLike[str],
     *,
     title: str | None = None,
     about: str = "",
@@ -38,7 +39,7 @@ def save_page(
     fps: float = 60.0,
     still: bool = True,
 ) -> Path:
-    """Write a recording as one HTML page that plays it in 3-D. The file appears whole or not at all.
+    """Write a recording as one HTML page that plays it in 3-D; `recording.save("name.html")` does the same.
 
     `title` is that of the page, the model's name unless given; `about` a sentence or two that tell what is shown.
     `ghost` is another motion of the same model, shown as a shadow of itself: a reference, key-frames, a clip (which is
@@ -52,18 +53,13 @@ def save_page(
     >>> _ = scene.add_ground(), scene.add(poise.sphere(0.1), name="ball", position=(0, 0, 1))
     >>> recording = scene.build(dt=0.01).run(0.5)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save_page(f"{folder}/fall.html", recording, title="A ball falls").read_text()[:15]
+    ...     save_page(recording, f"{folder}/fall.html", title="A ball falls").read_text()[:15]
     '<!doctype html>'
     """
     options: dict[str, Any] = {"title": title, "about": about, "ghost": ghost, "trails": trails}
     text = page_text(recording, **options, follow=follow, fps=fps, still=still)
     target = Path(path)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        temporary.write_bytes(text.encode("utf-8"))
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
+    target.write_bytes(text.encode("utf-8"))
     return target
 
 
@@ -95,14 +91,14 @@ def read_page(path: str | os.PathLike[str]) -> dict[str, Any]:
 
     >>> import poise, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = save_page(f"{folder}/still.html", poise.Scene().build(dt=0.25).run(0.5), still=False)
+    ...     path = save_page(poise.Scene().build(dt=0.25).run(0.5), f"{folder}/still.html", still=False)
     ...     read_page(path)["title"]
     'scene'
     """
     text = Path(path).read_text(encoding="utf-8")
     found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
     if found is None:
-        raise ValueError(f"{os.fspath(path)}: not a page that Poise saved: it holds no data")
+        raise SceneError("not a page that Poise saved: it holds no data", file=os.fspath(path))
     content: dict[str, Any] = json.loads(found[1])
     return content
 

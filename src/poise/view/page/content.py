@@ -10,17 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise.collision.rays import places
+from poise.dynamics.measures import bodies
+from poise.io.moments import frames_of
+from poise.model.errors import SceneError
 from poise.model.model import Model
 from poise.model.solids import Solid
 from poise.sim.recording import Recording
 from poise.view.page.curves import chart_list
 from poise.view.page.forms import PLACES, shape_list
-from poise.view.page.motions import Ghost, Poses, distances, ghost_of, link_poses, thinned
+from poise.view.page.motions import Ghost, Poses, distances, ghost_of, link_poses
 from poise.view.page.packing import pack
 from poise.view.render_camera import bounds, box_corners
 
 Floats = NDArray[np.float64]
-TURNS = 1.0 / 32768
+TURNS = 1.0 / 65536
 """Step of the numbers of quaternions."""
 TIMES = 1e-6
 """Step of times; s."""
@@ -37,11 +40,10 @@ def page_content(
     fps: float = 60.0,
 ) -> dict[str, Any]:
     """All that a page is told, ready for JSON."""
-    _check(recording, fps)
+    kept = _shown(recording, fps)
     model = recording.model
     if isinstance(trails, str):
         trails = (trails,)
-    kept = thinned(recording.time, fps)
     poses = link_poses(model, recording.time[kept], recording.q[kept])
     shade = None if ghost is None else ghost_of(ghost, model, poses.time, fps)
     view = _view(model, recording.q[kept], follow)
@@ -64,19 +66,14 @@ def page_content(
     }
 
 
-def _check(recording: Any, fps: Any) -> None:
+def _shown(recording: Any, fps: Any) -> NDArray[np.intp]:
+    """Numbers of the frames that are shown, the last among them."""
     if not isinstance(recording, Recording):
-        raise TypeError(f"a page shows a Recording, as `world.run` gives; found {type(recording).__name__}")
-    if not len(recording):
-        raise ValueError("the recording has no frames: there is nothing to show")
-    if not isinstance(fps, int | float) or not (math.isfinite(fps) and fps > 0.0):
-        raise ValueError(f"fps is a number of frames a second above 0, found {fps!r}")
-    bad = ~(np.isfinite(recording.q).all(axis=1) & np.isfinite(recording.time))
-    if bad.any():
-        k = int(bad.argmax())
-        raise ValueError(f"frame {k} of {len(recording)} is not finite: show the frames before it")
+        raise SceneError(f"must be a Recording, as `world.run` gives, found {recording!r:.80}", field="recording")
+    frames = frames_of(recording, fps)
     if (np.diff(recording.time) < 0.0).any():
-        raise ValueError("the times of the frames go back: show parts of the recording one by one")
+        raise SceneError("the times of the frames go back: show its parts one by one", field="recording")
+    return np.union1d(frames, [len(recording) - 1]).astype(np.intp)
 
 
 def _pose_streams(poses: Poses, origin: Floats) -> dict[str, Any]:
@@ -103,13 +100,15 @@ def _contacts(recording: Recording, kept: NDArray[np.intp], origin: Floats) -> d
     link = model.solids.link[contacts.shapes[each]] if len(each) else np.zeros((0, 2), np.int32)
     sign = np.where((link[:, 1] < 0) & (link[:, 0] >= 0), -1.0, 1.0)
     force = np.nan_to_num(contacts.force[each] * sign[:, None])
-    largest = float(np.linalg.norm(force, axis=1).max()) if len(each) else 0.0
-    weight = float(model.body_mass.sum() * np.linalg.norm(model.gravity)) or largest
+    sizes = np.linalg.norm(force, axis=1)
+    pushing = sizes[sizes > 0.0]
+    # one very hard knock must not make all other arrows tiny
+    typical = float(np.quantile(pushing, 0.9)) if len(pushing) else 1.0
     return {
         "count": pack([len(part) for part in chosen], 1.0),
         "point": pack(np.nan_to_num(contacts.point[each]) - origin, PLACES),
-        "force": pack(force, max(largest / 2**20, 1e-6)),
-        "weight": weight,
+        "force": pack(force, typical / 4096),
+        "typical": typical,
     }
 
 
@@ -117,12 +116,18 @@ def _view(model: Model, q: Floats, follow: str | bool) -> dict[str, Any]:
     """Where to look at first: the one that is followed, or all that moves, now and then."""
     link = _followed(model, follow)
     solids = model.solids
+    some = q[np.linspace(0, len(q) - 1, min(len(q), 20)).astype(int)]
+    seen = [places(model, pose) for pose in some]
     if link >= 0:
+        # the way that it goes is followed by the eye: what counts is how far its parts are from it
+        way = bodies(model, some).position[:, model.link_body[link]]
         own = (solids.link >= 0) & (model.link_root[np.maximum(solids.link, 0)] == model.link_root[link])
-        corners = box_corners(solids, *places(model, q[0]))[own].reshape(-1, 3)
+        found = [
+            box_corners(solids, *now)[own].reshape(-1, 3) - (at - way[0]) for now, at in zip(seen, way, strict=True)
+        ]
     else:
-        some = q[np.linspace(0, len(q) - 1, min(len(q), 20)).astype(int)]
-        corners = np.concatenate([bounds(solids, *places(model, pose)) for pose in some])
+        found = [bounds(solids, *now) for now in seen]
+    corners = np.concatenate(found)
     corners = corners[np.isfinite(corners).all(axis=1)]
     if not len(corners):
         corners = np.array([(-0.5, -0.5, 0.0), (0.5, 0.5, 1.0)])
@@ -154,7 +159,7 @@ def _followed(model: Model, follow: str | bool) -> int:
 def _link(model: Model, name: str) -> int:
     link = int(model.body_link[model.body_index(name)])
     if link < 0:
-        raise ValueError(f'body "{name}" never moves: there is nothing to follow')
+        raise SceneError(f'body "{name}" never moves: there is nothing to follow')
     return link
 
 
@@ -165,7 +170,7 @@ def _facts(recording: Recording, frames: int) -> list[tuple[str, str]]:
     facts = [
         ("Model", f"{model.name}: {model.n_bodies} bodies, {model.nv} degrees of freedom"),
         ("Shown", f"{frames} of {len(time)} recorded frames, {time[0]:g} to {time[-1]:g} s"),
-        ("Exact to", f"{1e3 * PLACES:g} mm within 100 km, {math.degrees(TURNS):.1g}°, {1e6 * TIMES:g} µs"),
+        ("Exact to", f"{1e3 * PLACES:g} mm within 100 km, {math.degrees(2.0 * TURNS):.1g}°, {1e6 * TIMES:g} µs"),
     ]
     if "dt" in options:
         facts.append(("Step", f"{options['dt']:g} s"))

@@ -101,7 +101,7 @@ class Charts {
     const y = value => TOP + (this.high - value) / (this.high - this.low) * (height - TOP - BOTTOM);
     pen.textAlign = "right";
     pen.textBaseline = "middle";
-    for (const value of ticks(this.low, this.high, (height - TOP - BOTTOM) / 28)) {
+    for (const value of ticks(this.low, this.high, (height - TOP - BOTTOM) / 22)) {
       pen.strokeStyle = ink.line;
       pen.beginPath();
       pen.moveTo(LEFT, y(value));

@@ -81,7 +81,7 @@ class Contacts {
     count.whole.forEach(n => contacts.start.push(contacts.start[contacts.start.length - 1] + n));
     contacts.points = values(point);
     contacts.forces = values(force);
-    contacts.weight = streams.weight || 1;
+    contacts.typical = streams.typical;
     return contacts;
   }
 

@@ -5,12 +5,12 @@ const THEMES = {
   light: {
     zenith: [0.62, 0.72, 0.83], horizon: [0.92, 0.93, 0.94], light: [0.86, 0.86, 0.85], dark: [0.77, 0.78, 0.79],
     sunlight: [0.72, 0.70, 0.66], skylight: [0.46, 0.48, 0.52], bounce: [0.26, 0.25, 0.24],
-    ink: { text: "#5a6270", line: "#00000014", strong: "#1b2230" },
+    ghost: [0.30, 0.62, 0.95, 0.42], ink: { text: "#5a6270", line: "#00000014", strong: "#1b2230" },
   },
   dark: {
     zenith: [0.045, 0.055, 0.075], horizon: [0.115, 0.13, 0.155], light: [0.24, 0.255, 0.28], dark: [0.19, 0.205, 0.23],
     sunlight: [0.80, 0.77, 0.72], skylight: [0.40, 0.43, 0.49], bounce: [0.20, 0.20, 0.21],
-    ink: { text: "#98a2b3", line: "#ffffff14", strong: "#f2f5fa" },
+    ghost: [0.52, 0.80, 1.00, 0.42], ink: { text: "#98a2b3", line: "#ffffff14", strong: "#f2f5fa" },
   },
 };
 const SUN = unit([0.25, -0.9, 1.2]);
@@ -33,6 +33,7 @@ class Player {
     this.canvas.addEventListener("webglcontextrestored", () => {
       this.renderer = new Renderer(this.canvas);
       stage.load(this.renderer);
+      this.found = true;
       this.touch();
     });
     new ResizeObserver(() => this.touch()).observe(document.body);
@@ -255,12 +256,12 @@ async function begin() {
       await player.charts.choose(0);
     }
     player.play(!wish("(prefers-reduced-motion: reduce)"));
+    find("message").hidden = true;
     document.documentElement.dataset.state = "ready";
     window.poise = player;
   } catch (problem) {
     document.documentElement.dataset.state = "still";
-    find("message").hidden = false;
-    find("reason").textContent = problem.message;
+    find("reason").textContent = `This browser cannot show the recording in 3-D: ${problem.message}.`;
   }
 }
 

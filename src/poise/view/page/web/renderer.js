@@ -139,10 +139,10 @@ class Renderer {
     gl.bindVertexArray(null);
   }
 
-  // `scene` has floors, solids, glass (translucent) and marks; `camera` eye, view, rays and distance; `light` and `theme`.
+  // `scene` has floors, solids, casters (of shadows), glass, a ghost and marks; `camera` eye, view, rays and distance; `light` and `theme`.
   render(scene, camera, light, theme) {
     const { gl, canvas } = this;
-    this.paintShadows(scene.solids, light);
+    this.paintShadows(scene.casters, light);
     gl.viewport(0, 0, canvas.width, canvas.height);
     gl.disable(gl.DEPTH_TEST);
     gl.disable(gl.BLEND);
@@ -153,7 +153,7 @@ class Renderer {
     gl.enable(gl.DEPTH_TEST);
     gl.depthFunc(gl.LEQUAL);
     gl.bindTexture(gl.TEXTURE_2D, this.shadows);
-    const given = { ...theme, ...light, view: camera.view, eye: camera.eye, flatly: 0 };
+    const given = { ...theme, ...light, view: camera.view, eye: camera.eye, from: camera.eye, push: 0, flatly: 0 };
     gl.bindVertexArray(this.sheet.array);
     for (const floor of scene.floors) {
       this.use(this.floor, { ...given, ...floor });
@@ -162,10 +162,11 @@ class Renderer {
     this.use(this.solid, given);
     this.draw(scene.solids);
     this.paintGlass(scene.glass, given);
+    this.paintGlass(scene.ghost, { ...given, push: scene.push });
     this.paintMarks(scene.marks, given);
   }
 
-  paintShadows(solids, light) {
+  paintShadows(casters, light) {
     const { gl } = this;
     gl.bindFramebuffer(gl.FRAMEBUFFER, this.target);
     gl.viewport(0, 0, SHADOW_SIDE, SHADOW_SIDE);
@@ -174,18 +175,16 @@ class Renderer {
     gl.clear(gl.DEPTH_BUFFER_BIT);
     gl.enable(gl.POLYGON_OFFSET_FILL);
     gl.polygonOffset(1.5, 2);
-    this.use(this.depth, { view: light.sunView });
-    this.draw(solids);
+    this.use(this.depth, { view: light.sunView, from: [0, 0, 1e6], push: 0 });
+    this.draw(casters);
     gl.disable(gl.POLYGON_OFFSET_FILL);
     gl.bindFramebuffer(gl.FRAMEBUFFER, null);
   }
 
-  // What is translucent hides what is behind it of its own kind, so that its inside is not seen; and gives way to solids.
+  // What is translucent hides what is behind it of its own kind, so that its inside is not seen.
   paintGlass(glass, given) {
     const { gl } = this;
     if (!glass.some(batch => batch.count)) return;
-    gl.enable(gl.POLYGON_OFFSET_FILL);
-    gl.polygonOffset(1, 4);
     gl.colorMask(false, false, false, false);
     this.use(this.depth, given);
     this.draw(glass);
@@ -195,7 +194,6 @@ class Renderer {
     this.use(this.solid, given);
     this.draw(glass);
     gl.disable(gl.BLEND);
-    gl.disable(gl.POLYGON_OFFSET_FILL);
   }
 
   // Marks shine through what is before them.

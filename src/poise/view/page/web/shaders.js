@@ -13,6 +13,8 @@ layout(location = 3) in vec4 row1;
 layout(location = 4) in vec4 row2;
 layout(location = 5) in vec4 color;
 uniform mat4 view;
+uniform vec3 from;
+uniform float push;
 out vec3 where;
 out vec3 facing;
 out vec4 tint;
@@ -23,6 +25,9 @@ void main() {
   facing = m[0] * normal.x / dot(m[0], m[0]) + m[1] * normal.y / dot(m[1], m[1]) + m[2] * normal.z / dot(m[2], m[2]);
   tint = color;
   gl_Position = view * vec4(where, 1.0);
+  // seen where it is, but as deep as if it were pushed away from the eye: what is close by stays before it
+  vec4 behind = view * vec4(where + push * normalize(where - from), 1.0);
+  gl_Position.z = behind.z / behind.w * gl_Position.w;
 }`;
 
 const LIT = `

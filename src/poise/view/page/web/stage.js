@@ -1,6 +1,6 @@
 // What is on the stage at a time: shapes at their poses, a ghost, bones, contacts, trails.
 
-const MARKS = { bone: [0.98, 0.78, 0.15, 1], contact: [0.90, 0.30, 0.12, 1], ghost: [0.30, 0.62, 0.95, 0.42] };
+const MARKS = { bone: [0.98, 0.78, 0.15, 1], contact: [0.90, 0.30, 0.12, 1] };
 const TRAILS = [[0.16, 0.55, 0.85, 1], [0.85, 0.32, 0.48, 1], [0.30, 0.65, 0.33, 1], [0.60, 0.42, 0.80, 1]];
 const TRAIL_SECONDS = 4;
 const TRAIL_PIECES = 160;
@@ -44,23 +44,28 @@ class Stage {
   // Everything at a time, for the renderer. `show` says what of it.
   scene(time, show, camera, theme) {
     const poses = this.motion.poses(time);
-    const solids = new Map(), glass = new Map(), marks = new Map();
+    const solids = new Map(), glass = new Map(), marks = new Map(), faded = new Map(), ghost = new Map();
+    const fades = shape => show.skeleton && shape.link >= 0 && this.jointed(shape.link);
     this.place(poses, [0, 0, 0], shape => {
-      const faint = show.skeleton && shape.link >= 0 && this.jointed(shape.link);
-      const color = faint ? [...shape.color.slice(0, 3), shape.color[3] * 0.45] : shape.color;
+      const color = fades(shape) ? [...shape.color.slice(0, 3), shape.color[3] * 0.45] : shape.color;
       return [color[3] < 1 ? glass : solids, color];
     });
+    // what is faint only to show its bones casts a shadow all the same
+    this.place(poses, [0, 0, 0], shape => fades(shape) && shape.color[3] >= 1 ? [faded, shape.color] : null);
     if (this.ghost && show.ghost !== "off") {
       const shift = show.ghost === "beside" ? this.data.ghost.shift : [0, 0, 0];
       this.place(this.ghost.poses(time), shift, shape =>
-        shape.link >= 0 && this.data.ghost.links.includes(shape.link) ? [glass, MARKS.ghost] : null);
+        shape.link >= 0 && this.data.ghost.links.includes(shape.link) ? [ghost, theme.ghost] : null);
     }
     const thick = this.unit * 0.012;
     if (show.skeleton) this.bones(poses, marks, thick);
     if (show.contacts && this.contacts) this.arrows(time, marks, thick);
     show.trails.forEach((link, k) => this.trail(link, time, marks, thick * 0.7, TRAILS[k % TRAILS.length]));
     const list = batches => [...batches.values()];
-    return { floors: this.floors(camera, theme), solids: list(solids), glass: list(glass), marks: list(marks) };
+    return {
+      floors: this.floors(camera, theme), solids: list(solids), casters: [...list(solids), ...list(faded)],
+      glass: list(glass), marks: list(marks), ghost: list(ghost), push: show.ghost === "over" ? 0.06 * this.unit : 0,
+    };
   }
 
   put(batches, mesh, position, turn, size, color) {
@@ -105,7 +110,7 @@ class Stage {
     for (const { point, force } of this.contacts.of(this.motion.nearest(time))) {
       this.put(marks, this.ball, point, LEVEL, [1.3 * thick, 1.3 * thick, 1.3 * thick], MARKS.contact);
       const size = norm(force);
-      const length = Math.min(this.unit * 0.9 * size / this.contacts.weight, this.unit * 2);
+      const length = Math.min(this.unit * 0.4 * size / this.contacts.typical, this.unit * 2);
       if (length < thick) continue;
       const along = scale(force, 1 / size);
       const head = Math.min(5 * thick, 0.6 * length);
