@@ -133,6 +133,20 @@ def test_curves_are_those_of_the_recording(fall, tmp_path):
     assert pushes == pytest.approx(sum(np.linalg.norm(c.force) for c in fall.frame(-1).contacts), rel=1e-3)
 
 
+def test_torques_are_told_by_joints_with_their_units(tmp_path):
+    scene = poise.Scene()
+    arm = scene.hinge(None, poise.box(0.1, 0.1, 0.5, mass=1.0), axis="y", name="arm")
+    scene.slider(arm, poise.box(0.1, 0.1, 0.1, mass=1.0), axis="z", name="drawer")
+    scene.motor("arm", stiffness=100.0, damping=5.0)
+    world = scene.build(dt=0.01)
+    world.tau = np.array((0.0, 3.0))
+    page = content(world.run(0.1), tmp_path)
+    charts = {(chart["group"], chart["name"]): chart for chart in page["charts"]}
+    assert charts["Torques given", "drawer"]["unit"] == "N"
+    assert ("Torques given", "arm") not in charts, "what is 0 all the time is left out"
+    assert next(chart for (group, _), chart in charts.items() if group == "Motors")["unit"] == "N·m"
+
+
 def test_signals_with_gaps(fall, tmp_path):
     values = np.arange(len(fall), dtype=float)
     values[3] = np.nan

@@ -52,7 +52,7 @@ def opened(the_browser):
     """Opens addresses; at the end nobody has complained or asked for anything."""
     pages = []
 
-    def open_page(address: str, size=(640, 560), script: str = "", **options):
+    def open_page(address: str, size=(500, 480), script: str = "", **options):
         page = the_browser.new_page(viewport={"width": size[0], "height": size[1]}, **options)
         pages.append((page, listen(page)))
         if script:
@@ -136,11 +136,11 @@ def test_dragging_turns_the_view_and_the_wheel_brings_it_closer(opened, address)
     before = pixels(page)
     page.mouse.move(300, 200)
     page.mouse.down()
-    page.mouse.move(420, 230, steps=4)
+    page.mouse.move(390, 220, steps=4)
     page.mouse.up()
     wait(page, "!poise.waiting")
     after = pixels(page)
-    assert changed(before, after) > 5000
+    assert changed(before, after) > 3000
     distance = page.evaluate("poise.camera.distance")
     page.mouse.wheel(0, -300)
     page.wait_for_timeout(100)
@@ -235,7 +235,7 @@ def test_everything_that_can_be_shown_and_hidden_changes_the_picture(opened, add
     page.click("#trail-part summary")
     assert changes(lambda: page.get_by_role("checkbox", name="lower").check()) > 100
     page.click("#view", position={"x": 20, "y": 200})
-    assert changes(lambda: page.click("#theme")) > 100_000
+    assert changes(lambda: page.click("#theme")) > 60_000
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(18, 21, 26)"
 
 

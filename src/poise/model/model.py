@@ -166,9 +166,9 @@ class Model:
 
     def _repr_html_(self) -> str:
         """Notebooks show a picture."""
-        from importlib import import_module  # what shows is above what is shown
+        from pkgutil import resolve_name  # by its name: compiled code must not depend on what draws
 
-        return str(import_module("poise.view.page.still").model_html(self))
+        return str(resolve_name("poise.view.page.still:model_html")(self))
 
     def __post_init__(self) -> None:
         """Hold arrays of the right type and length that nobody can change: kernels trust them."""

@@ -267,9 +267,9 @@ class Scene:
 
     def _repr_html_(self) -> str:
         """Notebooks show a picture, or what is wrong."""
-        from importlib import import_module  # what shows is above what is shown
+        from pkgutil import resolve_name  # by its name: compiled code must not depend on what draws
 
-        return str(import_module("poise.view.page.still").scene_html(self))
+        return str(resolve_name("poise.view.page.still:scene_html")(self))
 
     def compile(self) -> Model:
         """Check the scene and lay it out as arrays. Raises `SceneError` with everything that is wrong.

@@ -1,6 +1,6 @@
 """One HTML file that plays a recording in 3-D, in any browser of today, from a disk, without a network.
 
-What draws it is a small renderer of our own in `web/`, which the page carries with it: some 50 kB, where a general
+What draws it is a small renderer of our own in `web/`, which the page carries with it: some 60 kB, where a general
 library would be ten times that and would still leave poses, contacts, ghosts and plots to us.
 """
 

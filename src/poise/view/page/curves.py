@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from poise.model.model import Model
 from poise.sim.recording import Recording
 from poise.view.page.packing import pack
 
 Floats = NDArray[np.float64]
 _LEVELS = 16384
 """Steps from the least to the greatest number of a chart."""
+_TURNING = {"hinge", "ball", "universal"}
 _LARGEST = 1e150
 """Numbers beyond it, either way, are drawn there: their difference must be a number too."""
 
@@ -28,7 +30,7 @@ def chart_list(recording: Recording, kept: NDArray[np.intp], error: Floats | Non
         charts.append(_chart("Motion", "Contact force", "N", {"sum of all contacts": _pushes(recording)[kept]}))
     for what in recording.torques:
         for name, curves in _groups(recording, what):
-            charts.append(_chart(_titles(what), name, "N·m or N", _at(curves, kept)))
+            charts.append(_chart(_titles(what), name, _unit(recording.model, name), _at(curves, kept)))
     for name in recording.signals:
         curves = {key: values for key, values in recording.curves(name).items() if values.dtype.kind in "fiub"}
         charts.append(_chart("Signals", name, "", _at(curves, kept)))
@@ -48,6 +50,16 @@ def _groups(recording: Recording, what: str) -> list[tuple[str, dict[str, Floats
             group = name.partition("[")[0] if what == "motors" else _joint_of(recording, name)
             groups.setdefault(group, {})[name] = values
     return list(groups.items())
+
+
+def _unit(model: Model, name: str) -> str:
+    """Of what acts on a joint, or comes from a motor, by its name."""
+    motors = {motor.name: [int(model.dof_joint[dof]) for dof in motor.dofs] for motor in model.motors}
+    joints = [model.joint_names.index(name)] if name in model.joint_names else motors.get(name, [])
+    kinds = {model.joint_kinds[joint] for joint in joints}
+    if kinds and kinds <= _TURNING:
+        return "N·m"
+    return "N" if kinds == {"slider"} else "N or N·m"
 
 
 def _joint_of(recording: Recording, dof: str) -> str:

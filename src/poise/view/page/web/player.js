@@ -237,6 +237,8 @@ function tellFacts(data) {
 async function begin() {
   const data = JSON.parse(find("data").textContent);
   const wish = query => window.matchMedia(query).matches;
+  const theme = wish("(prefers-color-scheme: dark)") ? "dark" : "light";
+  document.documentElement.dataset.theme = theme;
   tellFacts(data);
   try {
     if (typeof DecompressionStream === "undefined") throw new Error("this browser is too old (no DecompressionStream)");
@@ -245,7 +247,7 @@ async function begin() {
     player.speed = 1;
     player.loop = true;
     connect(player, data);
-    player.setTheme(wish("(prefers-color-scheme: dark)") ? "dark" : "light");
+    player.setTheme(theme);
     find("plots").hidden = !data.charts.length || stage.motion.times.length < 2;
     find("charts").hidden = find("plots").hidden || window.innerHeight < 600;
     if (!find("plots").hidden) {

@@ -15,6 +15,7 @@ layout(location = 5) in vec4 color;
 uniform mat4 view;
 uniform vec3 from;
 uniform float push;
+invariant gl_Position;
 out vec3 where;
 out vec3 facing;
 out vec4 tint;
@@ -26,8 +27,10 @@ void main() {
   tint = color;
   gl_Position = view * vec4(where, 1.0);
   // seen where it is, but as deep as if it were pushed away from the eye: what is close by stays before it
-  vec4 behind = view * vec4(where + push * normalize(where - from), 1.0);
-  gl_Position.z = behind.z / behind.w * gl_Position.w;
+  if (push > 0.0) {
+    vec4 behind = view * vec4(where + push * normalize(where - from), 1.0);
+    gl_Position.z = behind.z / behind.w * gl_Position.w;
+  }
 }`;
 
 const LIT = `
