@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.interpolate import CubicSpline
 
-from poise.motion import ConstantPath, FunctionPath, KeyedPath, OrbitPath, PathPoint
-from poise.motion.rotations import quat_conjugate, quat_exp, quat_log, quat_multiply, quat_to_matrix
+from poise.motion import ConstantPath, FunctionPath, KeyedPath, OrbitPath, PathPoint, RotationCurve
+from poise.motion.rotations import quat_conjugate, quat_exp, quat_log, quat_multiply, quat_to_matrix, rotate
 
 FIELDS = ("position", "velocity", "acceleration", "angular_velocity", "angular_acceleration")
 
@@ -109,14 +109,12 @@ def test_loop_is_the_periodic_cubic_spline():
 
 
 def test_even_keys_give_an_even_turn():
-    """A constant spin sampled at keys comes back as that spin between the inner keys."""
+    """A constant spin sampled at keys comes back as that spin, to the ends where these are free."""
     times = np.arange(6.0)
     axis = np.array((0.6, 0.0, 0.8))
-    path = KeyedPath(times, np.zeros((6, 3)), quat_exp(times[:, None] * axis))
-    for time in np.linspace(1.0, 4.0, 31):
-        point = path(time)
-        np.testing.assert_allclose(point.angular_velocity, axis, atol=1e-12)
-        np.testing.assert_allclose(point.angular_acceleration, np.zeros(3), atol=1e-11)
+    turned = RotationCurve(times, quat_exp(times[:, None] * axis), ends="free")(np.linspace(0.0, 5.0, 51))
+    np.testing.assert_allclose(turned.angular_velocity, np.tile(axis, (51, 1)), atol=1e-12)
+    np.testing.assert_allclose(turned.angular_acceleration, np.zeros((51, 3)), atol=1e-11)
 
 
 def test_the_shorter_way_is_taken():
@@ -186,25 +184,64 @@ def test_function_path_of_known_motion():
     np.testing.assert_allclose(point.angular_acceleration, (2.0, 0, 0), atol=1e-8)
 
 
-def parabola(h0: float, a0: float, h1: float, a1: float) -> tuple[float, float]:
-    """Slope and curvature at 0 of the parabola through (−h0, −a0), (0, 0), (h1, a1)."""
-    curve = np.polynomial.Polynomial.fit((-h0, 0.0, h1), (-a0, 0.0, a1), 2)
-    return curve.deriv(1)(0.0), curve.deriv(2)(0.0)
-
-
-@pytest.mark.parametrize("loop", [False, True])
-def test_spins_at_uneven_keys_are_those_of_the_parabola(loop):
-    """About one axis, turns add up: at a key the spin and its rate are those of the parabola through three keys."""
+@pytest.mark.parametrize(("loop", "ends"), [(False, "still"), (False, "free"), (True, "still")])
+def test_about_one_axis_the_curve_is_the_spline_of_the_angle(loop, ends):
+    """There turns add up, so that spins at the keys are those of the cubic spline."""
     steps, turns = np.array((0.5, 1.3, 0.4, 0.9)), np.array((0.3, -0.8, 1.1, 0.2))
     if loop:
         turns[-1] = -turns[:-1].sum()
     times, angles = np.concatenate(([2.0], 2.0 + np.cumsum(steps))), np.concatenate(([0.0], np.cumsum(turns)))
-    path = KeyedPath(times, np.zeros((5, 3)), quat_exp(angles[:, None] * np.array((0.0, 0.6, 0.8))), loop=loop)
-    for k in range(0 if loop else 1, 4):
-        spin, rate = parabola(steps[k - 1], turns[k - 1], steps[k], turns[k])
-        point = path(times[k])
-        np.testing.assert_allclose(point.angular_velocity, spin * np.array((0.0, 0.6, 0.8)), atol=1e-12)
-        np.testing.assert_allclose(point.angular_acceleration, rate * np.array((0.0, 0.6, 0.8)), atol=1e-11)
+    axis = np.array((0.0, 0.6, 0.8))
+    curve = RotationCurve(times, quat_exp(angles[:, None] * axis), loop=loop, ends=ends)
+    bounds = "periodic" if loop else {"still": "clamped", "free": "not-a-knot"}[ends]
+    spline = CubicSpline(times, np.where(np.arange(5) == 4, angles[0], angles) if loop else angles, bc_type=bounds)
+    moments = times if ends == "still" and not loop else np.linspace(2.0, times[-1] - 1e-9, 40)
+    inner = (moments > times[0]) & (moments < times[-1]) | (ends == "free") | loop
+    found = curve(moments)
+    np.testing.assert_allclose(found.angular_velocity, spline(moments, 1)[:, None] * axis, atol=1e-10)
+    np.testing.assert_allclose(found.angular_acceleration[inner], spline(moments, 2)[inner, None] * axis, atol=1e-9)
+
+
+def tumbling(times: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rotations about axes that move, exp(a) exp(b), with velocities and accelerations in their own axes."""
+    a, da, dda = (
+        np.stack((f, 0.0 * f, 0.0 * f), axis=1)
+        for f in (np.sin(2 * times), 2 * np.cos(2 * times), -4 * np.sin(2 * times))
+    )
+    b, db, ddb = (np.stack((0.0 * f, f, 0.0 * f), axis=1) for f in (times**2, 2 * times, 2.0 + 0.0 * times))
+    back = quat_conjugate(quat_exp(b))
+    carried = rotate(back, da)
+    return quat_multiply(quat_exp(a), quat_exp(b)), carried + db, rotate(back, dda) + ddb - np.cross(db, carried)
+
+
+@pytest.mark.parametrize("uneven", [0.0, 0.3])
+def test_curves_through_a_tumbling_body_are_of_the_order_of_splines(uneven):
+    """Fourth order in the rotation, third in its velocity, second in its acceleration; all the way to free ends."""
+    errors = []
+    for count in (21, 41, 81):
+        times = np.linspace(0.0, 2.0, count)
+        times[1:-1] += uneven * np.diff(times)[0] * np.sin(7.0 * times[1:-1])
+        curve = RotationCurve(times, tumbling(times)[0], ends="free")
+        moments = np.linspace(0.0, 2.0, 333)
+        quats, spins, rates = tumbling(moments)
+        found = curve(moments)
+        off = quat_log(quat_multiply(quat_conjugate(quats), found.quat_wxyz))
+        errors.append(
+            [np.abs(part).max() for part in (off, found.angular_velocity - spins, found.angular_acceleration - rates)]
+        )
+    for order, first, second, third in zip((4.0, 3.0, 2.0), *errors, strict=True):
+        assert np.log2(second / third) > order - 0.4, (order, first, second, third)
+
+
+def test_keys_that_are_far_apart_turn_smoothly():
+    """Half turns about changing axes: the curve is still one that goes on with its velocity and acceleration."""
+    quats = np.array([(1, 0, 0, 0), (0, 1, 0, 0), (0, 0, 1, 0), (0.6, 0, 0, 0.8), (0, 0.6, 0.8, 0)], float)
+    curve = RotationCurve(np.arange(5.0), quats)
+    for key in (1.0, 2.0, 3.0):
+        before, after = curve(key - 1e-9), curve(key + 1e-9)
+        np.testing.assert_allclose(before.angular_velocity, after.angular_velocity, atol=1e-5)
+        np.testing.assert_allclose(before.angular_acceleration, after.angular_acceleration, atol=1e-5)
+    assert np.isfinite(curve(np.linspace(0.0, 4.0, 101)).angular_velocity).all()
 
 
 def test_any_axis_but_none_will_do_for_an_orbit():

@@ -7,12 +7,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.motion.rotations import quat_conjugate, quat_log, quat_multiply, turn_derivatives
+from poise.motion.rotations import quat_conjugate, quat_log, quat_multiply, turn_derivatives, turn_excess
 
 Floats = NDArray[np.float64]
 
 Ends = Literal["still", "free"]
 """How a curve that is no loop ends: without velocity and acceleration, or as the motion inside suggests."""
+#: rounds in which the spins of a spline of rotations are found, at most; they stay when they change by less than this
+_ROUNDS, _STAYS = 60, 1e-12
 
 
 def vector_pieces(times: Floats, values: Floats, loop: bool, ends: Ends = "still") -> Floats:
@@ -135,12 +137,73 @@ def rotation_pieces(times: Floats, quats: Floats, loop: bool, ends: Ends = "stil
     """
     turns = quat_log(quat_multiply(quat_conjugate(quats[:-1]), quats[1:]))
     steps = np.diff(times).reshape(-1, *([1] * (turns.ndim - 1)))
-    spins, spin_rates = _key_spins(steps, turns, loop, ends)
+    spins, spin_rates = _parabola_spins(steps, turns, loop, ends)
     if not loop and ends == "free" and len(turns) > 1:
         for end, middle, far in ((0, 1, 2), (-1, -2, -3)):
             spins[end], spin_rates[end] = _end_spin(times[[end, middle, far]], quats[[end, middle, far]])
+    if len(turns) > (2 if ends == "free" and not loop else 1):
+        spins, spin_rates = _spline_spins(steps, turns, quats, spins, spin_rates, loop, ends)
     rates, accelerations = turn_derivatives(turns, spins[1:], spin_rates[1:])
     return quintics(steps, np.zeros_like(turns), spins[:-1], spin_rates[:-1], turns, rates, accelerations)
+
+
+def _spline_spins(
+    steps: Floats, turns: Floats, quats: Floats, spins: Floats, spin_rates: Floats, loop: bool, ends: Ends
+) -> tuple[Floats, Floats]:
+    """Angular velocities and accelerations (n, ..., 3) of the cubic spline at its keys, from those of parabolas.
+
+    The spline is one of the rotation vectors from each key, in which its neighbours' spins are J⁻¹ of what they are in
+    their own axes. That couples the three axes, but little: what J⁻¹ changes goes to the right-hand side, and is found
+    again until it stays. Rotations whose keys are so far apart that it does not come to stay keep the parabolas.
+    """
+    found = spins
+    for _ in range(_ROUNDS):
+        last, found = found, _spline_round(steps, turns, quats, found, loop, ends)
+        stays = np.abs(found - last).max(axis=(0, -1)) <= _STAYS * np.abs(found).max(axis=(0, -1))
+        if stays.all():
+            break
+    mean = turns / steps
+    rates = np.zeros_like(spins)
+    rates[:-1] = (6.0 * mean - 4.0 * found[:-1] - 2.0 * (found[1:] + turn_excess(turns, found[1:]))) / steps
+    if loop:
+        rates[-1] = rates[0]
+    elif ends == "free":
+        back = found[-2] + turn_excess(-turns[-1], found[-2])
+        rates[-1] = (2.0 * back + 4.0 * found[-1] - 6.0 * mean[-1]) / steps[-1]
+    else:
+        rates[0] = 0.0
+    return np.where(stays[..., None], found, spins), np.where(stays[..., None], rates, spin_rates)
+
+
+def _spline_round(steps: Floats, turns: Floats, quats: Floats, spins: Floats, loop: bool, ends: Ends) -> Floats:
+    """Spins (n, ..., 3) that meet the spline's equations, with what J⁻¹ changes taken from the last ones."""
+    h, mean = steps.ravel(), turns / steps
+    ahead, behind = turn_excess(turns, spins[1:]), turn_excess(-turns, spins[:-1])
+    new = np.zeros_like(spins)
+    if loop:
+        before, after = np.roll(steps, 1, axis=0), steps
+        right = after * (3.0 * np.roll(mean, 1, axis=0) - np.roll(behind, 1, axis=0)) + before * (3.0 * mean - ahead)
+        low, up = h, np.roll(h, 1)
+        flat = _solve_cyclic(low, 2.0 * (low + up), up, right.reshape(len(h), -1))
+        new[:-1] = flat.reshape(right.shape)
+        new[-1] = new[0]
+        return new
+    before, after = steps[:-1], steps[1:]
+    right = np.zeros_like(spins)
+    right[1:-1] = after * (3.0 * mean[:-1] - behind[:-1]) + before * (3.0 * mean[1:] - ahead[1:])
+    lower, diagonal, upper = np.zeros(len(spins)), np.ones(len(spins)), np.zeros(len(spins))
+    lower[1:-1], diagonal[1:-1], upper[1:-1] = h[1:], 2.0 * (h[:-1] + h[1:]), h[:-1]
+    if ends == "free":  # not a knot, as `_free_rates`
+        for end, inner, beside, excess in ((0, 1, upper, ahead[0]), (-1, -2, lower, behind[-1])):
+            near, far = h[end], h[inner]
+            both = near + far
+            second = quats[2] if end == 0 else quats[-3]
+            way = quat_log(quat_multiply(quat_conjugate(quats[end]), second)) * (1.0 if end == 0 else -1.0)
+            slope = (way - turns[end]) / far
+            diagonal[end], beside[end] = far, both
+            right[end] = ((near + 2.0 * both) * far * mean[end] + near * near * slope) / both - both * excess
+    new[:] = _solve_tridiagonal(lower, diagonal, upper, right.reshape(len(spins), -1)).reshape(spins.shape)
+    return new
 
 
 def _end_spin(times: Floats, quats: Floats) -> tuple[Floats, Floats]:
@@ -151,7 +214,7 @@ def _end_spin(times: Floats, quats: Floats) -> tuple[Floats, Floats]:
     return near / s - bend * s, 2.0 * bend
 
 
-def _key_spins(steps: Floats, turns: Floats, loop: bool, ends: Ends) -> tuple[Floats, Floats]:
+def _parabola_spins(steps: Floats, turns: Floats, loop: bool, ends: Ends) -> tuple[Floats, Floats]:
     """Angular velocities and accelerations (n, ..., 3) at the keys from the parabola through three neighbours.
 
     The rotation vectors to the previous and to the next key are both in the axes of the key between. At the ends both

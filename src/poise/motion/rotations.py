@@ -206,16 +206,16 @@ def turn_derivatives(turn: Floats, spin: Floats, spin_rate: Floats) -> tuple[Flo
 
     The inverse of `turn_rates`: J⁻¹ = 1 + [r]×/2 + c [r]×², c = (1 − (θ/2) cot(θ/2))/θ².
     """
-    factor = _inverse_factor(turn)[..., None]
-
-    def apply(vector: Floats) -> Floats:
-        once = cross(turn, vector)
-        result: Floats = vector + 0.5 * once + factor * cross(turn, once)
-        return result
-
-    rate = apply(spin)
+    rate = spin + turn_excess(turn, spin)
     bend = _many_turn_rates(turn, rate, np.zeros_like(rate))[1]
-    return rate, apply(spin_rate - bend)
+    return rate, spin_rate - bend + turn_excess(turn, spin_rate - bend)
+
+
+def turn_excess(turn: Floats, spin: Floats) -> Floats:
+    """(J⁻¹ − 1) ω: what the rate of rotation vectors (..., 3) has beyond the angular velocity in the body's axes."""
+    once = cross(turn, spin)
+    result: Floats = 0.5 * once + _inverse_factor(turn)[..., None] * cross(turn, once)
+    return result
 
 
 def _many_turn_rates(turn: Floats, rate: Floats, acceleration: Floats) -> tuple[Floats, Floats]:
