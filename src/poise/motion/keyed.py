@@ -14,7 +14,7 @@ Floats = NDArray[np.float64]
 Ends = Literal["still", "free"]
 """How a curve that is no loop ends: without velocity and acceleration, or as the motion inside suggests."""
 #: rounds in which the spins of a spline of rotations are found, at most; they stay when they change by less than this
-_ROUNDS, _STAYS = 60, 1e-12
+_ROUNDS, _STAYS = 60, 1e-11
 
 
 def vector_pieces(times: Floats, values: Floats, loop: bool, ends: Ends = "still") -> Floats:
