@@ -15,6 +15,7 @@ from poise.control.planting import Planted, plant_feet
 from poise.control.points import PointTarget
 from poise.control.reference import Reference
 from poise.control.sequencing import Stage, Way
+from poise.control.staging import Push, Start, Throw
 from poise.control.tracking import Tracking
 from poise.formulations.tracking import gains
 
@@ -28,11 +29,14 @@ __all__ = [
     "DeadZoneReading",
     "Planted",
     "PointTarget",
+    "Push",
     "Reached",
     "Reference",
     "RotationActuator",
     "SecondaryTarget",
     "Stage",
+    "Start",
+    "Throw",
     "Tracking",
     "TranslationActuator",
     "Way",

@@ -5,9 +5,12 @@ from poise.io.deepmimic import load_deepmimic
 from poise.io.load import load
 from poise.io.mjcf import load_mjcf
 from poise.io.motions import load_motion
+from poise.io.save import LossWarning, save_scene
 from poise.io.urdf import load_urdf
+from poise.io.yaml_scene import load_yaml
 
 __all__ = [
+    "LossWarning",
     "MotionWarning",
     "load",
     "load_bvh",
@@ -15,5 +18,7 @@ __all__ = [
     "load_mjcf",
     "load_motion",
     "load_urdf",
+    "load_yaml",
     "save_bvh",
+    "save_scene",
 ]

@@ -11,6 +11,7 @@ from typing import Any
 from poise.io.mjcf import load_mjcf
 from poise.io.urdf import load_urdf
 from poise.io.xml_lines import root_tag
+from poise.io.yaml_scene import load_yaml, looks_like_yaml
 from poise.model.errors import SceneError, did_you_mean
 from poise.model.scene import Scene
 
@@ -19,7 +20,8 @@ _READERS: dict[str, tuple[str, Callable[..., Scene]]] = {
     "mujoco": ("MJCF", load_mjcf),
     "robot": ("URDF", load_urdf),
 }
-_READS = "Poise reads scenes from MJCF (<mujoco>) and URDF (<robot>) files"
+_YAML = ("YAML", load_yaml)
+_READS = "Poise reads scenes from YAML, MJCF (<mujoco>) and URDF (<robot>) files"
 _MOTION = "it holds a motion, not a scene, and Poise does not read it yet"
 _CLIP = "it holds a motion, not a scene: read it with poise.load_motion"
 _UNPACK = "it is compressed: unpack it first"
@@ -55,8 +57,8 @@ _SIGNATURES: tuple[tuple[bytes, str], ...] = (
 def load(path: str | PathLike[str], **options: Any) -> Scene:
     """Read a scene from a file. The format is told from the content, not from the name.
 
-    Options go to the reader: `root`, `density` and `package_dirs` for URDF, `assets` for MJCF (see
-    `poise.io.urdf.load_urdf` and `poise.io.mjcf.load_mjcf`). Raises SceneError where the file cannot be a scene.
+    Options go to the reader: `set` (values of parameters) for YAML, `root`, `density` and `package_dirs` for URDF, `assets` for MJCF (see
+    `poise.io.load_yaml`, `load_urdf` and `load_mjcf`). Raises SceneError where the file cannot be a scene.
 
     >>> import tempfile, pathlib
     >>> file = pathlib.Path(tempfile.mkdtemp()) / "arm.xml"
@@ -69,9 +71,9 @@ def load(path: str | PathLike[str], **options: Any) -> Scene:
         raise SceneError(message)
     file, content = read_file(path, "load", _READS)
     tag = _root(content, str(file))
-    if tag not in _READERS:
+    if tag not in _READERS and (tag or not looks_like_yaml(file.name, content)):
         raise SceneError(f"{guess_content(content, tag)}. {_READS}", file=str(file))
-    name, reader = _READERS[tag]
+    name, reader = _READERS.get(tag, _YAML)
     allowed = [key for key in inspect.signature(reader).parameters if key != "source"]
     for option in options:
         if option not in allowed:

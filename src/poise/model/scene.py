@@ -9,6 +9,7 @@ from poise.model.shapes import IDENTITY, ORIGIN, Material, Quaternion, Shape, Ve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from os import PathLike
 
     from poise.formulations.reduced import Reduced
     from poise.model.build import BodyHandle, CharacterHandle
@@ -229,6 +230,27 @@ class Loop:
 
 
 @dataclass
+class Settings:
+    """What a file asks of those who build, run and show its scene; None is left to them.
+
+    >>> Settings(duration=5.0).every
+    1
+    """
+
+    formulation: Reduced | None = None
+    """How worlds are stepped that are built without another one."""
+    duration: float | None = None
+    """How long it is to run; s."""
+    record: tuple[str, ...] | None = None
+    """What recordings keep beside states; see `poise.sim.PARTS`."""
+    every: int = 1
+    """One state in so many is recorded."""
+    camera: dict[str, Any] = field(default_factory=dict)
+    """Fields of `poise.view.Camera`, and the name of a body or character to `follow`."""
+    description: str | None = None
+
+
+@dataclass
 class Scene:
     """Everything that there is, in the order in which it was added.
 
@@ -259,6 +281,8 @@ class Scene:
     """What an importer found and could not keep, one sentence each."""
     controllers: list[tuple[str, Callable[[], Any]]] = field(default_factory=list)
     """Names and makers of controllers, one of which each world gets; see `CharacterHandle.track`."""
+    settings: Settings = field(default_factory=Settings)
+    """What the file that it was read from asks for."""
 
     def __repr__(self) -> str:
         joints = sum(len(body.joints) for body in self.bodies)
@@ -303,10 +327,27 @@ class Scene:
         for _, controller in controllers:
             controller.bind(model)
             controller.first(state)
-        world = poise.sim.World(model, formulation, state, dt=dt, keyframes=keys)
+        chosen = self.settings.formulation if formulation is None else formulation
+        world = poise.sim.World(model, chosen, state, dt=dt, keyframes=keys)
         for name, controller in controllers:
             world.add_controller(controller, name)
         return world
+
+    def save(self, path: str | PathLike[str]) -> list[str]:
+        """Write the scene as YAML (.yaml) or MJCF (.xml); gives, and warns of, what such a file cannot say.
+
+        >>> import tempfile, poise
+        >>> scene = Scene()
+        >>> _ = scene.add_ground(), scene.add(poise.sphere(0.1), name="ball", position=(0, 0, 1))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     scene.save(f"{folder}/ball.yaml")
+        ...     poise.load(f"{folder}/ball.yaml").compile().digest() == scene.compile().digest()
+        []
+        True
+        """
+        import poise
+
+        return poise.io.save_scene(self, path)
 
     @overload
     def add(

@@ -78,6 +78,7 @@ class ConstantPath:
     """
 
     def __init__(self, position: ArrayLike = (0, 0, 0), quat_wxyz: ArrayLike = (1, 0, 0, 0)) -> None:
+        self.described = {"kind": "constant", "position": position, "quat_wxyz": quat_wxyz}
         self._position = vectors("position", position, (3,))
         self._quat = unit_quats("quat_wxyz", quat_wxyz, (4,))
 
@@ -103,6 +104,8 @@ class OrbitPath:
         axis: ArrayLike = (0, 0, 1),
         quat_wxyz: ArrayLike = (1, 0, 0, 0),
     ) -> None:
+        self.described = {"kind": "orbit", "start": start, "speed": speed, "center": center, "axis": axis}
+        self.described["quat_wxyz"] = quat_wxyz
         direction = vectors("axis", axis, (3,))
         if not direction.any():
             raise ValueError("axis: must point somewhere, found (0, 0, 0)")
@@ -168,6 +171,8 @@ class KeyedPath:
     def __init__(
         self, times: ArrayLike, positions: ArrayLike, quats_wxyz: ArrayLike | None = None, loop: bool = False
     ) -> None:
+        self.described = {"kind": "keyed", "times": times, "positions": positions, "loop": bool(loop)}
+        self.described |= {} if quats_wxyz is None else {"quats_wxyz": quats_wxyz}
         self.times = key_times(times)
         count = len(self.times)
         self.positions = vectors("positions", positions, (count, 3))

@@ -84,7 +84,7 @@ def decoded(content: bytes, file: str) -> str:
     """The text of a file."""
     if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return content.decode("utf-16", errors="replace")
-    bad = b"\x00" in content
+    bad = b"\x00" in content or not guess_content(content).startswith(("it is text", "the file is empty"))
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

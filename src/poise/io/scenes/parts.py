@@ -65,12 +65,15 @@ class Part(BaseModel):
         properties = own.setdefault("properties", {})
         required = own.pop("required", [])
         needed = [{"required": [name]} for name in required if not cls.rules()[name].of]
+        patterns = {}
         for name, rule in cls.rules().items():
-            forms = [f"{name}_{suffix}" for suffix in suffixes(rule.of)]
-            for form, suffix in zip(forms, suffixes(rule.of), strict=True):
-                properties[form] = {**rule.__get_pydantic_json_schema__(None, None), "title": f"{name} in {UNITS[suffix].name}"}
-            if name in required and rule.of:
-                needed.append({"anyOf": [{"required": [form]} for form in (name, *forms)]})
+            words = suffixes(rule.of)
+            if words:
+                patterns[f"^{name}_({'|'.join(words)})$"] = properties[name]
+            if name in required and words:
+                needed.append({"anyOf": [{"required": [form]} for form in (name, *(f"{name}_{w}" for w in words))]})
+        if patterns:
+            own["patternProperties"] = patterns
         if needed:
             own["allOf"] = needed
         return schema

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from poise.formulations.reduced import Reduced
 from poise.io.scenes.parts import OfKind, One, Part, Several
-from poise.io.scenes.rules import Axis, ByName, Choice, Flag, Names, Number, Numbers, Pairs, Raw, Rotation, Rows, Text, Whole
+from poise.io.scenes.rules import PARAMETER, Axis, ByName, Choice, Flag, Names, Number, Numbers, Pairs, Raw, Rotation, Rows, Text, Whole
 from poise.io.scenes.units import ANGLE, COORDINATE, EFFORT, FORCE, LENGTH, MASS, SPEED, TIME, TORQUE, TURNING
 from poise.model.joints import JOINTS, OTHER_NAMES
 from poise.model.validate import MOTIONS
@@ -633,6 +633,27 @@ class SceneFile(Part):
 def json_schema() -> str:
     """The JSON Schema of scene files, as docs/scene.schema.json has it."""
     schema = SceneFile.model_json_schema()
-    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-    schema["title"] = "Poise scene"
-    return json.dumps(schema, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    for name, part in schema["$defs"].items():
+        _point(part, f"#/$defs/{name}")
+    _point(schema, "#")
+    whole: dict[str, Any] = _shared(schema)
+    whole["$defs"]["Parameter"] = PARAMETER
+    whole["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    whole["title"] = "Poise scene"
+    return json.dumps(whole, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def _point(part: dict[str, Any], where: str) -> None:
+    """Names with units hold what the names hold: point there instead of repeating it."""
+    for pattern in part.get("patternProperties", {}):
+        name = pattern[1:].rpartition("_(")[0]
+        part["patternProperties"][pattern] = {"$ref": f"{where}/properties/{name}"}
+
+
+def _shared(part: Any) -> Any:
+    """Parameters are told once."""
+    if part == PARAMETER:
+        return {"$ref": "#/$defs/Parameter"}
+    if isinstance(part, dict):
+        return {name: _shared(value) for name, value in part.items()}
+    return [_shared(value) for value in part] if isinstance(part, list) else part

@@ -1,0 +1,203 @@
+"""A scene as MJCF, for MuJoCo and all that reads its models. What MJCF cannot say is listed, one sentence each.
+
+Masses and inertias are written as they are compiled, so that nothing depends on how MuJoCo weighs shapes. Joints of
+several coordinates become as many hinges and slides.
+"""
+
+from __future__ import annotations
+
+from math import inf, isfinite
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import numpy as np
+
+from poise.io.mjcf_write_drives import write_actuators, write_equalities
+from poise.io.mjcf_write_shapes import write_shape
+from poise.model.compile import depth_first, joint_frame
+from poise.model.errors import SceneError
+from poise.model.joints import JOINTS, Primitive
+from poise.model.massprops import body_mass_properties
+from poise.model.model import Model
+from poise.model.scene import Body, Joint, Scene
+
+_KINDS = {Primitive.SLIDE: "slide", Primitive.TURN: "hinge", Primitive.SCREW: "hinge"}
+
+
+def scene_to_mjcf(scene: Scene, file: Path) -> tuple[str, list[str]]:
+    """The text of an MJCF file, and what it cannot say."""
+    writer = MjcfWriter(scene)
+    root = writer.whole()
+    ET.indent(root, "  ")
+    return ET.tostring(root, encoding="unicode") + "\n", writer.lost
+
+
+def numbers(values: Any) -> str:
+    """Numbers as MJCF has them, each exactly.
+
+    >>> numbers((0.1, 1, -0.0))
+    '0.1 1.0 0.0'
+    """
+    return " ".join(repr(float(value) + 0.0) for value in np.ravel(values))
+
+
+class MjcfWriter:
+    """Writes a scene, element by element."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene: Scene = scene
+        self.model: Model = scene.compile()
+        self.lost: list[str] = []
+        self.root = ET.Element("mujoco", model=scene.name)
+        self.assets = ET.Element("asset")
+        self.elements: dict[str, ET.Element] = {}
+        """Of bodies, by name."""
+
+    def lose(self, sentence: str) -> None:
+        """Say what is lost, once."""
+        if sentence not in self.lost:
+            self.lost.append(sentence)
+
+    def whole(self) -> ET.Element:
+        """All of it."""
+        root, scene = self.root, self.scene
+        ET.SubElement(root, "compiler", angle="radian", autolimits="true")
+        ET.SubElement(root, "option", timestep=repr(float(scene.dt)), gravity=numbers(scene.gravity))
+        world = ET.SubElement(root, "worldbody")
+        bodies, parents = depth_first(scene.bodies)
+        for body, parent in zip(bodies, parents, strict=True):
+            above = world if parent < 0 else self.elements[bodies[parent].name]
+            self._body(body, above, parent < 0)
+        if len(self.assets):
+            root.insert(2, self.assets)
+        contact = [pair for pair in scene.excluded_pairs if pair[0] != pair[1]]
+        if contact:
+            section = ET.SubElement(root, "contact")
+            for first, second in dict.fromkeys(contact):
+                ET.SubElement(section, "exclude", body1=first, body2=second)
+        write_equalities(self, world)
+        write_actuators(self)
+        self._keyframes()
+        for name, _ in scene.controllers:
+            self.lose(f'The controller "{name}" is not kept: MJCF has none.')
+        return root
+
+    # ---- bodies ------------------------------------------------------------------------------------------------------
+
+    def _body(self, body: Body, above: ET.Element, top: bool) -> None:
+        if body.name == "world":
+            raise SceneError('MJCF has a body "world" of its own; give this one another name', field='body "world"')
+        start: Any = body.path(0.0) if body.motion == "kinematic" else body
+        element = ET.SubElement(above, "body", name=body.name)
+        element.set("pos", numbers(start.position))
+        if tuple(start.quat_wxyz) != (1.0, 0.0, 0.0, 0.0):
+            element.set("quat", numbers(start.quat_wxyz))
+        self.elements[body.name] = element
+        if body.motion == "kinematic":
+            self._kinematic(body, element, top)
+        matter = body_mass_properties(body)
+        if matter.mass > 0.0:
+            inertial = ET.SubElement(element, "inertial", pos=numbers(matter.com), mass=repr(float(matter.mass)))
+            m = matter.inertia
+            inertial.set("fullinertia", numbers((m[0, 0], m[1, 1], m[2, 2], m[0, 1], m[0, 2], m[1, 2])))
+        if body.motion != "kinematic":
+            for name, joint in body.moving_joints():
+                self._joint(body, name, joint, element, top)
+        for k, shape in enumerate(body.shapes):
+            write_shape(self, body, k, shape, element)
+
+    def _kinematic(self, body: Body, element: ET.Element, top: bool) -> None:
+        if top:
+            element.set("mocap", "true")
+            if type(body.path).__name__ != "ConstantPath":
+                self.lose(f'The path of body "{body.name}" is not kept: a mocap body of MJCF stays where it begins.')
+        else:
+            self.lose(f'Body "{body.name}" stays where it begins: only bodies on the world are led in MJCF.')
+
+    # ---- joints ------------------------------------------------------------------------------------------------------
+
+    def _joint(self, body: Body, name: str, joint: Joint, element: ET.Element, top: bool) -> None:
+        kind = JOINTS[joint.kind]
+        if joint.kind == "free":
+            if not top:
+                what = f'body "{body.name}" is free, but hangs from "{body.parent}": in MJCF only those on the world are'
+                raise SceneError(f"{what}; leave parent out", field=f'joint "{name}"')
+            made = ET.SubElement(element, "joint", name=name, type="free")
+            self._dynamics(made, joint, name, slice(0, 6))
+            return
+        if joint.kind == "screw":
+            self.lose(f'Joint "{name}" turns without advancing: MJCF has no screws.')
+        if joint.kind == "ball":
+            made = ET.SubElement(element, "joint", name=name, type="ball", pos=numbers(joint.anchor))
+            self._ball_limits(made, joint, name)
+            self._dynamics(made, joint, name, slice(0, 3))
+            return
+        frame = joint_frame(joint)
+        for k, (primitive, column) in enumerate(kind.primitives):
+            label = name if kind.nv == 1 else f"{name}.{kind.v_names[k]}"
+            made = ET.SubElement(element, "joint", name=label, type=_KINDS[primitive], pos=numbers(joint.anchor))
+            made.set("axis", numbers(frame[:, column]))
+            self._coordinate(made, joint, k, kind.nv)
+            self._dynamics(made, joint, name, slice(k, k + 1))
+
+    def _coordinate(self, made: ET.Element, joint: Joint, k: int, count: int) -> None:
+        """Limits, rest and spring of one coordinate."""
+        limits: Any = joint.limits
+        if limits is not None:
+            pair = limits if count == 1 and np.ndim(limits[0]) == 0 and limits[0] is not None else limits[k]
+            if pair is not None and any(map(isfinite, pair)):
+                low, high = (max(min(bound, 1e10), -1e10) for bound in pair)
+                made.set("range", numbers((low, high)))
+        rest = _kth(joint.rest, k) or 0.0
+        spring = _kth(joint.spring, k)
+        if rest:
+            made.set("ref", repr(float(rest)))
+        made.set("springref", repr(float(rest if spring is None else spring)))
+
+    def _ball_limits(self, made: ET.Element, joint: Joint, name: str) -> None:
+        """MJCF bounds the whole angle of a ball."""
+        if joint.cone is None and joint.twist is None:
+            return
+        cone = joint.cone if np.ndim(joint.cone) else (joint.cone, joint.cone)  # type: ignore[arg-type]
+        angles = [angle for angle in (*cone, *(joint.twist or (-inf, inf))) if angle is not None]  # type: ignore[misc]
+        one = {abs(angle) for angle in angles}
+        if len(one) == 1 and joint.limit_centre is None and joint.twist is not None and joint.cone is not None:
+            made.set("range", numbers((0.0, one.pop())))
+        else:
+            self.lose(f'Cone and twist of joint "{name}" are not kept: MJCF bounds only the whole angle of a ball.')
+
+    def _dynamics(self, made: ET.Element, joint: Joint, name: str, dofs: slice) -> None:
+        """Springs, dampers, friction and armature."""
+        if joint.stiffness:
+            made.set("stiffness", repr(float(joint.stiffness)))
+            if joint.kind in ("ball", "free") and joint.spring is not None:
+                self.lose(f'The spring of joint "{name}" is relaxed at rest: MJCF has no other place for it.')
+        for field, attribute in (("damping", "damping"), ("armature", "armature")):
+            values = np.ravel(getattr(joint, field))
+            chosen = values if len(values) == 1 else values[dofs]
+            if len(set(chosen.tolist())) > 1:
+                self.lose(f'The {field} of joint "{name}" is the mean of its coordinates: MJCF has one number.')
+            if chosen.any():
+                made.set(attribute, repr(float(chosen.mean())))
+        if joint.friction:
+            made.set("frictionloss", repr(float(joint.friction)))
+
+    def _keyframes(self) -> None:
+        frames = self.scene.keyframes
+        if not frames:
+            return
+        if any(body.motion == "kinematic" for body in self.scene.bodies):
+            self.lose("Keyframes are not kept: the coordinates of kinematic bodies are none in MJCF.")
+            return
+        section = ET.SubElement(self.root, "keyframe")
+        for frame in frames:
+            q = self.model.q_rest if frame.q is None else frame.q
+            key = ET.SubElement(section, "key", name=frame.name, time=repr(float(frame.time)), qpos=numbers(q))
+            if frame.v is not None:
+                key.set("qvel", numbers(frame.v))
+
+
+def _kth(value: Any, k: int) -> Any:
+    """One number for all, or the k-th."""
+    return value if value is None or np.ndim(value) == 0 else value[k]

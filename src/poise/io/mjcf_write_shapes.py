@@ -1,0 +1,116 @@
+"""Shapes as geoms of MJCF."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
+
+import numpy as np
+
+from poise.model.scene import Body
+from poise.model.shapes import (
+    IDENTITY,
+    Box,
+    Capsule,
+    ConvexMesh,
+    Cylinder,
+    Ellipsoid,
+    HeightField,
+    Material,
+    Plane,
+    Shape,
+    Sphere,
+    TriangleMesh,
+)
+from poise.motion.rotations import quat_normalize, quat_to_matrix
+
+if TYPE_CHECKING:
+    from poise.io.mjcf_write import MjcfWriter
+
+#: how thick MuJoCo makes the ground below a height field, and the least height of one; m
+_BASE, _LEAST = 1.0, 1e-6
+
+
+def _numbers(values: Any) -> str:
+    return " ".join(repr(float(value) + 0.0) for value in np.ravel(values))
+
+
+def write_shape(writer: MjcfWriter, body: Body, k: int, shape: Shape, element: ET.Element) -> None:
+    """One geom; MuJoCo's sizes are half lengths."""
+    geom = ET.SubElement(element, "geom")
+    taken = {geom.get("name") for geom in writer.root.iter("geom")}
+    if shape.name is not None:
+        if shape.name in taken:
+            writer.lose(f'A second shape "{shape.name}" has no name: in MJCF names are unique.')
+        else:
+            geom.set("name", shape.name)
+    position = np.asarray(shape.position, np.float64)
+    if isinstance(shape, Sphere):
+        _set(geom, "sphere", (shape.radius,))
+    elif isinstance(shape, Capsule):
+        _set(geom, "capsule", (shape.radius, shape.length / 2))
+    elif isinstance(shape, Cylinder):
+        _set(geom, "cylinder", (shape.radius, shape.length / 2))
+    elif isinstance(shape, Box | Ellipsoid):
+        _set(geom, "box" if isinstance(shape, Box) else "ellipsoid", np.asarray(shape.size) / 2)
+    elif isinstance(shape, Plane):
+        x, y = (0.0, 0.0) if shape.extent is None else shape.extent
+        _set(geom, "plane", (x / 2, y / 2, 1.0))
+    elif isinstance(shape, HeightField):
+        position = position + quat_to_matrix(quat_normalize(shape.quat_wxyz)) @ _field(writer, shape, geom)
+    elif isinstance(shape, ConvexMesh | TriangleMesh):
+        _mesh(writer, body, shape, geom)
+    if position.any():
+        geom.set("pos", _numbers(position))
+    if tuple(shape.quat_wxyz) != IDENTITY:
+        geom.set("quat", _numbers(shape.quat_wxyz))
+    geom.set("rgba", _numbers(shape.color))
+    if (shape.group, shape.mask) != (1, 1):
+        geom.set("contype", str(int(shape.group)))
+        geom.set("conaffinity", str(int(shape.mask)))
+    if shape.margin:
+        geom.set("margin", repr(float(shape.margin)))
+    _material(writer, body, shape.material, geom)
+
+
+def _set(geom: ET.Element, kind: str, size: Any) -> None:
+    geom.set("type", kind)
+    geom.set("size", _numbers(size))
+
+
+def _material(writer: MjcfWriter, body: Body, material: Material, geom: ET.Element) -> None:
+    geom.set("friction", _numbers((material.friction, material.torsional_friction, material.rolling_friction)))
+    if material.rolling_friction > 0.0:
+        geom.set("condim", "6")
+    elif material.torsional_friction > 0.0:
+        geom.set("condim", "4")
+    for name in ("restitution", "compliance"):
+        if getattr(material, name) > 0.0:
+            writer.lose(f'The {name} of shapes of body "{body.name}" is not kept: contacts of MJCF have other laws.')
+
+
+def _mesh(writer: MjcfWriter, body: Body, shape: ConvexMesh | TriangleMesh, geom: ET.Element) -> None:
+    name = f"mesh_{len(writer.assets)}"
+    asset = ET.SubElement(writer.assets, "mesh", name=name, vertex=_numbers(shape.vertices))
+    if shape.faces is not None:
+        asset.set("face", " ".join(str(int(index)) for index in np.ravel(shape.faces)))
+    if isinstance(shape, TriangleMesh):
+        asset.set("inertia", "shell")
+        writer.lose(f'A triangle mesh of body "{body.name}" touches with its convex hull: MJCF has no other meshes.')
+    geom.set("type", "mesh")
+    geom.set("mesh", name)
+
+
+def _field(writer: MjcfWriter, shape: HeightField, geom: ET.Element) -> Any:
+    """A height field; MuJoCo's heights begin at 0, so that it has to be moved."""
+    heights = np.asarray(shape.heights, np.float64)
+    low, high = float(heights.min()), float(heights.max())
+    name = f"field_{len(writer.assets)}"
+    asset = ET.SubElement(writer.assets, "hfield", name=name)
+    asset.set("nrow", str(heights.shape[0]))
+    asset.set("ncol", str(heights.shape[1]))
+    asset.set("size", _numbers((shape.extent[0] / 2, shape.extent[1] / 2, max(high - low, _LEAST), _BASE)))
+    asset.set("elevation", _numbers(heights - low))
+    geom.set("type", "hfield")
+    geom.set("hfield", name)
+    return np.array((0.0, 0.0, low))

@@ -1,0 +1,445 @@
+"""From a scene file, read and checked, to a Scene: all of it, or all that is wrong with it."""
+
+from __future__ import annotations
+
+import re
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+from poise.control.staging import Push, Start, Throw
+from poise.io.scenes.makers import Maker
+from poise.io.scenes.nodes import Leaf
+from poise.io.scenes.parts import Part
+from poise.io.scenes.schema import CharacterPart, FormulationPart, GroundPart, JointPart, KeyframePart, SceneFile
+from poise.io.scenes.tracked import add_tracking
+from poise.model.build import CharacterHandle
+from poise.model.errors import Problem, SceneError, resolve_name
+from poise.model.joints import JOINTS
+from poise.model.model import Model
+from poise.model.scene import Actuator, Character, Equality, Keyframe, Loop, Scene, Settings
+from poise.model.state import State
+
+_WORD = re.compile(r"[.\[: ]")
+
+
+class Builder(Maker):
+    """Puts a scene together."""
+
+    def __init__(self, file: SceneFile, path: Path, problems: list[Problem]) -> None:
+        super().__init__(path.parent, problems)
+        self.file = file
+        self.scene = Scene(gravity=file.gravity, name=file.name or path.stem, source=str(path))
+        if file.dt is not None:
+            self.scene.dt = file.dt
+        self.heroes: list[tuple[CharacterPart, CharacterHandle, Character]] = []
+        self.velocities: dict[str, Any] = {}
+
+    def build(self) -> Scene:
+        """The scene; raises SceneError with all that is wrong."""
+        self.add_bodies()
+        for part in self.file.characters or []:
+            self.add_character(part)
+        self.join()
+        self.act()
+        self.settle()
+        self.give_up()
+        for part, hero, person in self.heroes:
+            if part.track is not None:
+                add_tracking(self, part.track, hero, person, f'character "{hero.name}": track')
+        for tracked in self.file.tracking or []:
+            hero = self.listed_hero(tracked.character)
+            if hero is None:
+                self.fail(tracked, "character", f'there are no bodies "{tracked.character}/…"')
+            else:
+                add_tracking(self, tracked, hero, _own_bodies(self.scene, hero), f'tracking of "{tracked.character}"')
+        self.give_up()
+        model = self.compile()
+        self.add_keyframes(model)
+        self.check_built(model)
+        return self.scene
+
+    def give_up(self) -> None:
+        """Raise what has been found until now, in the order of the lines."""
+        if self.problems:
+            first = self.scene.source
+            order = sorted(self.problems, key=lambda p: (p.file != first, p.file or "", p.line or 0))
+            raise SceneError.of(list(dict.fromkeys(order)))
+
+    # ---- bodies ------------------------------------------------------------------------------------------------------
+
+    def add_bodies(self) -> None:
+        """The ground, and the bodies of the list."""
+        scene, ground = self.scene, self.file.ground
+        if isinstance(ground, GroundPart):
+            options: dict[str, Any] = {}
+            if ground.color is not None and len(ground.color) in (3, 4):
+                options["color"] = (*ground.color, 1.0)[:4]
+            elif ground.color is not None:
+                self.fail(ground, "color", f"must be 3 or 4 numbers, found {len(ground.color)}", "ground")
+            scene.add_ground(ground.friction, ground.restitution, ground.height, ground.name, **options)
+            self.places[f'body "{ground.name}"'] = ground
+        first: dict[str, Part] = {} if ground is None or isinstance(ground, bool) else {ground.name: ground}
+        for part in self.file.bodies or []:
+            body = self.body(part)
+            if part.name in first:
+                before = first[part.name].node.line
+                self.fail(part, "name", f'there is a body "{part.name}" already, in line {before}', f'body "{part.name}"')
+                continue
+            first[body.name] = part
+            scene.bodies.append(body)
+            if part.velocity is not None or part.angular_velocity is not None:
+                self.velocities[body.name] = part
+
+    def add_character(self, part: CharacterPart) -> None:
+        """A character that comes with Poise, or that a file holds."""
+        label = f'character "{part.name}"' if part.name else "character"
+        person, extra = self.character(part, label)
+        if person is None:
+            return
+        joint = self.joint(part.joint, f"{label}: joint") if isinstance(part.joint, JointPart) else None
+        quat = self.quat(part, label)
+        try:
+            hero = self.scene.add(person, part.name, position=part.position, quat_wxyz=quat, joint=joint, fixed=part.fixed)
+        except SceneError as error:
+            problem = error.problems[0]
+            self.fail(part, problem.field if problem.field in part._given else "", problem.message, label)
+            return
+        root = self.scene.body(hero.bodies[0])
+        root.parent = part.parent
+        self.places[f'body "{hero.name}/'] = part
+        self.heroes.append((part, hero, person))
+        if extra is not None:
+            merge(self.scene, extra, hero.name)
+        if part.velocity is not None or part.angular_velocity is not None:
+            self.velocities[root.name] = part
+
+    def character(self, part: Any, label: str) -> tuple[Character | None, Scene | None]:
+        """A character, and the rest of the file that it is from."""
+        if part.kind == "file":
+            return self._from_file(part, label)
+        import poise
+
+        names = [name for name in type(part).model_fields if name not in CharacterPart.model_fields and name != "kind"]
+        options = {name: getattr(part, name) for name in names if part.has(name)}
+        try:
+            return getattr(poise.characters, part.kind)(**options), None
+        except SceneError as error:
+            problem = error.problems[0]
+            field = problem.field if problem.field in options else ""
+            self.fail(part, field or "", problem.message, label)
+            return None, None
+
+    def _from_file(self, part: Any, label: str) -> tuple[Character | None, Scene | None]:
+        from poise.io.load import load
+
+        if part.file is None:
+            return None, None
+        try:
+            found = load(self.folder / part.file, **(part.options or {}))
+        except SceneError as error:
+            for problem in error.problems:
+                if problem.line is not None:
+                    self.problems.append(problem)
+                else:
+                    self.fail(part, "file", f'"{part.file}": {problem.message}', label)
+            return None, None
+        except ImportError as error:
+            self.fail(part, "file", f'"{part.file}": {error}', label)
+            return None, None
+        if not found.bodies:
+            self.fail(part, "file", f'"{part.file}" has no bodies', label)
+            return None, None
+        return Character(found.name, found.bodies), found
+
+    # ---- what joins and drives bodies --------------------------------------------------------------------------------
+
+    def body_name(self, name: str | None, part: Part, field: str, label: str = "") -> str | None:
+        """The full name of a body that a field names."""
+        if name is None:
+            return None
+        names = [body.name for body in self.scene.bodies]
+        if name.casefold() == "world" and name not in names:
+            self.fail(part, field, "the world is meant where nothing is named; leave it out", label)
+            return None
+        return self._resolved("body", name, names, part, field, label)
+
+    def joint_name(self, name: str, part: Part, field: str, label: str, coordinates: bool = False) -> str:
+        """The full name of a joint, or of a coordinate of one."""
+        names = []
+        for body in self.scene.bodies:
+            for joint_name, joint in body.moving_joints():
+                names.append(joint_name)
+                kind = JOINTS.get(joint.kind)
+                if coordinates and kind is not None and kind.nv > 1:
+                    names += [f"{joint_name}.{suffix}" for suffix in kind.v_names]
+        if coordinates:
+            names += [loop.name for loop in self.scene.loops]
+            names += [f"{loop.name}.{suffix}" for loop in self.scene.loops for suffix in JOINTS[loop.kind].v_names]
+            names += [f"{loop.name}.twist" for loop in self.scene.loops]
+        return self._resolved("joint", name, list(dict.fromkeys(names)), part, field, label) or name
+
+    def _resolved(self, what: str, name: str, names: list[str], part: Part, field: str, label: str) -> str | None:
+        try:
+            return resolve_name(what, name, names)
+        except SceneError as error:
+            self.fail(part, field, error.problems[0].message, label)
+            return None
+
+    def join(self) -> None:
+        """Parents, loops, couplings, pairs that pass through each other."""
+        scene, file = self.scene, self.file
+        for part in file.bodies or []:
+            if part.parent is not None and part.name is not None:
+                label = f'body "{part.name}"'
+                full = self.body_name(part.parent, part, "parent", label)
+                next(body for body in scene.bodies if body.name == part.name).parent = full
+        for part, hero, _ in self.heroes:
+            if part.parent is not None:
+                scene.body(hero.bodies[0]).parent = self.body_name(part.parent, part, "parent", f'character "{hero.name}"')
+        for pair in file.excluded_pairs or []:
+            names = [self.body_name(name, file, "excluded_pairs") for name in pair]
+            if None not in names:
+                scene.excluded_pairs.append((str(names[0]), str(names[1])))
+        for loop in file.loops or []:
+            self._loop(loop)
+        for one in file.couplings or []:
+            label = f'coupling "{one.name or one.first}"'
+            if one.sound:
+                first = self.joint_name(one.first, one, "first", label)
+                second = None if one.second is None else self.joint_name(one.second, one, "second", label)
+                name = one.name or f"{first}-{second or 'rest'}"
+                self.places[f'equality "{name}"'] = one
+                options = {"coefficients": one.coefficients}
+                scene.equalities.append(Equality(name, "joint", first, second, one.active, options))
+        for other in file.equalities or []:
+            if other.sound:
+                self.places[f'equality "{other.name}"'] = other
+                made = Equality(other.name, other.kind, other.first, other.second, other.active, other.options or {})
+                scene.equalities.append(made)
+
+    def _loop(self, part: Any) -> None:
+        label = f'loop "{part.name}"' if part.name else "loop"
+        ends = [self.body_name(getattr(part, end), part, end, label) for end in ("first", "second")]
+        if not part.sound or any(getattr(part, end) is not None and ends[k] is None for k, end in enumerate(("first", "second"))):
+            return
+        self.check_measures(part, part.kind, ("limits",), label)
+        name = part.name or "-".join("world" if end is None else end for end in ends)
+        taken = [loop.name for loop in self.scene.loops]
+        if part.name is None and name in taken:
+            name = next(f"{name}_{k}" for k in range(2, len(taken) + 3) if f"{name}_{k}" not in taken)
+        if name in taken:
+            self.fail(part, "name", f'there is a loop "{name}" already', label)
+            return
+        given = {f: getattr(part, f) for f in type(part).model_fields if f not in ("name", "kind", "first", "second")}
+        self.scene.loops.append(Loop(name, part.kind, ends[0], ends[1], **given))
+        self.places[f'loop "{name}"'] = part
+        pair = (str(ends[0]), str(ends[1]))
+        known = self.scene.excluded_pairs
+        if None not in ends and pair not in known and pair[::-1] not in known:
+            known.append(pair)
+
+    def act(self) -> None:
+        """Motors and actuators, throws and pushes."""
+        scene = self.scene
+        for part in self.file.motors or []:
+            if not part.sound:
+                continue
+            label = f'motor "{part.name or part.joint}"'
+            joint = self.joint_name(part.joint, part, "joint", label, coordinates=True)
+            names = ("stiffness", "damping", "limit", "target", "speed", "torque", "gear")
+            try:
+                # what is not full must not become the name of another motor
+                name = scene.motor(joint, part.name, **{name: getattr(part, name) for name in names})
+                self.places[f'actuator "{name}"'] = part
+            except SceneError as error:
+                field = (error.problems[0].field or "").rpartition(": ")[2]
+                self.fail(part, field if field in names else "joint", error.problems[0].message, label)
+        for one in self.file.actuators or []:
+            if one.sound:
+                self.places[f'actuator "{one.name}"'] = one
+                made = Actuator(one.name, one.kind, one.target, one.gear, one.control_range, one.force_range)
+                made.options = one.options or {}
+                scene.actuators.append(made)
+        if self.velocities:
+            still = (0.0, 0.0, 0.0)
+            for name, part in self.velocities.items():
+                self._must_be_free(name, part, "velocity" if part.has("velocity") else "angular_velocity", f'"{name}"')
+            both = {n: (p.velocity or still, p.angular_velocity or still) for n, p in self.velocities.items()}
+            Start(velocities=both).add_to(scene)
+        for throw in self.file.throws or []:
+            self._throw(throw)
+        for push in self.file.pushes or []:
+            name = self.body_name(push.body, push, "body", f'push of "{push.body}"')
+            if name is not None and push.sound:
+                Push(name, push.time, push.duration, push.force, push.torque).add_to(scene)
+
+    def _throw(self, part: Any) -> None:
+        label = f'throw of "{part.body}"'
+        name = self.body_name(part.body, part, "body", label)
+        at = self.body_name(part.at, part, "at", label)
+        if name is None or not part.sound or (part.at is not None and at is None):
+            return
+        self._must_be_free(name, part, "body", label)
+        try:
+            Throw(name, part.time, part.velocity, part.angular_velocity or (0.0, 0.0, 0.0), at, part.speed).add_to(self.scene)
+        except SceneError as error:
+            self.fail(part, "", error.problems[0].message, label)
+
+    def _must_be_free(self, name: str, part: Part, field: str, label: str) -> None:
+        body = self.scene.body(name)
+        if not any(joint.kind == "free" for _, joint in body.moving_joints()):
+            self.fail(part, field, "only a body that is free to move can have a velocity or be thrown", label)
+
+    def settle(self) -> None:
+        """What is asked of runs."""
+        file = self.file
+        settings = Settings(None, file.duration, file.record, file.every, description=file.description)
+        if isinstance(file.formulation, FormulationPart) and file.formulation.sound:
+            try:
+                settings.formulation = file.formulation.made()
+            except ValueError as error:
+                field = str(error).partition(" ")[0]
+                known = field if field in FormulationPart.model_fields else ""
+                self.fail(file.formulation, known, str(error), "formulation")
+        if file.camera is not None:
+            camera = {name: getattr(file.camera, name) for name in type(file.camera).model_fields}
+            settings.camera = {name: value for name, value in camera.items() if value is not None}
+            follow = file.camera.follow
+            if follow is not None and self.listed_hero(follow) is None:
+                settings.camera["follow"] = self.body_name(follow, file.camera, "follow", "camera")
+        self.scene.settings = settings
+
+    # ---- what needs the model ----------------------------------------------------------------------------------------
+
+    def compile(self) -> Model:
+        """The model; what is wrong is told with the lines of the file."""
+        try:
+            return self.scene.compile()
+        except SceneError as error:
+            raise SceneError.of([self.located(problem) for problem in error.problems]) from None
+
+    def located(self, problem: Problem) -> Problem:
+        """A problem of the scene as one of the file."""
+        field = problem.field or ""
+        labels = [label for label in self.places if field.startswith(label)]
+        if not labels:
+            return problem
+        part = self.places[max(labels, key=len)]
+        rest = field[len(max(labels, key=len)) :].lstrip(": ")
+        word = _WORD.split(rest)[0] if rest else ""
+        word = {"target": "joint"}.get(word, word) if word not in part._given else word
+        file, line = part.node.place(part.written(word))
+        return Problem(problem.message, file, line, problem.field)
+
+    def add_keyframes(self, model: Model) -> None:
+        """Named states, and the one to begin with."""
+        for part in self.file.keyframes or []:
+            if part.sound:
+                self._keyframe(part, model)
+        start = self.file.start
+        if start is not None:
+            names = [frame.name for frame in self.scene.keyframes]
+            full = self._resolved("keyframe", start, names, self.file, "start", "")
+            self.give_up()
+            state = State.from_keyframe(self.scene, str(full), model)
+            first = Start(tuple(state.q.tolist()), tuple(state.v.tolist()), state.time)
+            self.scene.controllers.insert(0, ("start at", first))
+        self.give_up()
+
+    def _keyframe(self, part: KeyframePart, model: Model) -> None:
+        label = f'keyframe "{part.name}"'
+        frame = Keyframe(part.name, part.time, part.q, part.v, part.control)
+        for name, given, by_name in (("q", part.q, part.joints), ("v", part.v, part.velocities)):
+            field = "joints" if name == "q" else "velocities"
+            count = model.nq if name == "q" else model.nv
+            if given is not None and by_name is not None:
+                self.fail(part, field, f'leave out "{name}" or "{field}"', label)
+            elif given is not None and len(given) != count:
+                self.fail(part, name, f"must be {count} numbers, one for each coordinate, found {len(given)}", label)
+            elif by_name is not None:
+                setattr(frame, name, self._by_name(part, field, by_name, model, label))
+        self.scene.keyframes.append(frame)
+
+    def _by_name(self, part: KeyframePart, field: str, values: dict[str, Any], model: Model, label: str) -> Any:
+        """Coordinates or velocities from those of some joints."""
+        whole = model.q_rest.tolist() if field == "joints" else [0.0] * model.nv
+        singles = model.q_names if field == "joints" else model.dof_names
+        for name, value in values.items():
+            node = part.node.fields[part.written(field)]
+            file, line = node.place(name)  # type: ignore[attr-defined]
+            numbers = list(value) if isinstance(value, tuple) else [value]
+            try:
+                if name in singles:
+                    k = singles.index(name)
+                    where = slice(k, k + 1)
+                else:
+                    full = resolve_name("joint", name, list(model.joint_names))
+                    where = (model.q_slice if field == "joints" else model.v_slice)(full)
+                if where.stop - where.start != len(numbers):
+                    raise SceneError(f"must be {where.stop - where.start} numbers, found {len(numbers)}")
+                whole[where] = numbers
+            except SceneError as error:
+                self.problems.append(Problem(error.problems[0].message, file, line, f"{label}: {field}: {name}"))
+        return tuple(whole)
+
+    def check_built(self, model: Model) -> None:
+        """What only worlds would find: names of controllers, cameras that see nothing."""
+        camera = self.scene.settings.camera
+        part = self.file.camera
+        if part is not None and "position" in camera and "target" in camera and camera["position"] == camera["target"]:
+            self.fail(part, "target", "is where the camera is: there is no direction to look in", "camera")
+        self.give_up()
+
+    def listed_hero(self, name: str) -> CharacterHandle | None:
+        """A character whose bodies are listed one by one."""
+        bodies = tuple(body.name for body in self.scene.bodies if body.name.startswith(f"{name}/"))
+        return CharacterHandle(self.scene, name, bodies) if bodies else None
+
+
+def _own_bodies(scene: Scene, hero: CharacterHandle) -> Character:
+    """A character as it was before it had a place in a scene."""
+    bodies = deepcopy([scene.body(name) for name in hero.bodies])
+    start = f"{hero.name}/"
+    for body in bodies:
+        body.name = body.name.removeprefix(start)
+        body.parent = None if body.parent is None else body.parent.removeprefix(start)
+        for joint in body.joints:
+            joint.name = None if joint.name is None else joint.name.removeprefix(start)
+    return Character(hero.name, bodies)
+
+
+def merge(scene: Scene, other: Scene, prefix: str) -> None:
+    """Take over what joins and drives the bodies of another scene, which are here under a prefix."""
+
+    def full(name: Any) -> Any:
+        return f"{prefix}/{name}" if isinstance(name, str) and name not in ("", "world") else name
+
+    def renamed(options: dict[str, Any]) -> dict[str, Any]:
+        found = {}
+        for key, value in options.items():
+            if key == "body":
+                value = full(value)
+            elif key == "joints" and isinstance(value, dict):
+                value = {full(name): factor for name, factor in value.items()}
+            elif isinstance(value, dict):
+                value = renamed(value)
+            found[key] = value
+        return found
+
+    for loop in deepcopy(other.loops):
+        loop.name, loop.first, loop.second = full(loop.name), full(loop.first), full(loop.second)
+        scene.loops.append(loop)
+    for actuator in deepcopy(other.actuators):
+        actuator.name, actuator.target = full(actuator.name), full(actuator.target)
+        actuator.options = renamed(actuator.options)
+        scene.actuators.append(actuator)
+    for equality in deepcopy(other.equalities):
+        equality.name, equality.first, equality.second = full(equality.name), full(equality.first), full(equality.second)
+        equality.options = renamed(equality.options)
+        scene.equalities.append(equality)
+    scene.excluded_pairs += [(full(a), full(b)) for a, b in other.excluded_pairs]
+    scene.unsupported += other.unsupported
+
+
+__all__ = ["Builder", "Leaf", "merge"]

@@ -1,0 +1,31 @@
+"""Read a scene file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from poise.io.scenes.builder import Builder
+from poise.io.scenes.includes import Gatherer
+from poise.io.scenes.parameters import with_parameters
+from poise.io.scenes.parts import read_part
+from poise.io.scenes.rules import Place
+from poise.io.scenes.schema import SceneFile
+from poise.model.errors import SceneError
+from poise.model.scene import Scene
+
+FORMAT = 1
+
+
+def read_scene(path: Path, content: bytes, given: Mapping[str, Any] | None = None) -> Scene:
+    """The scene of a file. Raises SceneError with everything that is wrong with it."""
+    gatherer = Gatherer()
+    root = gatherer.read(path, content=content)
+    problems = gatherer.problems
+    root = with_parameters(root, given, problems)
+    file = read_part(SceneFile, root, Place(problems, "", "", root.file, root.line))
+    if file.poise != FORMAT:
+        what = f"this version of Poise reads scenes of format {FORMAT}, found {file.poise}"
+        raise SceneError(what, file=str(path), line=root.place("poise")[1], field="poise")
+    return Builder(file, path, problems).build()
