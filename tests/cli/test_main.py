@@ -12,7 +12,7 @@ import poise
 from poise.cli.main import app
 from poise.cli.report import clear_errors, to_json
 
-VERBS = ("demo", "info", "bench", "doctor")
+VERBS = ("demo", "run", "info", "bench", "doctor")
 run = CliRunner().invoke
 
 

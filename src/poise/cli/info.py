@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from poise.cli.report import clear_errors, print_facts, to_json
+from poise.cli.run import Given, load_with
 
 if TYPE_CHECKING:
     from poise.model.model import Model
@@ -17,15 +18,15 @@ if TYPE_CHECKING:
 
 
 def info(
-    scene: Annotated[Path, typer.Argument(help="A scene file: MJCF or URDF.", show_default=False)],
+    scene: Annotated[Path, typer.Argument(help="A scene file: YAML, MJCF or URDF.", show_default=False)],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+    given: Given = None,
 ) -> None:
     """Say what a scene file holds, and what was not kept of it."""
     with clear_errors():
-        from poise.io.load import load
         from poise.model.compile import compile_scene
 
-        loaded = load(scene)
+        loaded = load_with(scene, given)
         facts = describe(loaded, compile_scene(loaded))
     if as_json:
         typer.echo(to_json(facts))

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from poise._version import __version__
-from poise.cli import bench, demo, doctor, info
+from poise.cli import bench, demo, doctor, info, run
 
 # plain help text: it needs no colours, and rich would take longer to load than all the rest
 app = typer.Typer(
@@ -40,13 +40,14 @@ def options(
 
 
 app.command("demo", epilog="Example: poise demo --list")(demo.demo)
+app.command("run", epilog="Example: poise run scene.yaml --seconds 2 --set friction=0.3 --save fall.npz")(run.run)
 app.command("info", epilog="Example: poise info humanoid.xml --json")(info.info)
 app.command("bench", epilog="Example: poise bench --list")(bench.bench)
 app.command("doctor", epilog="Example: poise doctor --json")(doctor.doctor)
 
 
 def main() -> None:
-    """Run the command line and leave with its status: 0 done, 1 failed, 2 wrongly called."""
+    """Run the command line and leave with its status: 0 done, 1 failed, 2 wrongly called, 3 diverged."""
     # names and units hold letters that an ASCII terminal cannot show; better a question mark than a traceback
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):

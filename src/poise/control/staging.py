@@ -54,6 +54,7 @@ class Start:
         scene.controllers.append(("start", self))
 
     def __call__(self) -> _Starting:
+        """A controller for one world."""
         return _Starting(self)
 
 
@@ -91,7 +92,8 @@ class Throw:
     """A free body, with all that hangs from it, that waits where it is and flies from a time on.
 
     It waits without weight. Then it gets `velocity` (m/s), or is thrown `at` another body with `speed` (m/s), so that
-    it would meet that where it is now; and `angular_velocity` (rad/s), both in world axes.
+    it would meet that where it is now; and `angular_velocity` (rad/s), both in world axes. It gets them within a step,
+    by forces: exactly at velocity level, at acceleration level the better, the less it turns in that step.
 
     >>> import poise
     >>> scene = poise.Scene()
@@ -127,6 +129,7 @@ class Throw:
         scene.controllers.append((_free_name(scene, f"throw {self.body}"), self))
 
     def __call__(self) -> _Throwing:
+        """A controller for one world."""
         return _Throwing(self)
 
 
@@ -219,6 +222,7 @@ class Push:
         scene.controllers.append((_free_name(scene, f"push {self.body}"), self))
 
     def __call__(self) -> _Pushing:
+        """A controller for one world."""
         return _Pushing(self)
 
 
@@ -257,7 +261,8 @@ def free_joint(model: Model, body: str) -> int:
     return found[0]
 
 
-def _free_name(scene: Scene, stem: str) -> str:
+def _free_name(scene: Scene, words: str) -> str:
+    stem = words.replace("/", " ")  # names of controllers have no slash
     taken = {name for name, _ in scene.controllers}
     number, name = 1, stem
     while name in taken:

@@ -20,7 +20,7 @@ _READERS: dict[str, tuple[str, Callable[..., Scene]]] = {
     "mujoco": ("MJCF", load_mjcf),
     "robot": ("URDF", load_urdf),
 }
-_YAML = ("YAML", load_yaml)
+_YAML: tuple[str, Callable[..., Scene]] = ("YAML", load_yaml)
 _READS = "Poise reads scenes from YAML, MJCF (<mujoco>) and URDF (<robot>) files"
 _MOTION = "it holds a motion, not a scene, and Poise does not read it yet"
 _CLIP = "it holds a motion, not a scene: read it with poise.load_motion"
@@ -57,8 +57,9 @@ _SIGNATURES: tuple[tuple[bytes, str], ...] = (
 def load(path: str | PathLike[str], **options: Any) -> Scene:
     """Read a scene from a file. The format is told from the content, not from the name.
 
-    Options go to the reader: `set` (values of parameters) for YAML, `root`, `density` and `package_dirs` for URDF, `assets` for MJCF (see
-    `poise.io.load_yaml`, `load_urdf` and `load_mjcf`). Raises SceneError where the file cannot be a scene.
+    Options go to the reader: `set` (values of parameters) for YAML, `root`, `density` and `package_dirs` for URDF,
+    `assets` for MJCF (see `poise.io.load_yaml`, `load_urdf` and `load_mjcf`). Raises SceneError where the file cannot
+    be a scene, with everything that is wrong.
 
     >>> import tempfile, pathlib
     >>> file = pathlib.Path(tempfile.mkdtemp()) / "arm.xml"

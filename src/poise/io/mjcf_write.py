@@ -121,7 +121,9 @@ class MjcfWriter:
         kind = JOINTS[joint.kind]
         if joint.kind == "free":
             if not top:
-                what = f'body "{body.name}" is free, but hangs from "{body.parent}": in MJCF only those on the world are'
+                what = (
+                    f'body "{body.name}" is free, but hangs from "{body.parent}": in MJCF only those on the world are'
+                )
                 raise SceneError(f"{what}; leave parent out", field=f'joint "{name}"')
             made = ET.SubElement(element, "joint", name=name, type="free")
             self._dynamics(made, joint, name, slice(0, 6))

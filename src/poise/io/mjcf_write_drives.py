@@ -95,7 +95,11 @@ def _own(writer: MjcfWriter, actuator: Actuator) -> ET.Element | None:
     """An actuator that came from MJCF."""
     options = actuator.options
     plain = "gain_parameters" in options and options.get("transmission", "joint") == "joint"
-    if not plain or options["activation"] != "none" or not {options["gain"], options["bias"]} <= {"fixed", "affine", "none"}:
+    if (
+        not plain
+        or options["activation"] != "none"
+        or not {options["gain"], options["bias"]} <= {"fixed", "affine", "none"}
+    ):
         writer.lose(f'Actuator "{actuator.name}" of the kind {actuator.kind} is not kept.')
         return None
     made = ET.Element("general", name=actuator.name, joint=actuator.target, gear=_numbers(actuator.gear))

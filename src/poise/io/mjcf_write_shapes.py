@@ -110,7 +110,7 @@ def _field(writer: MjcfWriter, shape: HeightField, geom: ET.Element) -> Any:
     asset.set("nrow", str(heights.shape[0]))
     asset.set("ncol", str(heights.shape[1]))
     asset.set("size", _numbers((shape.extent[0] / 2, shape.extent[1] / 2, max(high - low, _LEAST), _BASE)))
-    asset.set("elevation", _numbers(heights - low))
+    asset.set("elevation", _numbers((heights - low)[::-1]))  # MuJoCo's first row is the last along y
     geom.set("type", "hfield")
     geom.set("hfield", name)
     return np.array((0.0, 0.0, low))

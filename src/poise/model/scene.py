@@ -233,8 +233,8 @@ class Loop:
 class Settings:
     """What a file asks of those who build, run and show its scene; None is left to them.
 
-    >>> Settings(duration=5.0).every
-    1
+    >>> Settings(duration=5.0).duration
+    5.0
     """
 
     formulation: Reduced | None = None
@@ -243,7 +243,7 @@ class Settings:
     """How long it is to run; s."""
     record: tuple[str, ...] | None = None
     """What recordings keep beside states; see `poise.sim.PARTS`."""
-    every: int = 1
+    every: int | None = None
     """One state in so many is recorded."""
     camera: dict[str, Any] = field(default_factory=dict)
     """Fields of `poise.view.Camera`, and the name of a body or character to `follow`."""

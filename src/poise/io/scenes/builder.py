@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 from poise.control.staging import Push, Start, Throw
 from poise.io.scenes.makers import Maker
-from poise.io.scenes.nodes import Leaf
+from poise.io.scenes.merging import merge, own_bodies
+from poise.io.scenes.nodes import Items
 from poise.io.scenes.parts import Part
 from poise.io.scenes.schema import CharacterPart, FormulationPart, GroundPart, JointPart, KeyframePart, SceneFile
 from poise.io.scenes.tracked import add_tracking
@@ -44,15 +44,15 @@ class Builder(Maker):
         self.act()
         self.settle()
         self.give_up()
-        for part, hero, person in self.heroes:
-            if part.track is not None:
-                add_tracking(self, part.track, hero, person, f'character "{hero.name}": track')
+        for owner, hero, person in self.heroes:
+            if owner.track is not None:
+                add_tracking(self, owner.track, hero, person, f'character "{hero.name}": track')
         for tracked in self.file.tracking or []:
-            hero = self.listed_hero(tracked.character)
-            if hero is None:
+            found = self.listed_hero(tracked.character)
+            if found is None:
                 self.fail(tracked, "character", f'there are no bodies "{tracked.character}/…"')
             else:
-                add_tracking(self, tracked, hero, _own_bodies(self.scene, hero), f'tracking of "{tracked.character}"')
+                add_tracking(self, tracked, found, own_bodies(self.scene, found), f'tracking of "{tracked.character}"')
         self.give_up()
         model = self.compile()
         self.add_keyframes(model)
@@ -84,7 +84,9 @@ class Builder(Maker):
             body = self.body(part)
             if part.name in first:
                 before = first[part.name].node.line
-                self.fail(part, "name", f'there is a body "{part.name}" already, in line {before}', f'body "{part.name}"')
+                self.fail(
+                    part, "name", f'there is a body "{part.name}" already, in line {before}', f'body "{part.name}"'
+                )
                 continue
             first[body.name] = part
             scene.bodies.append(body)
@@ -100,10 +102,13 @@ class Builder(Maker):
         joint = self.joint(part.joint, f"{label}: joint") if isinstance(part.joint, JointPart) else None
         quat = self.quat(part, label)
         try:
-            hero = self.scene.add(person, part.name, position=part.position, quat_wxyz=quat, joint=joint, fixed=part.fixed)
+            hero = self.scene.add(
+                person, part.name, position=part.position, quat_wxyz=quat, joint=joint, fixed=part.fixed
+            )
         except SceneError as error:
             problem = error.problems[0]
-            self.fail(part, problem.field if problem.field in part._given else "", problem.message, label)
+            field = problem.field or ""
+            self.fail(part, field if field in part._given else "", problem.message, label)
             return
         root = self.scene.body(hero.bodies[0])
         root.parent = part.parent
@@ -194,13 +199,11 @@ class Builder(Maker):
                 label = f'body "{part.name}"'
                 full = self.body_name(part.parent, part, "parent", label)
                 next(body for body in scene.bodies if body.name == part.name).parent = full
-        for part, hero, _ in self.heroes:
-            if part.parent is not None:
-                scene.body(hero.bodies[0]).parent = self.body_name(part.parent, part, "parent", f'character "{hero.name}"')
-        for pair in file.excluded_pairs or []:
-            names = [self.body_name(name, file, "excluded_pairs") for name in pair]
-            if None not in names:
-                scene.excluded_pairs.append((str(names[0]), str(names[1])))
+        for owner, hero, _ in self.heroes:
+            if owner.parent is not None:
+                full = self.body_name(owner.parent, owner, "parent", f'character "{hero.name}"')
+                scene.body(hero.bodies[0]).parent = full
+        self._pairs()
         for loop in file.loops or []:
             self._loop(loop)
         for one in file.couplings or []:
@@ -218,10 +221,25 @@ class Builder(Maker):
                 made = Equality(other.name, other.kind, other.first, other.second, other.active, other.options or {})
                 scene.equalities.append(made)
 
+    def _pairs(self) -> None:
+        """Bodies that pass through each other, each pair with its own line."""
+        pairs, node = self.file.excluded_pairs or [], self.file.node.fields.get("excluded_pairs")
+        items = node.items if isinstance(node, Items) and len(node.items) == len(pairs) else [node] * len(pairs)
+        bodies = [body.name for body in self.scene.bodies]
+        for pair, item in zip(pairs, items, strict=True):
+            try:
+                first, second = (resolve_name("body", name, bodies) for name in pair)
+                self.scene.excluded_pairs.append((first, second))
+            except SceneError as error:
+                assert item is not None
+                self.problems.append(Problem(error.problems[0].message, item.file, item.line, "excluded_pairs"))
+
     def _loop(self, part: Any) -> None:
         label = f'loop "{part.name}"' if part.name else "loop"
         ends = [self.body_name(getattr(part, end), part, end, label) for end in ("first", "second")]
-        if not part.sound or any(getattr(part, end) is not None and ends[k] is None for k, end in enumerate(("first", "second"))):
+        if not part.sound or any(
+            getattr(part, end) is not None and ends[k] is None for k, end in enumerate(("first", "second"))
+        ):
             return
         self.check_measures(part, part.kind, ("limits",), label)
         name = part.name or "-".join("world" if end is None else end for end in ends)
@@ -270,9 +288,9 @@ class Builder(Maker):
         for throw in self.file.throws or []:
             self._throw(throw)
         for push in self.file.pushes or []:
-            name = self.body_name(push.body, push, "body", f'push of "{push.body}"')
-            if name is not None and push.sound:
-                Push(name, push.time, push.duration, push.force, push.torque).add_to(scene)
+            pushed = self.body_name(push.body, push, "body", f'push of "{push.body}"')
+            if pushed is not None and push.sound:
+                Push(pushed, push.time, push.duration, push.force, push.torque).add_to(scene)
 
     def _throw(self, part: Any) -> None:
         label = f'throw of "{part.body}"'
@@ -282,7 +300,9 @@ class Builder(Maker):
             return
         self._must_be_free(name, part, "body", label)
         try:
-            Throw(name, part.time, part.velocity, part.angular_velocity or (0.0, 0.0, 0.0), at, part.speed).add_to(self.scene)
+            Throw(name, part.time, part.velocity, part.angular_velocity or (0.0, 0.0, 0.0), at, part.speed).add_to(
+                self.scene
+            )
         except SceneError as error:
             self.fail(part, "", error.problems[0].message, label)
 
@@ -395,51 +415,3 @@ class Builder(Maker):
         """A character whose bodies are listed one by one."""
         bodies = tuple(body.name for body in self.scene.bodies if body.name.startswith(f"{name}/"))
         return CharacterHandle(self.scene, name, bodies) if bodies else None
-
-
-def _own_bodies(scene: Scene, hero: CharacterHandle) -> Character:
-    """A character as it was before it had a place in a scene."""
-    bodies = deepcopy([scene.body(name) for name in hero.bodies])
-    start = f"{hero.name}/"
-    for body in bodies:
-        body.name = body.name.removeprefix(start)
-        body.parent = None if body.parent is None else body.parent.removeprefix(start)
-        for joint in body.joints:
-            joint.name = None if joint.name is None else joint.name.removeprefix(start)
-    return Character(hero.name, bodies)
-
-
-def merge(scene: Scene, other: Scene, prefix: str) -> None:
-    """Take over what joins and drives the bodies of another scene, which are here under a prefix."""
-
-    def full(name: Any) -> Any:
-        return f"{prefix}/{name}" if isinstance(name, str) and name not in ("", "world") else name
-
-    def renamed(options: dict[str, Any]) -> dict[str, Any]:
-        found = {}
-        for key, value in options.items():
-            if key == "body":
-                value = full(value)
-            elif key == "joints" and isinstance(value, dict):
-                value = {full(name): factor for name, factor in value.items()}
-            elif isinstance(value, dict):
-                value = renamed(value)
-            found[key] = value
-        return found
-
-    for loop in deepcopy(other.loops):
-        loop.name, loop.first, loop.second = full(loop.name), full(loop.first), full(loop.second)
-        scene.loops.append(loop)
-    for actuator in deepcopy(other.actuators):
-        actuator.name, actuator.target = full(actuator.name), full(actuator.target)
-        actuator.options = renamed(actuator.options)
-        scene.actuators.append(actuator)
-    for equality in deepcopy(other.equalities):
-        equality.name, equality.first, equality.second = full(equality.name), full(equality.first), full(equality.second)
-        equality.options = renamed(equality.options)
-        scene.equalities.append(equality)
-    scene.excluded_pairs += [(full(a), full(b)) for a, b in other.excluded_pairs]
-    scene.unsupported += other.unsupported
-
-
-__all__ = ["Builder", "Leaf", "merge"]

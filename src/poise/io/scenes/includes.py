@@ -29,7 +29,9 @@ class Gatherer:
         if not isinstance(root, Fields):
             found = shown(plain(root))
             raise SceneError(
-                f"a scene is made of fields such as bodies: or characters:, found {found}", file=str(path), line=root.line
+                f"a scene is made of fields such as bodies: or characters:, found {found}",
+                file=str(path),
+                line=root.line,
             )
         wanted = root.fields.pop("include", None)
         for node in self._listed(wanted):

@@ -150,7 +150,9 @@ class Maker:
                 article = "an" if kind[0] in "aeiou" else "a"
                 what = f"{name} of {article} {kind} joint are {measure}s, not in {UNITS[suffix[1]].name}"  # type: ignore[index]
                 mixed = "are lengths and angles" if kind in ("cylindrical", "planar") else "have no unit"
-                self.fail(part, name, what if measure else f"coordinates of a {kind} joint {mixed}: leave it out", label)
+                self.fail(
+                    part, name, what if measure else f"coordinates of a {kind} joint {mixed}: leave it out", label
+                )
             numbers = [float(x) for x in np.ravel(np.array(value, dtype=object)) if isinstance(x, int | float)]
             large = [x for x in numbers if _MANY_TURNS < abs(x) < float("inf")]
             if measure == "angle" and of is None and large and kind != "screw":
@@ -192,7 +194,9 @@ class Maker:
         parts = [*([part.joint] if isinstance(part.joint, JointPart) else []), *(part.joints or [])]
         if part.has("joint") or part.has("joints"):
             body.joints = [self.joint(one, f"{label}: joint") for one in parts]
-        elif not (body.motion != "dynamic" or part.parent is not None or any(isinstance(s, STILL) for s in body.shapes)):
+        elif not (
+            body.motion != "dynamic" or part.parent is not None or any(isinstance(s, STILL) for s in body.shapes)
+        ):
             body.joints = [Joint("free")]
         for one, name in zip(parts, body.joint_names(), strict=False):
             self.places[f'{label}: joint "{name}"'] = one

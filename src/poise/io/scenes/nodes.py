@@ -108,7 +108,7 @@ def as_node(value: Any, file: str | None = None, line: int | None = None) -> Nod
     """Plain lists and dicts as a node."""
     if isinstance(value, dict):
         fields = {str(name): as_node(part, file, line) for name, part in value.items()}
-        return Fields(file, line, fields, {name: (file, line) for name in fields})
+        return Fields(file, line, fields, dict.fromkeys(fields, (file, line)))
     if isinstance(value, list | tuple):
         return Items(file, line, [as_node(part, file, line) for part in value])
     return Leaf(file, line, value.item() if hasattr(value, "item") else value, quoted=isinstance(value, str))
@@ -144,7 +144,9 @@ def read_nodes(text: str, file: str | None = None) -> Node:
         raise _refusal(error, text, file) from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1 if isinstance(error.position, int) else None
-        raise SceneError(f"found a character that text cannot have, {error.character!r:.20}", file=file, line=line) from None
+        raise SceneError(
+            f"found a character that text cannot have, {error.character!r:.20}", file=file, line=line
+        ) from None
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise SceneError(f"it is no YAML: {' '.join(str(error).split())[:100]}", file=file) from None
     if root is None:
@@ -194,7 +196,9 @@ class _Reader:
         self.count += 1
         line = node.start_mark.line + 1
         if self.count > MOST_NODES:
-            raise SceneError(f"more than {MOST_NODES} parts, repeated ones counted each time", file=self.file, line=line)
+            raise SceneError(
+                f"more than {MOST_NODES} parts, repeated ones counted each time", file=self.file, line=line
+            )
         if id(node) in above:
             raise SceneError("a part that holds itself: * names what it is in", file=self.file, line=line)
         above = (*above, id(node))
@@ -226,11 +230,15 @@ class _Reader:
                 self.problems.append(Problem("a name must be text, found a list or mapping", self.file, at))
                 continue
             name, part = key.value, self.read(value, above)
-            if name == "<<" and key.style is None:
-                merged += [one for one in (part.items if isinstance(part, Items) else [part]) if isinstance(one, Fields)]
+            if name == "<<" and not key.style:
+                merged += [
+                    one for one in (part.items if isinstance(part, Items) else [part]) if isinstance(one, Fields)
+                ]
             elif name in found.fields:
                 first = found.lines[name][1]
-                self.problems.append(Problem(f"is given twice, first in line {first}; leave one out", self.file, at, name))
+                self.problems.append(
+                    Problem(f"is given twice, first in line {first}; leave one out", self.file, at, name)
+                )
             else:
                 found.fields[name], found.lines[name] = part, (self.file, at)
         for other in merged:

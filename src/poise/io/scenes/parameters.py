@@ -97,12 +97,14 @@ class Parameters:
         try:
             return self._number(ast.parse(text.strip(), mode="eval").body)
         except (SyntaxError, RecursionError, MemoryError):
-            raise _Wrong(f'"{text}" cannot be computed; there are + - * / **, brackets, numbers and parameters') from None
+            raise _Wrong(
+                f'"{text}" cannot be computed; there are + - * / **, brackets, numbers and parameters'
+            ) from None
         except (ArithmeticError, ValueError, TypeError) as error:
             raise _Wrong(f'"{text}" cannot be computed: {error}') from None
 
     def _number(self, tree: ast.AST) -> float:
-        if isinstance(tree, ast.Constant) and type(tree.value) in (int, float):
+        if isinstance(tree, ast.Constant) and isinstance(tree.value, int | float) and not isinstance(tree.value, bool):
             return float(tree.value)
         if isinstance(tree, ast.Name):
             value = plain(self._named(tree.id))

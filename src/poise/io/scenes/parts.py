@@ -82,7 +82,9 @@ class Part(BaseModel):
 def read_part(kind: type[P], node: Fields, at: Place) -> P:
     """A part from its fields. All that is wrong is told; fields that are have their defaults."""
     before = len(at.problems)
-    rules, given, values = kind.rules(), {}, {}
+    rules = kind.rules()
+    given: dict[str, str] = {}
+    values: dict[str, Any] = {}
     for key, value in node.fields.items():
         name, unit = _field(kind, rules, key, node, at)
         if name is None:
@@ -112,7 +114,9 @@ def _near_missing(name: str, node: Fields, rules: Mapping[str, Rule]) -> str:
     return f" (or {', '.join(forms[:4])})" if forms and not node.fields.keys() & set(forms) else ""
 
 
-def _field(kind: type[Part], rules: Mapping[str, Rule], key: str, node: Fields, at: Place) -> tuple[str | None, Unit | None]:
+def _field(
+    kind: type[Part], rules: Mapping[str, Rule], key: str, node: Fields, at: Place
+) -> tuple[str | None, Unit | None]:
     """The field and unit that a name stands for."""
     if key in rules:
         return key, None

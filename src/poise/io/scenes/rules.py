@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic_core import core_schema
@@ -126,7 +126,7 @@ class Number(Rule):
         if unit not in UNITS or not self.of:
             return ""
         if unit in suffixes(self.of):
-            return f', did you mean {at.key.partition("[")[0]}_{unit}: {match[1]}?'
+            return f", did you mean {at.key.partition('[')[0]}_{unit}: {match[1]}?"
         return f"; it takes {', '.join('_' + known for known in suffixes(self.of))}"
 
     def schema(self) -> dict[str, Any]:
@@ -152,15 +152,16 @@ class Numbers(Rule):
         """A tuple of floats."""
         if is_unknown(node):
             return BAD
+        each = replace(self.each, of=self.of)
         if self.or_one and isinstance(node, Leaf):
-            return self.each.read(node, at, unit)
+            return each.read(node, at, unit)
         wanted = f"{self.count} numbers" if self.count is not None else "numbers"
         wanted += f" {self.meaning}" if self.meaning else ""
         if not isinstance(node, Items):
             return at.fail(f"must be {wanted}, in square brackets, found {said(node)}")
         if self.count is not None and len(node.items) != self.count:
             return at.fail(f"must be {wanted}, found {len(node.items)}: {said(node)}")
-        found = [self.each.read(item, at.item(k, item), unit) for k, item in enumerate(node.items)]
+        found = [each.read(item, at.item(k, item), unit) for k, item in enumerate(node.items)]
         return BAD if any(number is BAD for number in found) else tuple(found)
 
     def schema(self) -> dict[str, Any]:
@@ -212,9 +213,7 @@ class Pairs(Rule):
             return BAD
         if self.several and isinstance(node, Items) and any(_is_pair(item) for item in node.items):
             found = [
-                None
-                if isinstance(item, Leaf) and item.value is None
-                else self._pair(item, at.item(k, item), unit)
+                None if isinstance(item, Leaf) and item.value is None else self._pair(item, at.item(k, item), unit)
                 for k, item in enumerate(node.items)
             ]
             return BAD if any(pair is BAD for pair in found) else tuple(found)

@@ -10,7 +10,22 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from poise.formulations.reduced import Reduced
 from poise.io.scenes.parts import OfKind, One, Part, Several
-from poise.io.scenes.rules import PARAMETER, Axis, ByName, Choice, Flag, Names, Number, Numbers, Pairs, Raw, Rotation, Rows, Text, Whole
+from poise.io.scenes.rules import (
+    PARAMETER,
+    Axis,
+    ByName,
+    Choice,
+    Flag,
+    Names,
+    Number,
+    Numbers,
+    Pairs,
+    Raw,
+    Rotation,
+    Rows,
+    Text,
+    Whole,
+)
 from poise.io.scenes.units import ANGLE, COORDINATE, EFFORT, FORCE, LENGTH, MASS, SPEED, TIME, TORQUE, TURNING
 from poise.model.joints import JOINTS, OTHER_NAMES
 from poise.model.validate import MOTIONS
@@ -206,7 +221,12 @@ class InertiaPart(Part):
     """Mass properties of a body; see `poise.Inertia`."""
 
     title: ClassVar[str] = "an inertia"
-    others: ClassVar[Mapping[str, str]] = {"center": "com", "centre": "com", "inertia": "moments", "diaginertia": "moments"}
+    others: ClassVar[Mapping[str, str]] = {
+        "center": "com",
+        "centre": "com",
+        "inertia": "moments",
+        "diaginertia": "moments",
+    }
     mass: Annotated[float, Number(MASS, negative=False)]
     com: Position = None
     moments: Annotated[Vector | None, Numbers(3, each=Number(negative=False))] = None
@@ -544,11 +564,18 @@ class CameraPart(Part):
     """Where pictures are taken from; see `poise.view.Camera`."""
 
     title: ClassVar[str] = "a camera"
-    others: ClassVar[Mapping[str, str]] = {"fov": "field_of_view", "eye": "position", "lookat": "target", "pos": "position"}
+    others: ClassVar[Mapping[str, str]] = {
+        "fov": "field_of_view",
+        "eye": "position",
+        "lookat": "target",
+        "pos": "position",
+    }
     position: Position = None
     target: Position = None
     up: Direction = None
-    field_of_view: Annotated[float | None, Number(ANGLE, positive=True, most=pi, hint=", did you mean field_of_view_deg?")] = None
+    field_of_view: Annotated[
+        float | None, Number(ANGLE, positive=True, most=pi, hint=", did you mean field_of_view_deg?")
+    ] = None
     follow: Reference = None
 
 
@@ -618,15 +645,15 @@ class SceneFile(Part):
     equalities: Annotated[list[EqualityPart] | None, Several(One(EqualityPart), "equality", "equalities")] = None
     excluded_pairs: Annotated[list[tuple[str, str]] | None, Several(Names(count=2), "pair", "pairs of names")] = None
     keyframes: Annotated[list[KeyframePart] | None, Several(One(KeyframePart), "keyframe", "keyframes")] = None
-    tracking: Annotated[list[TrackedPart] | None, Several(One(TrackedPart), "tracking of", "trackings", by="character")] = (
-        None
-    )
+    tracking: Annotated[
+        list[TrackedPart] | None, Several(One(TrackedPart), "tracking of", "trackings", by="character")
+    ] = None
     throws: Annotated[list[ThrowPart] | None, Several(One(ThrowPart), "throw of", "throws", by="body")] = None
     pushes: Annotated[list[PushPart] | None, Several(One(PushPart), "push of", "pushes", by="body")] = None
     start: Reference = None
     duration: Annotated[float | None, Number(TIME, positive=True)] = None
     record: Annotated[tuple[str, ...] | None, Names(PARTS)] = None
-    every: Annotated[int, Whole(1)] = 1
+    every: Annotated[int | None, Whole(1)] = None
     camera: Annotated[CameraPart | None, One(CameraPart)] = None
 
 
@@ -657,3 +684,10 @@ def _shared(part: Any) -> Any:
     if isinstance(part, dict):
         return {name: _shared(value) for name, value in part.items()}
     return [_shared(value) for value in part] if isinstance(part, list) else part
+
+
+if __name__ == "__main__":
+    import sys
+    from pathlib import Path
+
+    Path(sys.argv[1]).write_text(json_schema(), encoding="utf-8")

@@ -35,6 +35,7 @@ class Tracked:
     files: dict[str, Path] = field(default_factory=dict)
 
     def __call__(self) -> Any:
+        """A controller for one world."""
         return self.make()
 
 
@@ -88,7 +89,9 @@ def _motion(builder: Builder, part: MotionPart, person: Character, label: str, s
                 else:
                     builder.fail(part, "file", f'"{part.file}": {problem.message}', f"{label}: motion")
             raise _Bad from None
-    return _clip(builder, part, person, options, label) if part.clip is not None else _keys(builder, part, options, label)
+    return (
+        _clip(builder, part, person, options, label) if part.clip is not None else _keys(builder, part, options, label)
+    )
 
 
 def _clip(builder: Builder, part: MotionPart, person: Character, options: dict[str, Any], label: str) -> Any:
@@ -103,7 +106,9 @@ def _clip(builder: Builder, part: MotionPart, person: Character, options: dict[s
     known = [name for name in signature(make).parameters if name != "character"]
     for name in options:
         if name not in known:
-            builder.fail(part, "options", f'the clip "{part.clip}" has no option "{name}"{did_you_mean(name, known)}', place)
+            builder.fail(
+                part, "options", f'the clip "{part.clip}" has no option "{name}"{did_you_mean(name, known)}', place
+            )
             raise _Bad
     try:
         return make(person, **options)
@@ -115,7 +120,9 @@ def _clip(builder: Builder, part: MotionPart, person: Character, options: dict[s
 def _keys(builder: Builder, part: MotionPart, options: dict[str, Any], label: str) -> Any:
     from poise.motion import keyframes
 
-    if part.written("keys") != "keys" and any(isinstance(v, tuple) for frame in part.keys.values() for v in frame.values()):
+    if part.written("keys") != "keys" and any(
+        isinstance(v, tuple) for frame in part.keys.values() for v in frame.values()
+    ):
         builder.fail(part, "keys", "only angles can be in other units; write keys for positions and rotations", label)
         raise _Bad
     try:

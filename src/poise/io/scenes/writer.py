@@ -87,10 +87,10 @@ class _Writer:
         data: dict[str, Any] = {}
         if settings.formulation is not None:
             data["formulation"] = {"kind": "reduced"} | _fields(settings.formulation, Reduced)
-        for name in ("duration", "record", "camera"):
+        for name in ("duration", "record", "every", "camera"):
             if getattr(settings, name):
                 data[name] = _plain(getattr(settings, name))
-        return data | ({"every": settings.every} if settings.every != 1 else {})
+        return data
 
     # ---- bodies ------------------------------------------------------------------------------------------------------
 

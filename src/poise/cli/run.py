@@ -1,0 +1,173 @@
+"""`poise run`: simulate a scene file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from poise.cli.report import clear_errors, fail, print_facts, to_json
+
+if TYPE_CHECKING:
+    from poise.model.scene import Scene
+    from poise.sim.recording import Recording
+    from poise.sim.world import World
+
+DIVERGED, STOPPED = 3, 130
+"""Exit statuses: of a world that diverged, and of a run that was stopped by Ctrl-C."""
+SECONDS = 5.0
+"""How long a scene runs that does not say."""
+FRAMES = 60.0
+"""States a second that are kept where nothing else is asked for."""
+
+Given = Annotated[
+    list[str] | None,
+    typer.Option("--set", "-s", metavar="NAME=VALUE", help="Give a parameter of the scene a value; may be repeated."),
+]
+
+
+def run(
+    scene: Annotated[Path, typer.Argument(help="A scene file: YAML, MJCF or URDF.", show_default=False)],
+    seconds: Annotated[
+        float | None, typer.Option("--seconds", "-t", help=f"How long; what the scene says, else {SECONDS:g}.")
+    ] = None,
+    dt: Annotated[float | None, typer.Option("--dt", help="Time step in s; what the scene says when missing.")] = None,
+    given: Given = None,
+    every: Annotated[
+        int | None, typer.Option("--every", help="Keep one state in so many; about 60 a second else.")
+    ] = None,
+    save: Annotated[Path | None, typer.Option("--save", "-o", help="Write the recording there (.npz).")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+) -> None:
+    """Simulate a scene, and say what happened. Leaves with 1 for a bad scene, 3 where it diverged."""
+    with clear_errors():
+        loaded = load_with(scene, given)
+        world = _build(loaded, dt)
+        length = _positive("--seconds", seconds) or loaded.settings.duration or SECONDS
+        if save is not None:
+            _check_target(save)
+        recording, problem, wall, status = _run(world, loaded, length, every)
+        facts = summary(loaded, world, recording, wall) | {"problem": problem, "saved": None}
+        if save is not None and len(recording):
+            recording.save(save)
+            facts["saved"] = str(save)
+    if as_json:
+        typer.echo(to_json(facts))
+    else:
+        _print(facts)
+    if problem:
+        typer.echo(f"poise: {problem}", err=True)
+    raise typer.Exit(status)
+
+
+def load_with(scene: Path, given: list[str] | None) -> Scene:
+    """A scene with parameters as they are given on the command line."""
+    from poise.io.load import load
+
+    if not given:
+        return load(scene)
+    from poise.io.scenes.parameters import given_parameter
+
+    return load(scene, set=dict(given_parameter(word) for word in given))
+
+
+def _build(scene: Scene, dt: float | None) -> World:
+    try:
+        return scene.build(dt=_positive("--dt", dt))
+    except (TypeError, ValueError) as error:
+        fail(f"{scene.source}: {error}")
+
+
+def _positive(name: str, value: float | None) -> float | None:
+    if value is not None and not 0.0 < value < float("inf"):
+        fail(f"{name}: must be more than 0, found {value:g}")
+    return value
+
+
+def _check_target(save: Path) -> None:
+    """What would only fail after the run is said before it."""
+    if save.suffix != ".npz":
+        fail(f'--save: recordings are written as .npz, not "{save.suffix}"; did you mean {save.with_suffix(".npz")}?')
+    if not save.parent.is_dir():
+        fail(f"--save: there is no folder {save.parent}")
+
+
+def _run(world: World, scene: Scene, length: float, every: int | None) -> tuple[Recording, str | None, float, int]:
+    """The recording, what went wrong, how long it took (s), and the exit status."""
+    from poise.dynamics.simulation import Diverged
+    from poise.sim.recording import PARTS
+
+    kept = every or scene.settings.every or max(1, round(1.0 / (FRAMES * world.dt)))
+    problem, status, start = None, 0, perf_counter()
+    try:
+        world.run(length, every=kept, record=scene.settings.record or PARTS)
+    except Diverged as error:
+        problem, status = f"it diverged: {error}", DIVERGED
+    except KeyboardInterrupt:
+        problem, status = f"stopped at {world.time:g} s", STOPPED
+    except ValueError as error:
+        fail(str(error))
+    recording = world.recording
+    assert recording is not None
+    return recording, problem, perf_counter() - start, status
+
+
+def summary(scene: Scene, world: World, recording: Recording, wall: float) -> dict[str, Any]:
+    """What happened, as plain data; SI units."""
+    done = float(recording.time[-1] - recording.time[0]) if len(recording) else 0.0
+    facts: dict[str, Any] = {
+        "name": scene.name,
+        "source": scene.source,
+        "time": done,
+        "dt": world.dt,
+        "steps": round(done / world.dt),
+        "frames": len(recording),
+        "wall": wall,
+        "speed": done / wall if wall > 0.0 else None,
+        "unsupported": list(scene.unsupported),
+    }
+    if recording.energy is not None and len(recording):
+        total = recording.energy.total
+        facts["energy"] = [float(total[0]), float(total[-1])]
+    contacts = recording.contacts
+    if contacts is not None and len(recording):
+        counts = contacts.start[1:] - contacts.start[:-1]
+        facts["contacts"] = {
+            "most": int(counts.max()),
+            "deepest": float(contacts.depth.max(initial=0.0)),
+            "strongest": float((contacts.force**2).sum(axis=1).max(initial=0.0) ** 0.5),
+        }
+    facts["events"] = len(recording.events)
+    facts["bodies"] = {
+        name: [float(x) for x in world.body(name).position]
+        for name, link in zip(world.model.body_names, world.model.body_link, strict=True)
+        if link >= 0
+        and int(world.model.link_parent[link]) < 0
+        and int(world.model.link_body[link]) >= 0
+        and world.model.body_names[int(world.model.link_body[link])] == name
+    }
+    return facts
+
+
+def _print(facts: dict[str, Any]) -> None:
+    """The same for people."""
+    speed = f" ({facts['speed']:.3g} times as fast as real time)" if facts["speed"] else ""
+    lines = {
+        "simulated": f"{facts['time']:.6g} s in {facts['steps']} steps of {facts['dt']:.6g} s",
+        "took": f"{facts['wall']:.2f} s{speed}",
+        "recorded": f"{facts['frames']} states, {facts['events']} events",
+    }
+    if "energy" in facts:
+        lines["energy"] = f"{facts['energy'][0]:.6g} J at first, {facts['energy'][1]:.6g} J at last"
+    if "contacts" in facts:
+        most = facts["contacts"]
+        lines["contacts"] = f"{most['most']} at most, {most['deepest'] * 1e3:.3g} mm deep, {most['strongest']:.4g} N"
+    for name, place in list(facts["bodies"].items())[:8]:
+        lines[name] = f"at ({', '.join(f'{x:.4g}' for x in place)}) m"
+    if facts["saved"]:
+        lines["saved"] = facts["saved"]
+    print_facts(f"{facts['name']} ({facts['source'] or 'no file'})", lines)
+    if facts["unsupported"]:
+        typer.echo(f"  {len(facts['unsupported'])} things of the file are not kept; see poise info")

@@ -1,0 +1,58 @@
+"""Characters of other scenes, and of lists of bodies."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+from poise.model.build import CharacterHandle
+from poise.model.scene import Character, Scene
+
+
+def own_bodies(scene: Scene, hero: CharacterHandle) -> Character:
+    """A character as it was before it had a place in a scene."""
+    bodies = deepcopy([scene.body(name) for name in hero.bodies])
+    start = f"{hero.name}/"
+    for body in bodies:
+        body.name = body.name.removeprefix(start)
+        body.parent = None if body.parent is None else body.parent.removeprefix(start)
+        for joint in body.joints:
+            joint.name = None if joint.name is None else joint.name.removeprefix(start)
+    return Character(hero.name, bodies)
+
+
+def merge(scene: Scene, other: Scene, prefix: str) -> None:
+    """Take over what joins and drives the bodies of another scene, which are here under a prefix."""
+
+    def full(name: Any) -> Any:
+        return f"{prefix}/{name}" if isinstance(name, str) and name not in ("", "world") else name
+
+    def renamed(options: dict[str, Any]) -> dict[str, Any]:
+        found = {}
+        for key, value in options.items():
+            if key == "body":
+                value = full(value)
+            elif key == "joints" and isinstance(value, dict):
+                value = {full(name): factor for name, factor in value.items()}
+            elif isinstance(value, dict):
+                value = renamed(value)
+            found[key] = value
+        return found
+
+    for loop in deepcopy(other.loops):
+        loop.name, loop.first, loop.second = full(loop.name), full(loop.first), full(loop.second)
+        scene.loops.append(loop)
+    for actuator in deepcopy(other.actuators):
+        actuator.name, actuator.target = full(actuator.name), full(actuator.target)
+        actuator.options = renamed(actuator.options)
+        scene.actuators.append(actuator)
+    for equality in deepcopy(other.equalities):
+        equality.name, equality.first, equality.second = (
+            full(equality.name),
+            full(equality.first),
+            full(equality.second),
+        )
+        equality.options = renamed(equality.options)
+        scene.equalities.append(equality)
+    scene.excluded_pairs += [(full(a), full(b)) for a, b in other.excluded_pairs]
+    scene.unsupported += other.unsupported
