@@ -10,7 +10,8 @@ import numpy as np
 
 from poise.io.meshes import read_mesh
 from poise.io.scenes.parts import Part
-from poise.io.scenes.schema import BodyPart, InertiaPart, JointPart, PathPart, ShapePart
+from poise.io.scenes.schema_bodies import BodyPart, InertiaPart, JointPart, PathPart
+from poise.io.scenes.schema_shapes import ShapePart
 from poise.io.scenes.units import UNITS, split
 from poise.model.check_parts import STILL
 from poise.model.errors import Problem, SceneError
