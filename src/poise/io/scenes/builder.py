@@ -12,6 +12,7 @@ from poise.io.scenes.merging import merge, own_bodies
 from poise.io.scenes.nodes import Items
 from poise.io.scenes.parts import Part
 from poise.io.scenes.schema import CharacterPart, FormulationPart, GroundPart, SceneFile
+from poise.io.scenes.schema_bodies import JointPart
 from poise.io.scenes.tracked import add_tracking
 from poise.model.build import CharacterHandle
 from poise.model.errors import Problem, SceneError, resolve_name
