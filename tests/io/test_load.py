@@ -81,7 +81,7 @@ def zipped() -> bytes:
         (b"PathFileType\t4\n", "a motion, not a scene"),
         (b"\x02\x50" + bytes(600), "C3D"),
         (b"\x00\x01\x02\x03" * 100, "binary file of an unknown kind"),
-        (b"bodies:\n  - name: a\n", 'begins with "bodies:"'),
+        (b"people:\n  - name: a\n", 'begins with "people:"'),
         (b"<sdf version='1.9'/>", "SDF"),
         (b"<OpenSimDocument/>", "OpenSim"),
         (b"<mujocoinclude/>", "include"),
