@@ -259,3 +259,39 @@ def test_checkout_that_cannot_be_written_is_said(environment, monkeypatch, capfd
     first, second = capfd.readouterr().err.splitlines()
     assert first.startswith("poise: making .venv failed:")
     assert second.startswith(f"{environment.ROOT} cannot be written: copy it")
+
+
+@pytest.fixture
+def debian(bin_folder, tmp_path):
+    """A PATH of somebody who may install packages; what was asked of apt-get is in a file."""
+    add_script(bin_folder, "id", "echo 0")
+    add_script(bin_folder, "timeout", 'shift; exec "$@"')
+    add_script(bin_folder, "apt-get", f'echo "$@" >> "{tmp_path}/asked"; exit ${{APT_STATUS:-0}}')
+    return bin_folder
+
+
+def test_a_browser_is_installed_where_that_can_be_done(checkout, debian, tmp_path):
+    done = call(checkout / ".ci" / "browser.sh", debian)
+    assert done.returncode == 0
+    assert done.stderr.startswith("poise: installed chromium in ")
+    asked = (tmp_path / "asked").read_text().splitlines()
+    assert [line.split()[0] for line in asked] == ["update", "install", "install"]
+    assert asked[1].endswith("chromium --download-only")
+    assert asked[2].endswith("chromium")
+
+
+def test_without_a_browser_the_tests_run_all_the_same(checkout, debian, tmp_path):
+    done = call(checkout / ".ci" / "browser.sh", debian, APT_STATUS="100")
+    assert done.returncode == 0
+    assert done.stderr == "poise: chromium could not be installed: tests in a browser are left out\n"
+    (debian / "id").write_text(f"#!{shutil.which('bash')}\necho 1000\n")
+    (tmp_path / "asked").unlink()
+    assert call(checkout / ".ci" / "browser.sh", debian).returncode == 0
+    assert not (tmp_path / "asked").exists(), "nobody but root can install"
+
+
+def test_a_browser_that_is_there_is_enough(checkout, debian, tmp_path):
+    add_script(debian, "chromium", "exit 1")
+    done = call(checkout / ".ci" / "browser.sh", debian)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not (tmp_path / "asked").exists()

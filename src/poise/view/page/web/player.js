@@ -189,7 +189,8 @@ function connect(player, data) {
   }));
   find("ghost-part").hidden = !player.stage.ghost;
   find("contacts").hidden = !player.stage.contacts;
-  for (const id of ["follow-part", "trail-part", "skeleton"]) find(id).hidden = !data.links.length;
+  for (const id of ["follow-part", "trail-part"]) find(id).hidden = !data.links.length;
+  find("skeleton").hidden = !data.parent.some(link => link >= 0);
   document.addEventListener("keydown", event => key(event, player));
   document.addEventListener("pointerdown", event => {
     if (!find("trail-part").contains(event.target)) find("trail-part").open = false;
@@ -209,7 +210,7 @@ function key(event, player) {
     "+": () => player.camera.zoom(0.85),
     "-": () => player.camera.zoom(1 / 0.85),
     c: () => player.stage.contacts && player.flip("contacts"),
-    s: () => player.flip("skeleton"),
+    s: () => find("skeleton").hidden || player.flip("skeleton"),
     g: () => { if (player.stage.ghost) player.show.ghost = cycle[player.show.ghost]; player.tell(); player.touch(); },
     l: () => find("loop").click(),
     p: () => find("plots").hidden || find("plots").click(),
