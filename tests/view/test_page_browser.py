@@ -59,6 +59,9 @@ def opened(the_browser):
             page.add_init_script(script)
         page.goto(address)
         page.wait_for_selector("html[data-state]")
+        page.evaluate(
+            "window.poise && (poise.renderer.quality = 2, poise.touch())"
+        )  # as coarse as it may get, from now on
         return page
 
     yield open_page
@@ -198,6 +201,21 @@ def test_scrubbing_and_steps_go_to_their_times(opened, address):
     chart = page.locator("#chart").bounding_box()
     page.mouse.click(chart["x"] + 52 + 0.25 * (chart["width"] - 62), chart["y"] + 40)
     assert page.evaluate("poise.time") == pytest.approx(0.5, abs=0.03)
+
+
+def test_the_camera_goes_along(opened, arm, tmp_path):
+    """What is followed stays where it is in the picture, however far one goes in time."""
+    q = arm.q.copy()
+    q[:, arm.model.q_slice("ball")] += np.linspace(0, 50, len(q))[:, None] * (1, 0, 0, 0, 0, 0, 0)
+    moved = Recording(arm.time, q, arm.v, arm.model)
+    page = opened(save_page(moved, tmp_path / "far.html", follow="ball", still=False).as_uri())
+    still(page)
+    page.evaluate("poise.seek(0)")
+    wait(page, "!poise.waiting")
+    for time in (2.0, 1.0):
+        page.evaluate(f"poise.seek({time})")
+        gone = page.evaluate("poise.camera.anchor[0]")
+        assert gone == pytest.approx(25.0 * time, abs=0.3)
 
 
 def test_it_ends_or_begins_anew(opened, address):
@@ -393,6 +411,18 @@ def test_it_can_be_used_by_keys_alone(opened, address):
     assert "Versions" in page.inner_text("#facts")
     page.keyboard.press("Escape")
     assert not page.locator("#facts").is_visible()
+
+
+def test_what_is_drawn_slowly_is_drawn_less_finely(opened, address):
+    page = opened(address)
+    still(page)
+    page.evaluate("poise.renderer.quality = 0; for (let k = 0; k < 5; k++) poise.mind(0.01)")
+    assert page.evaluate("poise.renderer.quality") == 0
+    page.evaluate("for (let k = 0; k < 30; k++) poise.mind(k % 5 ? 0.2 : 0.01)")
+    assert page.evaluate("poise.renderer.quality") == 2
+    page.evaluate("poise.touch()")
+    wait(page, "!poise.waiting")
+    assert page.evaluate("poise.canvas.width") == round(0.7 * page.evaluate("poise.canvas.clientWidth"))
 
 
 def test_a_lost_card_is_found_again(opened, address):

@@ -22,23 +22,21 @@ class Form {
   }
 }
 
-const AROUND = 40;
-
-// What a profile of points (radius, height) with normals (outward, upward) sweeps about z.
-function lathe(profile) {
+// What a profile of points (radius, height) with normals (outward, upward) sweeps about z, in some steps.
+function lathe(profile, steps = 32) {
   const form = new Form();
-  const at = (k, [r, z]) => [r * Math.cos(k * 2 * Math.PI / AROUND), r * Math.sin(k * 2 * Math.PI / AROUND), z];
+  const at = (k, [r, z]) => [r * Math.cos(k * 2 * Math.PI / steps), r * Math.sin(k * 2 * Math.PI / steps), z];
   for (let i = 0; i + 1 < profile.length; i++) {
     const [[low, lowNormal], [high, highNormal]] = [profile[i], profile[i + 1]];
     if (low[0] === high[0] && low[1] === high[1]) continue;
-    for (let k = 0; k < AROUND; k++)
+    for (let k = 0; k < steps; k++)
       form.patch([at(k, low), at(k + 1, low), at(k + 1, high), at(k, high)],
         [at(k, lowNormal), at(k + 1, lowNormal), at(k + 1, highNormal), at(k, highNormal)]);
   }
   return form.arrays();
 }
 
-function arc(radius, centre, from, to, pieces = 14) {
+function arc(radius, centre, from, to, pieces = 8) {
   return Array.from({ length: pieces + 1 }, (_, k) => {
     const angle = from + (to - from) * k / pieces;
     const direction = [Math.cos(angle), Math.sin(angle)];
@@ -47,12 +45,14 @@ function arc(radius, centre, from, to, pieces = 14) {
 }
 
 const QUARTER = Math.PI / 2;
-const sphereForm = () => lathe(arc(1, 0, -QUARTER, QUARTER, 28));
+const sphereForm = () => lathe(arc(1, 0, -QUARTER, QUARTER, 20));
 const capsuleForm = (radius, half) => lathe([...arc(radius, -half, -QUARTER, 0), ...arc(radius, half, 0, QUARTER)]);
 const cylinderForm = () => lathe([[[0, -1], [0, -1]], [[1, -1], [0, -1]], [[1, -1], [1, 0]], [[1, 1], [1, 0]],
   [[1, 1], [0, 1]], [[0, 1], [0, 1]]]);
-// Base of radius 1 at 0, tip at 1.
-const coneForm = () => lathe([[[0, 0], [0, -1]], [[1, 0], [0, -1]], [[1, 0], [0.7, 0.7]], [[0, 1], [0.7, 0.7]]]);
+// For marks, which are many and small: a ball, a cylinder without ends, a cone with its base at 0 and its tip at 1.
+const beadForm = () => lathe(arc(1, 0, -QUARTER, QUARTER), 16);
+const rodForm = () => lathe([[[1, -1], [1, 0]], [[1, 1], [1, 0]]], 10);
+const coneForm = () => lathe([[[0, 0], [0, -1]], [[1, 0], [0, -1]], [[1, 0], [0.7, 0.7]], [[0, 1], [0.7, 0.7]]], 20);
 
 function boxForm() {
   const form = new Form();

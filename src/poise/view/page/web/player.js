@@ -13,6 +13,7 @@ const THEMES = {
     ghost: [0.52, 0.80, 1.00, 0.42], ink: { text: "#98a2b3", line: "#ffffff14", strong: "#f2f5fa" },
   },
 };
+const SLOW = 0.06;
 const SUN = unit([0.25, -0.9, 1.2]);
 
 class Player {
@@ -31,7 +32,7 @@ class Player {
     this.home = this.follow >= 0 ? stage.motion.positionAt(0, this.follow) : [0, 0, 0];
     this.canvas.addEventListener("webglcontextlost", event => event.preventDefault());
     this.canvas.addEventListener("webglcontextrestored", () => {
-      this.renderer = new Renderer(this.canvas);
+      this.renderer = new Renderer(this.canvas, this.renderer.quality);
       stage.load(this.renderer);
       this.found = true;
       this.touch();
@@ -49,24 +50,43 @@ class Player {
 
   tick(now) {
     this.waiting = false;
-    const seconds = clamp((now - (this.before ?? now)) / 1000, 0, 0.1);
+    const passed = (now - (this.before ?? now)) / 1000;
+    const seconds = clamp(passed, 0, 0.1);
     this.before = now;
+    this.mind(passed);
     if (this.playing) this.advance(seconds);
     const moving = this.camera.advance(seconds || 1 / 60, this.anchor());
     this.draw();
     if (this.playing || moving) this.touch(); else this.before = undefined;
   }
 
+  // Where drawing is slow, draw less finely: rather a coarse film than a slow one.
+  mind(seconds) {
+    if (!seconds || document.hidden) return;
+    this.paces = [...(this.paces || []), seconds].slice(-5);
+    const middle = [...this.paces].sort((a, b) => a - b)[2];
+    if (this.paces.length < 5 || middle < SLOW || this.renderer.quality === QUALITY.length - 1) return;
+    this.renderer.quality++;
+    this.paces = [];
+  }
+
   advance(seconds) {
     const { start, end } = this.stage.motion;
     this.time += seconds * this.speed;
     if (this.time < end) return;
-    if (this.loop && end > start) this.time = start + (this.time - end) % (end - start);
+    if (this.loop && end > start) this.leap(start + (this.time - end) % (end - start));
     else {
       this.time = end;
       this.playing = false;
       this.tell();
     }
+  }
+
+  // To another time at once: the camera goes with what it follows.
+  leap(time) {
+    const before = this.anchor();
+    this.time = time;
+    this.camera.anchor = add(this.camera.anchor, sub(this.anchor(), before));
   }
 
   anchor() {
@@ -98,13 +118,13 @@ class Player {
   play(on = !this.playing) {
     const { start, end } = this.stage.motion;
     this.playing = on && end > start;
-    if (this.playing && this.time >= end) this.time = start;
+    if (this.playing && this.time >= end) this.leap(start);
     this.tell();
     this.touch();
   }
 
   seek(time) {
-    this.time = clamp(time, this.stage.motion.start, this.stage.motion.end);
+    this.leap(clamp(time, this.stage.motion.start, this.stage.motion.end));
     this.touch();
   }
 

@@ -2,6 +2,8 @@
 
 const SHADOW_SIDE = 2048;
 const PER_INSTANCE = 16;
+// Pixels of the picture for one of the page, at most, and samples of a shadow: for cards, and for processors without one.
+const QUALITY = [{ ratio: 2, taps: 20 }, { ratio: 1, taps: 8 }, { ratio: 0.7, taps: 4 }];
 
 class Batch {
   constructor(mesh) {
@@ -17,11 +19,12 @@ class Batch {
 }
 
 class Renderer {
-  constructor(canvas) {
+  constructor(canvas, quality = 0) {
     const gl = canvas.getContext("webgl2", { antialias: true, alpha: false });
     if (!gl) throw new Error("WebGL 2 is not there");
     this.canvas = canvas;
     this.gl = gl;
+    this.quality = quality;
     this.solid = this.program(PLACED, SOLID);
     this.depth = this.program(PLACED, DEPTH);
     this.floor = this.program(FLOOR_PLACED, FLOOR);
@@ -113,7 +116,7 @@ class Renderer {
   // Makes the canvas as sharp as the screen is; whether that changed anything.
   fit() {
     const { canvas } = this;
-    const ratio = Math.min(window.devicePixelRatio || 1, 2);
+    const ratio = Math.min(window.devicePixelRatio || 1, QUALITY[this.quality].ratio);
     const width = Math.max(1, Math.round(canvas.clientWidth * ratio));
     const height = Math.max(1, Math.round(canvas.clientHeight * ratio));
     if (canvas.width === width && canvas.height === height) return false;
@@ -153,7 +156,7 @@ class Renderer {
     gl.enable(gl.DEPTH_TEST);
     gl.depthFunc(gl.LEQUAL);
     gl.bindTexture(gl.TEXTURE_2D, this.shadows);
-    const given = { ...theme, ...light, view: camera.view, eye: camera.eye, from: camera.eye, push: 0, flatly: 0 };
+    const given = { ...theme, ...light, view: camera.view, eye: camera.eye, from: camera.eye, push: 0, flatly: 0, taps: QUALITY[this.quality].taps };
     gl.bindVertexArray(this.sheet.array);
     for (const floor of scene.floors) {
       this.use(this.floor, { ...given, ...floor });

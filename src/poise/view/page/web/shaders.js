@@ -42,6 +42,7 @@ uniform vec3 sunlight;
 uniform vec3 skylight;
 uniform vec3 bounce;
 uniform float texel;
+uniform float taps;
 vec3 linear(vec3 c) { return pow(c, vec3(2.2)); }
 vec3 encoded(vec3 c) { return pow(clamp(c, 0.0, 1.0), vec3(1.0 / 2.2)); }
 // How much of the sun is seen from a point: the average over a disc, which makes shadows soft.
@@ -50,13 +51,13 @@ float lit(vec3 p, vec3 n) {
   vec3 c = s.xyz * 0.5 + 0.5;
   if (any(greaterThan(abs(c - 0.5), vec3(0.5)))) return 1.0;
   float sum = 0.0;
-  for (int k = 0; k < 20; k++) {
-    float r = sqrt((float(k) + 0.5) / 20.0) * 3.6;
-    float a = float(k) * 2.39996323;
+  for (float k = 0.0; k < taps; k++) {
+    float r = 0.8 * sqrt(k + 0.5);
+    float a = k * 2.39996323;
     sum += texture(shadows, vec3(c.xy + r * vec2(cos(a), sin(a)) / float(textureSize(shadows, 0).x), c.z - 0.0006));
   }
   vec2 rim = smoothstep(vec2(0.5), vec2(0.42), abs(c.xy - 0.5));
-  return mix(1.0, sum / 20.0, rim.x * rim.y);
+  return mix(1.0, sum / taps, rim.x * rim.y);
 }
 `;
 

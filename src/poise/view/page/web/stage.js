@@ -34,8 +34,8 @@ class Stage {
       if (shape.kind === "box" || shape.kind === "ellipsoid") size = [a, b, c];
       return { ...shape, mesh, size };
     });
-    this.rod = once("cylinder", cylinderForm);
-    this.ball = once("sphere", sphereForm);
+    this.rod = once("rod", rodForm);
+    this.ball = once("bead", beadForm);
     this.tip = once("cone", coneForm);
   }
 
