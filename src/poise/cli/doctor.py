@@ -20,6 +20,8 @@ REQUIRED = ("numpy", "numba", "llvmlite", "pydantic", "pyyaml", "typer", "rich")
 OPTIONAL = (
     ("mujoco", "mjcf", "reading MJCF files, benchmarks"),
     ("h5py", "hdf5", "recordings as HDF5"),
+    ("usd-core", "usd", "recordings as USD"),
+    ("imageio-ffmpeg", "video", "films as mp4, where there is no ffmpeg"),
     ("dm-control", "bench", "benchmarks; not for Python 3.13"),
     ("pin", "bench", "benchmarks; not for Windows"),
     ("pybvh", "bench", "benchmarks"),

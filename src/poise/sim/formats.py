@@ -43,6 +43,12 @@ FORMATS: dict[str, Format] = {
     ),
     ".csv": Format("curves over time as a table", "poise.io.table:save_csv"),
     ".html": Format("one page that plays it in 3-D in any browser, offline", "poise.view.page:save_page"),
+    ".usda": Format("USD as text: bodies, shapes and their motion", "poise.io.usd:save_usd"),
+    ".usdc": Format("USD as binary", "poise.io.usd:save_usd"),
+    ".usd": Format("USD as binary", "poise.io.usd:save_usd"),
+    ".png": Format("a picture of one moment", "poise.view.film:save_still"),
+    ".gif": Format("a film of 256 colours", "poise.view.film:save_film"),
+    ".mp4": Format("a film, by ffmpeg", "poise.view.film:save_film"),
 }
 """By suffix."""
 
@@ -76,9 +82,11 @@ def save(recording: Recording, path: str | os.PathLike[str], **options: Any) -> 
     target = checked_path(path)
     suffix = target.suffix.lower()
     write = writer(target)
-    known = list(inspect.signature(write).parameters)[2:]
+    parameters = list(inspect.signature(write).parameters.values())[2:]
+    known = [one.name for one in parameters]
+    checks_itself = any(one.kind == one.VAR_KEYWORD for one in parameters)
     for option in options:
-        if option not in known:
+        if option not in known and not checks_itself:
             hint = did_you_mean(option, known) if known else ""
             raise SceneError(f'{suffix} files take no option "{option}"{hint}', file=str(target))
     with whole_file(target) as temporary:

@@ -89,6 +89,24 @@ class Camera:
         """
         poses = np.atleast_2d(np.asarray(q, np.float64))
         corners = np.concatenate([bounds(model.solids, *places(model, pose)) for pose in poses])
+        return cls.around(corners, side=side, margin=margin, field_of_view=field_of_view, aspect=aspect)
+
+    @classmethod
+    def around(
+        cls,
+        points: ArrayLike,
+        *,
+        side: ArrayLike = _SIDE,
+        margin: float = 1.2,
+        field_of_view: float = math.radians(40.0),
+        aspect: float = 4.0 / 3.0,
+    ) -> Camera:
+        """The camera that has some points (n, 3; m) in the picture; options are those of `looking_at`.
+
+        >>> Camera.around([(0, 0, 0), (0, 0, 2)]).target
+        (0.0, 0.0, 1.0)
+        """
+        corners = np.asarray(points, np.float64).reshape(-1, 3)
         middle = 0.5 * (corners.min(axis=0) + corners.max(axis=0)) if len(corners) else np.zeros(3)
         away = checked_vector("side", side)
         if not away.any():

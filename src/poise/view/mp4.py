@@ -1,0 +1,67 @@
+"""Films as mp4 (H.264), by ffmpeg: that of the path, or the one that the package imageio-ffmpeg brings."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable
+from typing import Any
+
+from poise.model.errors import SceneError
+from poise.view.png import checked_picture
+
+_MISSING = "mp4 needs ffmpeg: install it, or pip install imageio-ffmpeg, or the extra poise[video]; or save a .gif"
+
+
+def save_mp4(path: str | os.PathLike[str], frames: Iterable[Any], fps: float) -> None:
+    """Write pictures (height, width, 3) of bytes as mp4, `fps` a second. One is held at a time.
+
+    Sides that are odd get a row or column more, which is what players want.
+    """
+    program = find_ffmpeg()
+    pictures = iter(frames)
+    first = next(pictures, None)
+    if first is None:
+        raise SceneError("a film needs at least one picture, found none", field="frames")
+    image = checked_picture(first, colors_only=True)
+    height, width = image.shape[:2]
+    source = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", f"{fps:.9g}", "-i", "-"]
+    even = ["-vf", "pad=ceil(iw/2)*2:ceil(ih/2)*2", "-pix_fmt", "yuv420p", "-movflags", "+faststart"]
+    coder = ["-c:v", "libx264", "-crf", "18", "-preset", "veryfast"]
+    command = [program, "-y", "-loglevel", "error", *source, *coder, *even, "-f", "mp4", os.fspath(path)]
+    with tempfile.TemporaryFile() as told:
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=told) as process:
+            assert process.stdin is not None
+            try:
+                process.stdin.write(image.tobytes())
+                for frame in pictures:
+                    after = checked_picture(frame, colors_only=True)
+                    if after.shape != image.shape:
+                        raise ValueError(f"a frame has shape {after.shape}, the first one {image.shape}")
+                    process.stdin.write(after.tobytes())
+                process.stdin.close()
+            except BrokenPipeError:
+                pass  # it ended before its time, and says why
+            except BaseException:
+                process.kill()
+                raise
+        told.seek(0)
+        if process.returncode:
+            reason = " ".join(told.read().decode(errors="replace").split())
+            raise SceneError(f"ffmpeg ended with status {process.returncode}: {reason:.300}", file=os.fspath(path))
+
+
+def find_ffmpeg() -> str:
+    """The program, or what to do where there is none."""
+    found = shutil.which("ffmpeg")
+    if found:
+        return found
+    try:
+        import imageio_ffmpeg
+
+        brought: str = imageio_ffmpeg.get_ffmpeg_exe()
+    except (ImportError, RuntimeError):
+        raise ImportError(_MISSING) from None
+    return brought
