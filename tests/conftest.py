@@ -6,6 +6,7 @@ import pytest
 from hypothesis import settings
 
 from browser import chromium, find_browser
+from gltf import find_validator
 
 settings.register_profile("same", deadline=None, derandomize=True)
 settings.register_profile("explore", deadline=None, max_examples=1000)
@@ -13,16 +14,20 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 
 def pytest_report_header():
-    """Say which browser tests use, or that those who need one are left out."""
-    return f"browser: {find_browser() or 'none found (POISE_BROWSER, PATH): tests marked `browser` are left out'}"
+    """Say which browser and validator tests use, or that those who need one are left out."""
+    found = find_validator()
+    checker = f"glTF validator: {found[1]}" if found else "glTF validator: none found (.ci/validator.sh): left out"
+    browser = f"browser: {find_browser() or 'none found (POISE_BROWSER, PATH): tests marked `browser` are left out'}"
+    return [browser, checker]
 
 
 def pytest_collection_modifyitems(config, items):
-    """Leave out what needs a browser where there is none."""
-    if find_browser() is None:
-        out = [item for item in items if item.get_closest_marker("browser")]
-        config.hook.pytest_deselected(items=out)
-        items[:] = [item for item in items if not item.get_closest_marker("browser")]
+    """Leave out what needs a browser where there is none, and likewise what needs the validator of glTF."""
+    for marker, found in (("browser", find_browser()), ("validator", find_validator())):
+        out = [item for item in items if found is None and item.get_closest_marker(marker)]
+        if out:
+            config.hook.pytest_deselected(items=out)
+            items[:] = [item for item in items if not item.get_closest_marker(marker)]
 
 
 @pytest.fixture(scope="module")

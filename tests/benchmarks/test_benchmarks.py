@@ -20,7 +20,7 @@ TARGETED = {
     "gauss_seidel": 0,
     "contacts": 6,
     "constraint_matrix": 6,
-    "pictures": 1,
+    "pictures": 2,
     "pairs": 0,
     "solvers": 0,
     "convergence": 0,

@@ -1,6 +1,7 @@
 """Files in and out: what others wrote becomes a Scene or a Clip."""
 
 from poise.io.bvh import MotionWarning, load_bvh, save_bvh
+from poise.io.bvh_export import motion_of
 from poise.io.deepmimic import load_deepmimic
 from poise.io.load import load
 from poise.io.mjcf import load_mjcf
@@ -19,6 +20,7 @@ __all__ = [
     "load_motion",
     "load_urdf",
     "load_yaml",
+    "motion_of",
     "save_bvh",
     "save_scene",
 ]

@@ -104,7 +104,8 @@ def _even(clip: Clip, fps: float | None, like: Clip | None) -> Clip:
         return clip
     steps = np.diff(clip.times)
     step = float(np.median(steps))
-    rate = checked_rate(fps) if fps is not None else like.rate if like is not None and like.rate > 0.0 else 1.0 / step
+    followed = like if like is not None and like.n_frames > 1 else clip
+    rate = checked_rate(fps) if fps is not None else 1.0 / float(np.median(np.diff(followed.times)))
     if abs(rate * step - 1.0) < 1e-9 and np.abs(steps - step).max() <= _EVEN * step:
         return clip
     return clip.resampled(rate)

@@ -338,12 +338,16 @@ def format_bvh(bvh: BvhFile, digits: int = 6) -> str:
         children.setdefault(joint.parent, []).append(index)
     # a stack instead of recursion: chains of bones may be long
     todo: list[tuple[int, int]] = [(0, 0)]
+    ends = np.cumsum([0, *(len(joint.channels) for joint in bvh.joints)])
+    order: list[int] = []
     while todo:
         index, depth = todo.pop()
         tabs = "\t" * depth
         if index < 0:
             out.append(tabs + "}")
             continue
+        # numbers come as the tree is written, branch by branch, in whatever order the joints are
+        order += range(ends[index], ends[index + 1])
         joint = bvh.joints[index]
         out += [f"{tabs}{'JOINT' if depth else 'ROOT'} {joint.name}", tabs + "{"]
         out.append(f"{tabs}\tOFFSET {_plain(joint.offset, digits)}")
@@ -356,7 +360,7 @@ def format_bvh(bvh: BvhFile, digits: int = 6) -> str:
         todo += [(child, depth + 1) for child in reversed(children.get(index, []))]
     out += ["MOTION", f"Frames: {len(bvh.frames)}", f"Frame Time: {bvh.frame_time:.9g}"]
     row = " ".join([f"%.{digits}f"] * bvh.frames.shape[1])
-    out += [row % tuple(frame) for frame in bvh.frames.tolist()]
+    out += [row % tuple(frame) for frame in bvh.frames[:, order].tolist()]
     return "\n".join(out) + "\n"
 
 

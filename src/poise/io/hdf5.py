@@ -59,8 +59,8 @@ def _write(file: Any, key: str, array: Array, compression: str | None) -> None:
     if array.size == 0 or array.ndim == 0:
         file.create_dataset(key, data=array)
         return
-    row = max(1, array.nbytes // len(array))
-    rows = min(len(array), max(1, _PART // row))
+    # parts of one size, so that the last is about as full as the others
+    rows = -(-len(array) // min(len(array), -(-array.nbytes // _PART)))
     options: dict[str, Any] = {"compression": compression, "shuffle": True} if compression else {}
     data = file.create_dataset(
         key, array.shape, array.dtype, chunks=(rows, *array.shape[1:]), fletcher32=True, **options

@@ -80,7 +80,7 @@ def retarget(
         source = Source(clip, parts or {})
     q, turns = fit.pose(source, limits)
     root = fit.root(source.hips(), turns)
-    root[:, 2] += fit.lift(floor, limits) if like is not None else fit.height(turns, root, floor)
+    root[:, 2] += fit.lift(floor) if like is not None else fit.height(turns, root, floor)
     at = int(model.joint_q_start[fit.target.joint[fit.target.root]])
     q[:, at : at + 3] = root
     return Retargeted(np.array(clip.times), q)
@@ -142,9 +142,9 @@ class Fit:
             return 0.0
         return float(vectors("floor", floor, ())) - float(np.quantile(self.target.lowest_sole(turns, root), LOW))
 
-    def lift(self, floor: float | None, limits: bool) -> float:
-        """How far the clip itself is moved up; m."""
-        _, turns = self.pose(self.source, limits)
+    def lift(self, floor: float | None) -> float:
+        """How far the clip itself is moved up, with its joints kept in their ranges; m."""
+        _, turns = self.pose(self.source, True)
         return self.height(turns, self.root(self.source.hips(), turns), floor)
 
 

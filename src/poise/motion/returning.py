@@ -55,6 +55,6 @@ def returned(
             world[:, joint] = quat_multiply(above, local[:, joint])
     moves[:, 0] = 0.0
     places, _ = skeleton.place(local, moves)
-    wanted = fit.hips(root - (0.0, 0.0, fit.lift(floor, True)), turns[:, target.root])
+    wanted = fit.hips(root - (0.0, 0.0, fit.lift(floor)), turns[:, target.root])
     moves[:, 0] = wanted - places[:, fit.source.hip_joints()].mean(axis=1)
     return like.keyed(times, local, moves[:, list(like.moved)], loop=False, stride=(0.0, 0.0, 0.0), notes=())

@@ -143,7 +143,8 @@ class Recording(Trajectory):
 
     def curves(self, what: str, name: str | None = None) -> dict[str, Array]:
         """Numbers over time by their names, each (frames,): "energy"; "q", "v", "tau", "passive", of one joint where it
-        is named; "motors", of one motor likewise; one of the solver's figures; or a signal.
+        is named; "torque", what "tau" and motors do to it together; "motors", of one motor likewise; one of the
+        solver's figures; or a signal.
 
         >>> import poise
         >>> scene = poise.Scene()
@@ -154,8 +155,8 @@ class Recording(Trajectory):
         model = self.model
         if what == "energy" and self.energy is not None:
             return dict(zip(Energy._fields, self.energy, strict=True)) | {"total": np.asarray(self.energy.total)}
-        if what in ("q", "v", "tau", "passive") and what in ("q", "v", *self.torques):
-            values = {"q": self.q, "v": self.v, **self.torques}[what]
+        if what in ("q", "v", "tau", "passive", "torque") and what in ("q", "v", *self._torques()):
+            values = {"q": self.q, "v": self.v, **self.torques}[what] if what != "torque" else self._torque()
             names = model.q_names if what == "q" else model.dof_names
             chosen = range(len(names))
             if name is not None:
@@ -170,8 +171,31 @@ class Recording(Trajectory):
             values = self.signals[what].reshape(len(self), -1)
             several = values.shape[1] > 1
             return {f"{what}[{k}]" if several else what: values[:, k] for k in range(values.shape[1])}
-        known = ["q", "v", *self.torques, *self.solver, *self.signals, *(["energy"] if self.energy is not None else [])]
+        known = [
+            "q",
+            "v",
+            *self._torques(),
+            *self.solver,
+            *self.signals,
+            *(["energy"] if self.energy is not None else []),
+        ]
         raise ValueError(f"{what!r} was not recorded{did_you_mean(what, known)}")
+
+    def _torques(self) -> list[str]:
+        """What is known of torques."""
+        return [*self.torques, *(["torque"] if "tau" in self.torques else [])]
+
+    def _torque(self) -> Array:
+        """(frames, nv) of "tau" and of the motors, each through its gear; N or N·m."""
+        total = self.torques["tau"].copy()
+        forces = self.torques.get("motors")
+        for motor, rows in zip(self.model.motors, motor_rows(self.model), strict=True):
+            if forces is None:
+                break
+            for k, dof in enumerate(motor.dofs):
+                gear = motor.gear[k] if k < len(motor.gear) else 1.0
+                total[:, dof] += gear * forces[:, rows.start + k if motor.ball else rows.start]
+        return total
 
     def _motor_curves(self, name: str | None) -> dict[str, Array]:
         """Forces of motors by their names, those of a ball's three numbered."""
@@ -185,8 +209,8 @@ class Recording(Trajectory):
                 curves[label] = self.torques["motors"][:, row]
         return curves
 
-    def plot(self, what: str = "energy", name: str | None = None) -> Any:
-        """`curves` over time, as a drawing to `save("name.svg")`.
+    def plot(self, what: str = "energy", name: str | None = None, *, joint: str | None = None) -> Any:
+        """`curves` over time, as a drawing to `save("name.svg")`; `name` is that of a joint or motor.
 
         >>> import poise
         >>> poise.Scene().build().run(0.1).plot("energy").width
@@ -196,7 +220,11 @@ class Recording(Trajectory):
 
         units = {"energy": "energy (J)"}
         return poise.view.line_chart(
-            self.time, self.curves(what, name), title=what, x_label="time (s)", y_label=units.get(what, "")
+            self.time,
+            self.curves(what, joint if name is None else name),
+            title=what,
+            x_label="time (s)",
+            y_label=units.get(what, ""),
         )
 
     def save(self, path: str | os.PathLike[str], **options: Any) -> None:

@@ -8,7 +8,9 @@ from poise.view.png import save_png
 from poise.view.silhouettes import strobe
 
 if TYPE_CHECKING:
+    from poise.view.film import Film
     from poise.view.gif import save_gif
+    from poise.view.mp4 import save_mp4
     from poise.view.page import save_page
     from poise.view.render import Camera, Look, Painter, picture
 
@@ -16,6 +18,7 @@ __all__ = [
     "Camera",
     "Curve",
     "Drawing",
+    "Film",
     "Look",
     "Painter",
     "below",
@@ -23,6 +26,7 @@ __all__ = [
     "line_chart",
     "picture",
     "save_gif",
+    "save_mp4",
     "save_page",
     "save_png",
     "strobe",
@@ -31,6 +35,8 @@ __all__ = [
 #: what needs the compiler is imported when it is first used
 _LATE = {
     "Camera": "poise.view.render",
+    "Film": "poise.view.film",
+    "save_mp4": "poise.view.mp4",
     "Look": "poise.view.render",
     "Painter": "poise.view.render",
     "picture": "poise.view.render",

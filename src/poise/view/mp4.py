@@ -19,6 +19,11 @@ def save_mp4(path: str | os.PathLike[str], frames: Iterable[Any], fps: float) ->
     """Write pictures (height, width, 3) of bytes as mp4, `fps` a second. One is held at a time.
 
     Sides that are odd get a row or column more, which is what players want.
+
+    >>> import tempfile
+    >>> import numpy as np
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_mp4(f"{folder}/grey.mp4", [np.full((48, 64, 3), grey, np.uint8) for grey in (0, 99)], 10.0)
     """
     program = find_ffmpeg()
     pictures = iter(frames)
@@ -28,9 +33,11 @@ def save_mp4(path: str | os.PathLike[str], frames: Iterable[Any], fps: float) ->
     image = checked_picture(first, colors_only=True)
     height, width = image.shape[:2]
     source = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", f"{fps:.9g}", "-i", "-"]
-    even = ["-vf", "pad=ceil(iw/2)*2:ceil(ih/2)*2", "-pix_fmt", "yuv420p", "-movflags", "+faststart"]
-    coder = ["-c:v", "libx264", "-crf", "18", "-preset", "veryfast"]
-    command = [program, "-y", "-loglevel", "error", *source, *coder, *even, "-f", "mp4", os.fspath(path)]
+    even = ["-vf", "pad=ceil(iw/2)*2:ceil(ih/2)*2,scale=out_color_matrix=bt709", "-pix_fmt", "yuv420p"]
+    # players guess how colours are meant unless they are told
+    told_colors = ["-colorspace", "bt709", "-color_primaries", "bt709", "-color_trc", "iec61966-2-1"]
+    coder = ["-c:v", "libx264", "-crf", "18", "-preset", "veryfast", "-movflags", "+faststart", *told_colors]
+    command = [program, "-y", "-loglevel", "error", *source, *even, *coder, "-f", "mp4", os.fspath(path)]
     with tempfile.TemporaryFile() as told:
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=told) as process:
             assert process.stdin is not None
