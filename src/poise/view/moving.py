@@ -42,8 +42,8 @@ def poses_at(model: Model, times: ArrayLike, q: ArrayLike, when: ArrayLike) -> F
         turn = quat_log(quat_multiply(quat_conjugate(one[:, part]), two[:, part]))
         between[:, part] = quat_multiply(one[:, part], quat_exp(share * turn))
     # a moment that was there is shown as it was
-    for part, pose in ((0.0, one), (1.0, two)):
-        exact = share[:, 0] == part
+    for end, pose in ((0.0, one), (1.0, two)):
+        exact = share[:, 0] == end
         between[exact] = pose[exact]
     return between
 
