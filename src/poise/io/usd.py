@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -86,7 +87,12 @@ class _Stage:
 
     def write(self, path: str) -> None:
         """To a file, text or binary as its suffix tells."""
-        self.stage.GetRootLayer().Export(path)
+        with Path(path).open("wb"):  # what keeps a file from being written is told as for other formats
+            pass
+        try:
+            self.stage.GetRootLayer().Export(path)
+        except self.pxr.Tf.ErrorException as error:
+            raise OSError(" ".join(str(error).split())[:200]) from None
 
     def _define(self, kind: str, above: str, name: str, shown: str | None = None) -> Any:
         """A prim whose name USD can hold, and that no other has; the true one is kept to be shown."""
