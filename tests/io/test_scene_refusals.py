@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import random
 import re
 
 import pytest
@@ -150,6 +151,7 @@ WRONG = [
         3,
         "lower must not exceed upper, found [1, -1], did you mean [-1, 1]?",
     ),
+    ("angle", body("rotation: {axis: x, angle: big}"), 3, 'angle: must be a number, found "big"'),
     # ---- missing
     ("name", "bodies:\n  - shape: {kind: sphere, radius: 1}\n", 2, 'bodies[0]: a body needs "name"'),
     ("radius", body("shape:\n  kind: sphere\n  mass: 2"), 3, 'a sphere needs "radius" (or radius_m, radius_cm'),
@@ -469,3 +471,64 @@ def test_other_formats_have_no_parameters(tmp_path):
     (tmp_path / "r.urdf").write_text("<robot name='r'><link name='base'/></robot>")
     with pytest.raises(SceneError, match='URDF files take no option "set"'):
         poise.load(tmp_path / "r.urdf", set={"a": 1})
+
+
+SMALL = """
+parameters: {friction: 0.5}
+ground: {friction: $friction}
+formulation: {level: velocity, substeps: 2}
+bodies:
+  - {name: ball, position_cm: [0, 0, 90], velocity: [1, 0, 0], shape: {kind: sphere, radius: 0.1, mass: 2}}
+  - name: arm
+    rotation: {axis: x, angle_deg: 30}
+    joint: {kind: hinge, axis: y, limits_deg: [-90, 90], rest: 0.1}
+    shapes: [{kind: box, size: [0.1, 0.1, 1], material: {friction: 0.2}}]
+  - {name: lift, shape: {kind: box, size: [1, 1, 1]}, path: {times: [0, 1], positions: [[0, 0, 3], [0, 0, 4]]}}
+motors: [{joint: arm, stiffness: 3, limit: [-1, 2]}]
+loops: [{kind: ball, first: arm, position: [0, 0, 1]}]
+keyframes: [{name: k, joints: {arm: 0.2}}]
+throws: [{body: ball, time: 1, at: arm, speed: 3}]
+pushes: [{body: ball, force: [1, 0, 0]}]
+camera: {position: [1, 1, 1], target: [0, 0, 0], follow: ball}
+start: k
+"""
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_whatever_is_changed_is_read_or_told_with_its_line(tmp_path, seed):
+    chance = random.Random(seed)
+    parts = re.split(r"(\W)", SMALL)
+    odd = [
+        "[",
+        "]",
+        "{",
+        "}",
+        ":",
+        "null",
+        ".nan",
+        "-1",
+        "0",
+        "1e400",
+        "true",
+        "$friction",
+        "${",
+        "x",
+        "\n",
+        "- ",
+        "'",
+        "*a",
+    ]
+    file = tmp_path / "scene.yaml"
+    file.write_text(SMALL)
+    poise.load(file)
+    silent = []
+    for _ in range(40):
+        changed = list(parts)
+        for _ in range(chance.choice((1, 1, 2))):
+            changed[chance.randrange(len(changed))] = chance.choice((*odd, chance.choice(parts), ""))
+        file.write_text("".join(changed))
+        try:
+            poise.load(file)
+        except SceneError as error:
+            silent += [problem for problem in error.problems if problem.line is None]
+    assert silent == []

@@ -73,6 +73,8 @@ class Maker:
         if part.quat_wxyz is not None:
             self.fail(part, "rotation", 'leave out "rotation" or "quat_wxyz"', label)
         turn = part.rotation
+        if not turn.sound:
+            return None
         x, y, z = (unit(turn.axis) * sin(turn.angle / 2.0)).tolist()
         return (cos(turn.angle / 2.0), x, y, z)
 
