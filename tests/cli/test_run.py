@@ -71,8 +71,8 @@ def test_a_pipe_is_told_the_facts_only(scene):
         (["--seconds", "nan"], "--seconds: must be more than 0, found nan"),
         (["--dt", "0"], "--dt: must be more than 0, found 0"),
         (["--every", "-3"], "nothing to do"),
-        (["--save", "fall.mov"], 'recordings are written as .npz, not ".mov"; did you mean fall.npz?'),
-        (["--save", "nowhere/fall.npz"], "--save: there is no folder nowhere"),
+        (["--save", "fall.mov"], 'there is no format ".mov", did you mean ".mp4"?'),
+        (["--save", "nowhere/fall.npz"], "nowhere/fall.npz: there is no such folder to save to"),
     ],
 )
 def test_bad_input_leaves_with_1(scene, arguments, said):

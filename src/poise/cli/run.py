@@ -38,7 +38,9 @@ def run(
     every: Annotated[
         int | None, typer.Option("--every", help="Keep one state in so many; about 60 a second else.")
     ] = None,
-    save: Annotated[Path | None, typer.Option("--save", "-o", help="Write the recording there (.npz).")] = None,
+    save: Annotated[
+        Path | None, typer.Option("--save", "-o", help="Write the recording there: .npz, .h5, .html, .glb, ...")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
 ) -> None:
     """Simulate a scene, and say what happened. Leaves with 1 for a bad scene, 3 where it diverged."""
@@ -88,10 +90,9 @@ def _positive(name: str, value: float | None) -> float | None:
 
 def _check_target(save: Path) -> None:
     """What would only fail after the run is said before it."""
-    if save.suffix != ".npz":
-        fail(f'--save: recordings are written as .npz, not "{save.suffix}"; did you mean {save.with_suffix(".npz")}?')
-    if not save.parent.is_dir():
-        fail(f"--save: there is no folder {save.parent}")
+    from poise.sim.formats import checked_path, writer
+
+    writer(checked_path(save))
 
 
 def _run(world: World, scene: Scene, length: float, every: int | None) -> tuple[Recording, str | None, float, int]:
