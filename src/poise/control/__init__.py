@@ -7,6 +7,7 @@ from poise.control.actuators import RotationActuator, TranslationActuator
 from poise.control.balance import Balance, BalanceReading
 from poise.control.correction import Correction, correction
 from poise.control.dead_zones import DeadZone, DeadZoneReading
+from poise.control.dragging import Drag
 from poise.control.guiding import ActuatorReading, Actuators
 from poise.control.helpers import SecondaryTarget
 from poise.control.heroes import track
@@ -27,6 +28,7 @@ __all__ = [
     "Correction",
     "DeadZone",
     "DeadZoneReading",
+    "Drag",
     "Planted",
     "PointTarget",
     "Push",
