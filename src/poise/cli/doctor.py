@@ -22,6 +22,7 @@ OPTIONAL = (
     ("h5py", "hdf5", "recordings as HDF5"),
     ("usd-core", "usd", "recordings as USD"),
     ("imageio-ffmpeg", "video", "films as mp4, where there is no ffmpeg"),
+    ("viser", "view", "the live viewer"),
     ("dm-control", "bench", "benchmarks; not for Python 3.13"),
     ("pin", "bench", "benchmarks; not for Windows"),
     ("pybvh", "bench", "benchmarks"),

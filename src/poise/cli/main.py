@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from poise._version import __version__
-from poise.cli import bench, demo, doctor, export, info, render, run
+from poise.cli import bench, demo, doctor, export, info, render, run, view
 
 # plain help text: it needs no colours, and rich would take longer to load than all the rest
 app = typer.Typer(
@@ -44,6 +44,7 @@ app.command("run", epilog="Example: poise run scene.yaml --seconds 2 --set frict
 app.command("render", epilog="Example: poise render walk.npz -o walk.gif --follow hero")(render.render)
 app.command("export", epilog="Example: poise export walk.npz -o knee.csv --what torque --joint knee_r")(export.export)
 app.command("info", epilog="Example: poise info humanoid.xml --json")(info.info)
+app.command("view", epilog="Example: poise view demo")(view.view)
 app.command("bench", epilog="Example: poise bench --list")(bench.bench)
 app.command("doctor", epilog="Example: poise doctor --json")(doctor.doctor)
 

@@ -1,0 +1,170 @@
+"""The viewer: a server for browsers, and the loop that keeps a session going."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import queue
+import socket
+import sys
+import threading
+import time as clock
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from poise.dynamics.measures import bodies
+from poise.model.scene import Scene
+from poise.sim.recording import Recording
+from poise.view.live.front import Front, followed_body
+from poise.view.live.panel import Panel
+from poise.view.live.session import Session
+from poise.view.render_camera import Camera
+
+_PORTS = 100
+"""Ports that are tried, one after another."""
+_FRAME, _WORDS, _PLOTS = 1.0 / 40.0, 0.1, 0.4
+"""How long a picture, what is told and the plots stay as they are, at least; s."""
+
+
+class Viewer:
+    """Shows a scene or a recording to browsers.
+
+    `run` serves until it is interrupted; `tick` does one turn of its loop, for loops of your own. The address is bound
+    to this computer alone, unless `host` says otherwise. Needs the extra `view`: pip install "poise[view]".
+    """
+
+    def __init__(
+        self, source: Scene | Recording | Session, *, host: str = "127.0.0.1", port: int = 8080, paused: bool = False
+    ) -> None:
+        viser = _viser()
+        self.asked = port
+        free = free_port(host, port)
+        with contextlib.redirect_stdout(io.StringIO()):  # it greets in words of its own
+            self.server = viser.ViserServer(host=host, port=free, label="Poise", verbose=False)
+        self.host, self.port = host, int(self.server.get_port())
+        self.server.gui.configure_theme(control_width="medium", show_logo=False, show_share_button=False)
+        self._todo: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._ended = threading.Event()
+        try:
+            self._open(source, paused)
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self, source: Scene | Recording | Session, paused: bool) -> None:
+        self.session = source if isinstance(source, Session) else Session(source)
+        self._place_camera()
+        self.front = Front(self.server, self.session, self._todo.put)
+        self.panel = Panel(self.server, self.session, self.front, self._todo.put)
+        self._last = self._worded = self._plotted = clock.perf_counter()
+        if not paused:
+            self.session.play()
+
+    @property
+    def address(self) -> str:
+        """For browsers."""
+        host = "localhost" if self.host in ("0.0.0.0", "::", "") else self.host
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+
+    def _place_camera(self) -> None:
+        session = self.session
+        camera = Camera.looking_at(session.model, session.q, aspect=1.4, margin=1.4)
+        place = bodies(session.model, session.q).position
+        followed = followed_body(session)
+        shift = place[followed] * (1.0, 1.0, 0.0) if followed is not None else 0.0
+        start = self.server.initial_camera
+        start.position = np.asarray(camera.position) - shift
+        start.look_at = np.asarray(camera.target) - shift
+        start.up, start.fov = (0.0, 0.0, 1.0), camera.field_of_view
+        start.near, start.far = 0.02, 200.0
+
+    # ---- the loop ----------------------------------------------------------------------------------------------------
+
+    def tick(self) -> None:
+        """Do what was asked for, go on as far as the clock has, and show it."""
+        while True:
+            try:
+                self._todo.get_nowait()()
+            except queue.Empty:
+                break
+        now = clock.perf_counter()
+        seconds, self._last = min(now - self._last, 0.25), now
+        was = self.session.playing
+        self.session.advance(seconds, budget=0.8 * _FRAME)
+        moved = self.front.draw(seconds)
+        now = clock.perf_counter()
+        stopped = was != self.session.playing
+        if stopped or (moved and now - self._worded > _WORDS):
+            plots = stopped or now - self._plotted > _PLOTS
+            self.panel.update(plots=plots)
+            self._worded = now
+            self._plotted = now if plots else self._plotted
+
+    def run(self, seconds: float | None = None) -> None:
+        """Serve, until interrupted (Ctrl-C), or for some time by the clock."""
+        end = None if seconds is None else clock.perf_counter() + seconds
+        with contextlib.suppress(KeyboardInterrupt):
+            while not self._ended.is_set() and (end is None or clock.perf_counter() < end):
+                start = clock.perf_counter()
+                self.tick()
+                clock.sleep(max(0.002, _FRAME - (clock.perf_counter() - start)))
+
+    def end(self) -> None:
+        """Let `run` come to its end, from another thread."""
+        self._ended.set()
+
+    def close(self) -> None:
+        """End the server."""
+        self.end()
+        with contextlib.redirect_stdout(io.StringIO()):
+            self.server.stop()
+
+    def __enter__(self) -> Viewer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def free_port(host: str, port: int) -> int:
+    """The first port from `port` on that can be listened at; 0 lets the system choose.
+
+    >>> free_port("127.0.0.1", 0)
+    0
+    """
+    if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65535:
+        raise ValueError(f"port is {port!r}; it must be a whole number from 0 to 65535")
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+    except OSError as problem:
+        raise ValueError(f"host is {host!r}, which cannot be found ({problem}); 127.0.0.1 is this computer") from None
+    if port == 0:
+        return 0
+    why = ""
+    for number in range(port, min(port + _PORTS, 65536)):
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((host, number))
+                return number
+            except OSError as found:
+                why = str(found)
+    raise ValueError(f"no port from {port} on can be listened at on {host} ({why})")
+
+
+def has_browser() -> bool:
+    """Whether a window of a browser can be expected to open here."""
+    if sys.platform in ("darwin", "win32"):
+        return True
+    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+def _viser() -> Any:
+    try:
+        import viser
+    except ImportError:
+        raise ImportError('the viewer needs viser: pip install "poise[view]"') from None
+    return viser
