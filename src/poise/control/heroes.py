@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from poise.collision.pipeline import Collider
 from poise.control.reference import Placed, Reference, RootPath
 from poise.control.strengths import by_joint, full_strength, motor_gains, weight_of
 from poise.control.tracking import Tracking, driven_joints, make_reference
+from poise.model.errors import last_part
 from poise.model.joints import JOINTS
 from poise.model.model import Model
 from poise.model.scene import Scene
@@ -43,10 +45,13 @@ def track(
     ['hero/elbow_l']
     """
     scene: Scene = hero.scene
+    label = f"{hero.name} tracking"
+    if any(known == label for known, _ in scene.controllers):
+        raise ValueError(f'"{hero.name}" tracks a motion already; join motions before: clip.then(other, …), keyframes(…)')
     alone = Scene(gravity=scene.gravity, bodies=[scene.body(name) for name in hero.bodies])
     model = alone.compile()
     tracking = Tracking(motion, strength=strength, **options)
-    reference = make_reference(motion, model, tracking.floor)
+    reference = make_reference(motion, model, tracking.floor, (hero.position, hero.quat_wxyz))
     place = Placed(reference, model)
     root = place.root()
     driven = driven_joints(place, whole=tracking.root == "balanced")
@@ -55,24 +60,32 @@ def track(
     strengths, full = by_joint("strength", strength, names, float("inf")), full_strength(model, tree)
     force, torque = _checked_help(help, weight_of(model, tree))
     own_torques = tracking.by == "drives" or tracking.root == "balanced"
+    motors: dict[str, dict[str, float]] = {}
     if not own_torques:
         for joint, name in zip(driven, names, strict=True):
             if strengths[name] > 0.0:
                 stiffness, damping = motor_gains(strengths[name], full, tracking.give, tracking.settle)
-                for label in _motor_names(model, joint):
-                    scene.motor(label, stiffness=stiffness, damping=damping, limit=strengths[name])
+                gains = {"stiffness": stiffness, "damping": damping, "limit": strengths[name]}
+                motors |= dict.fromkeys(_motor_names(model, joint), gains)
     if root >= 0 and tracking.root == "guided":
         for k, part in enumerate(JOINTS["free"].v_names):
             most = force if k < 3 else torque
-            scene.motor(f"{model.joint_names[root]}.{part}", damping=most / _ROOT_GIVE, limit=most)
-    elif root >= 0 and tracking.root == "held":
+            motors[f"{model.joint_names[root]}.{part}"] = {"damping": most / _ROOT_GIVE, "limit": most}
+    if taken := [motor for motor in motors if any(_acts_on(known.target, motor) for known in scene.actuators)]:
+        raise ValueError(
+            f"there are motors on {', '.join(taken[:4])} already: leave out scene.motor for joints that are to track, "
+            'or let them track by="drives"'
+        )
+    for motor, gains in motors.items():
+        scene.motor(motor, **gains)
+    if root >= 0 and tracking.root == "held":
         body = scene.body(model.body_names[model.joint_body[root]])
         body.motion, body.path = "kinematic", RootPath(reference, tracking.start)
     if pass_overlaps:
         known = {frozenset(pair) for pair in scene.excluded_pairs}
         scene.excluded_pairs += [pair for pair in overlapping(reference, place) if frozenset(pair) not in known]
     kept = strength if own_torques else None  # motors have theirs
-    scene.controllers.append((f"{hero.name} tracking", _maker(reference, kept, strengths, options)))
+    scene.controllers.append((label, _maker(reference, kept, strengths, options)))
 
 
 def overlapping(reference: Reference, place: Placed) -> list[tuple[str, str]]:
@@ -98,7 +111,7 @@ def _maker(
 ) -> Callable[[], Tracking]:
     """Each world has a controller of its own."""
     limp = {name for name, value in strengths.items() if value == 0.0}
-    return lambda: Tracking(reference, strength=strength, limp=limp, **options)
+    return partial(Tracking, reference, strength=strength, limp=limp, **options)
 
 
 def _motor_names(model: Model, joint: int) -> list[str]:
@@ -106,6 +119,12 @@ def _motor_names(model: Model, joint: int) -> list[str]:
     if kind == "ball" or JOINTS[kind].nv == 1:
         return [name]
     return [f"{name}.{part}" for part in JOINTS[kind].v_names]
+
+
+def _acts_on(target: str, motor: str) -> bool:
+    """Whether a joint or coordinate, by its name or the end of it, is what a motor of ours is for."""
+    own = {motor, motor.rpartition(".")[0]} if "." in last_part(motor) else {motor}
+    return any(name == target or name.endswith(f"/{target}") for name in own)
 
 
 def _checked_help(help: Any, weight: float) -> tuple[float, float]:

@@ -6,22 +6,21 @@ character with joints of those names.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from poise.control.planting import plant_feet
-from poise.control.stances import find_feet
+from poise.control.stances import AROUND, find_feet
 from poise.model.errors import did_you_mean, matches
 from poise.model.joints import JOINTS, Primitive
 from poise.model.model import Model
 from poise.motion import Clip, Coordinates, Keyframes, RotationCurve, Spline, retarget
 from poise.motion.figures import Target
-from poise.motion.inputs import finite_times, key_times, vectors
+from poise.motion.inputs import finite_times, key_times, unit_quats, vectors
 from poise.motion.path import PathPoint
-from poise.motion.rotations import quat_conjugate, quat_log, quat_multiply
+from poise.motion.rotations import quat_conjugate, quat_exp, quat_log, quat_multiply, rotate
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -52,7 +51,9 @@ class Reference:
 
     `motion` is a clip (which is retargeted, `poise.motion.retarget`), key-frames, what `retarget` gives, or a pair of
     times (s) and coordinates (frames, nq). Of key-frames only joints that have keys take part. With `floor` (m) its
-    feet stand there (`plant_feet`). Beyond its ends it stands still.
+    feet stand there (`plant_feet`). Beyond its ends it stands still, unless it is a loop, which goes on and on. `place`
+    is where the origin of a clip is put, a position (m) and a quaternion (w, x, y, z), of which what turns about the
+    vertical counts; other motions are coordinates in the world already.
 
     >>> import poise
     >>> scene = poise.Scene()
@@ -63,25 +64,46 @@ class Reference:
     (('arm',), 1.0, array([0.5]))
     """
 
-    def __init__(self, motion: Any, model: Model, *, floor: float | None = None) -> None:
+    def __init__(
+        self,
+        motion: Any,
+        model: Model,
+        *,
+        floor: float | None = None,
+        place: tuple[ArrayLike, ArrayLike] | None = None,
+    ) -> None:
         self.model = model
         self._layout = layout(model)
-        if isinstance(motion, Keyframes):
-            keys = motion
+        self._keyed: Keyframes | None = motion if isinstance(motion, Keyframes) else None
+        if self._keyed is not None:
+            keys = self._keyed
             self.start, self.end = keys.start, keys.end
-            self._sample: Callable[[Floats], Coordinates] = lambda times: keys.coordinates(model, times)
             keys.coordinates(model, self.start)  # a name that is no joint's is told of here
             self.joints = tuple(k for k, name in enumerate(model.joint_names) if _has_keys(keys, model, k, name))
         else:
             times, q, self.joints = _keys(motion, model)
-            if floor is not None:
-                q = on_feet(model, times, q, float(vectors("floor", floor, ())))
             self.start, self.end = float(times[0]), float(times[-1])
-            lay = self._layout
-            self._moves = Spline(times, q[:, lay.numbers], ends="free")
-            self._turns = RotationCurve(times, q[:, lay.quats], ends="free")
-            self._sample = self._curves
+            loop = isinstance(motion, Clip) and motion.loop
+            if floor is not None:
+                q = on_feet(model, times, q, float(vectors("floor", floor, ())), loop=loop)
+            if place is not None and isinstance(motion, Clip):
+                q = _put(q, _root_start(model), *place)
+            self._lay_curves(times, q, loop)
         self.names = tuple(model.joint_names[k] for k in self.joints)
+
+    def _lay_curves(self, times: Floats, q: Floats, loop: bool) -> None:
+        lay = self._layout
+        numbers, quats = q[:, lay.numbers], q[:, lay.quats]
+        self._stride = np.zeros(len(lay.numbers))
+        """What a round of a loop adds to each number; only a root goes on."""
+        if loop:
+            root = _root_start(self.model)
+            self._stride = np.where((lay.numbers >= root) & (lay.numbers < root + 3), numbers[-1] - numbers[0], 0.0)
+            # what a round goes is taken out of its curve, and added again when it is sampled
+            numbers = numbers - ((times - times[0]) / (times[-1] - times[0]))[:, None] * self._stride
+            numbers[-1], quats[-1] = numbers[0], quats[0]
+        self._moves = Spline(times, numbers, loop=loop, ends="free")
+        self._turns = RotationCurve(times, quats, loop=loop, ends="free")
 
     def __repr__(self) -> str:
         return f"<Reference: {len(self.names)} joints, {self.duration:.3g} s>"
@@ -91,13 +113,19 @@ class Reference:
         """From the first key to the last; s."""
         return self.end - self.start
 
-    def _curves(self, times: Floats) -> Coordinates:
+    def _sample(self, times: Floats) -> Coordinates:
+        """Coordinates of its own model."""
         lay, model = self._layout, self.model
+        if self._keyed is not None:
+            return self._keyed.coordinates(model, times)
         q, v, a = (np.zeros((*times.shape, n)) for n in (model.nq, model.nv, model.nv))
         for whole, at, part in zip((q, v, a), (lay.numbers, lay.speeds, lay.speeds), self._moves(times), strict=True):
             whole[..., at] = part
         for whole, at, part in zip((q, v, a), (lay.quats, lay.spins, lay.spins), self._turns(times), strict=True):
             whole[..., at] = part
+        if self._stride.any():
+            q[..., lay.numbers] += ((times - self.start) / self.duration)[..., None] * self._stride
+            v[..., lay.speeds] += self._stride / self.duration
         return Coordinates(q, v, a)
 
     def coordinates(self, model: Model, times: ArrayLike) -> Coordinates:
@@ -232,6 +260,37 @@ def _counterpart(source: Model, joint: int, model: Model) -> int:
     return number
 
 
-def on_feet(model: Model, times: Floats, q: Floats, floor: float) -> Floats:
+def on_feet(model: Model, times: Floats, q: Floats, floor: float, *, loop: bool = False) -> Floats:
     """Coordinates (frames, nq) of a character whose feet stay where they stand, if it has any."""
-    return plant_feet(model, times, q, floor=floor).q if len(times) > 1 and find_feet(model)[0] else q
+    if len(times) < 2 or not find_feet(model)[0]:
+        return q
+    if not loop:
+        return plant_feet(model, times, q, floor=floor).q
+    # rounds before and after it, so that stances know nothing of the seam
+    root, n, length = _root_start(model), len(times) - 1, times[-1] - times[0]
+    stride = np.zeros(model.nq)
+    stride[root : root + 3] = q[-1, root : root + 3] - q[0, root : root + 3]
+    k = max(1, int(np.ceil(AROUND / length)))
+    rounds = range(-k, k + 1)
+    moments = np.concatenate([*(times[:-1] + r * length for r in rounds), times[-1:] + k * length])
+    frames = np.concatenate([*(q[:-1] + r * stride for r in rounds), q[-1:] + k * stride])
+    planted = np.array(plant_feet(model, moments, frames, floor=floor).q[k * n : (k + 1) * n + 1])
+    planted[-1] = planted[0] + stride
+    return planted
+
+
+def _root_start(model: Model) -> int:
+    """First coordinate of a character's root."""
+    figure = Target(model)
+    return int(model.joint_q_start[figure.joint[figure.root]])
+
+
+def _put(q: Floats, root: int, position: ArrayLike, quat_wxyz: ArrayLike) -> Floats:
+    """Coordinates (frames, nq) of a character elsewhere, turned about the vertical."""
+    to = vectors("place", position, (3,))
+    ahead = rotate(unit_quats("place", quat_wxyz, (4,)), np.array((1.0, 0.0, 0.0)))
+    turn = quat_exp((0.0, 0.0, float(np.arctan2(ahead[1], ahead[0]))))
+    moved = np.array(q)
+    moved[:, root : root + 3] = to + rotate(turn, q[:, root : root + 3])
+    moved[:, root + 3 : root + 7] = quat_multiply(turn, q[:, root + 3 : root + 7])
+    return moved

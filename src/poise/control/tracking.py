@@ -284,8 +284,8 @@ def driven_joints(place: Placed, *, whole: bool) -> list[int]:
     return [j for j, kind in enumerate(model.joint_kinds) if kind != "free" and own[j]]
 
 
-def make_reference(motion: Any, model: Model, floor: float | None) -> Reference:
-    """A reference from whatever stands for one; only clips are lifted to the floor."""
+def make_reference(motion: Any, model: Model, floor: float | None, place: Any = None) -> Reference:
+    """A reference from whatever stands for one; only clips are lifted to the floor, and put to a place."""
     if isinstance(motion, Reference):
         return motion
-    return Reference(motion, model, floor=floor if isinstance(motion, Clip) else None)
+    return Reference(motion, model, floor=floor if isinstance(motion, Clip) else None, place=place)

@@ -77,6 +77,10 @@ class CharacterHandle:
     name: str
     bodies: tuple[str, ...]
     """Full names of its bodies, the root first."""
+    position: Vector = (0.0, 0.0, 0.0)
+    """Where the character's frame was put; m."""
+    quat_wxyz: Quaternion = (1.0, 0.0, 0.0, 0.0)
+    """How it was turned."""
 
     @property
     def root(self) -> BodyHandle:
@@ -99,7 +103,8 @@ class CharacterHandle:
     def track(self, motion: Any, *, strength: Any = None, root: str = "guided", **options: Any) -> None:
         """Let the character follow a motion in worlds that are built from now on, from their first step.
 
-        `motion` is a clip, key-frames, a `poise.control.Reference`, or times and coordinates of this character.
+        `motion` is a clip, key-frames, a `poise.control.Reference`, or times and coordinates of this character. A clip
+        begins where the character was put, and faces as it does; one that is a loop goes on and on.
         `strength` bounds the torques of its joints (N·m): one number, or numbers by parts ("legs", "arms", "trunk"),
         names or patterns of joints; without it nothing does. `root` is "guided" by a bounded force and torque (`help`,
         in N and N·m; half its weight, and that times a metre, where missing), "held" on its way, "balanced" by what its
@@ -303,7 +308,9 @@ def _add_character(scene: Scene, character: Character, name: str | None, placing
         joined = [body.name for body in bodies if body.parent == bodies[0].name]
         scene.excluded_pairs.extend((bodies[0].name, name) for name in joined)
     scene.bodies.extend(bodies)
-    return CharacterHandle(scene, prefix, tuple(body.name for body in bodies))
+    position = (0.0, 0.0, 0.0) if placing.position is None else _vector("position", placing.position)
+    turn = (1.0, 0.0, 0.0, 0.0) if placing.quat_wxyz is None else _quaternion(placing.quat_wxyz)
+    return CharacterHandle(scene, prefix, tuple(body.name for body in bodies), position, turn)
 
 
 def _check_character(character: Character, prefix: str) -> None:

@@ -44,7 +44,7 @@ class Targets:
     forces: ArrayLike | None = None
     """(n_bodies, 6) wrenches (τ, f) in world axes at the bodies' origins, likewise added; N·m, N."""
     drive: Drive | None = None
-    """Instead of the world's drive, from now on."""
+    """Instead of the world's drive, from now on. Several are one: each is for the coordinates that it has gains for."""
     motors: Sequence[MotorGoals] = ()
     """What motors are to do, from now on."""
     rows: Callable[[Any, Any], None] | None = None
@@ -336,7 +336,7 @@ class Acting(Driven):
 
     def _asked(self, tau: Array, force: Array) -> tuple[Array, Array, list[tuple[_Named, dict[str, Array]]]]:
         """Ask all controllers, and lay what they want; what was to act without them, and their slots."""
-        slots, hooks = [], []
+        slots, hooks, drives = [], [], []
         for named in self._hooks.controllers.values():
             wanted, held = named.update(self.q, self.v, self.time, self.dt)
             slots.append((named, held))
@@ -347,11 +347,12 @@ class Acting(Driven):
             if wanted.forces is not None:
                 self.forces[...] += checked_row(self.model, "force", wanted.forces).reshape(-1, 6)
             if wanted.drive is not None:
-                self._take_drive(wanted.drive)
+                drives.append(wanted.drive)
             for goals in wanted.motors:
                 goals.lay(self._stepper)
             if wanted.rows is not None:
                 hooks.append(wanted.rows)
+        self._take_drives(drives)
         self._step_hooks = tuple(hooks)
         return tau, force, slots
 

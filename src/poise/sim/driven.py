@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from poise.dynamics.functions import Drive
 from poise.dynamics.simulation import Simulation
+from poise.model.joints import Primitive
 
 Array = NDArray[Any]
 _FIELDS = ("gain_p", "gain_d", "goal_q", "goal_v")
@@ -41,6 +42,28 @@ class Driven(Simulation):
         own = self._drive_now() if self._own_drive is None else self._own_drive
         self._set_drive(drive)
         self._own_drive = own
+
+    def _take_drives(self, drives: Sequence[Drive]) -> None:
+        """Use those of several controllers: each on the coordinates that it has gains for, of two the later one."""
+        for number, drive in enumerate(drives):
+            before = self._drive_now() if number else None
+            self._take_drive(drive)
+            if before is not None:
+                now = self._drive_now()
+                idle = (now["gain_p"] == 0.0) & (now["gain_d"] == 0.0)
+                for name in ("gain_p", "gain_d", "goal_v"):
+                    now[name][idle] = before[name][idle]
+                spare = self._coordinates_of(idle)
+                now["goal_q"][spare] = before["goal_q"][spare]
+                self._lay_drive(now)
+
+    def _coordinates_of(self, dofs: Array) -> Array:
+        """(nq,) which coordinates belong to these degrees of freedom; rotations do if all three of theirs are."""
+        model, chosen = self.model, np.zeros(self.model.nq, bool)
+        for kind, q, v in zip(model.primitive_kind, model.primitive_q_start, model.primitive_v_start, strict=True):
+            nq, nv = (4, 3) if kind == Primitive.BALL else (1, 1)
+            chosen[q : q + nq] = dofs[v : v + nv].all()
+        return chosen
 
     def _drive_now(self) -> dict[str, Array]:
         x = self._space.x
