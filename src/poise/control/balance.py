@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from poise.control.support import hull, nearest_within, sole_points
+from poise.control.support import check_gravity, hull, nearest_within, sole_points
 from poise.dynamics.functions import bias_forces, mass_matrix, passive_forces
 from poise.dynamics.inputs import body_number
 from poise.dynamics.measures import Bodies, bodies, difference, jacobian
@@ -166,6 +166,7 @@ class Balance:
 
     def bind(self, model: Model, /, *, tree: int | None = None, strength: Floats | None = None) -> None:
         """Find the feet, and the tree that they belong to; or those of a tree, by its first link, and its strength."""
+        check_gravity(model)
         self._model = model
         if strength is not None:
             self._strength = np.minimum(self._strength, strength)

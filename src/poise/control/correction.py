@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from poise.control.reference import Placed, Reference
 from poise.control.strengths import weight_of
-from poise.dynamics.measures import bodies
+from poise.dynamics.measures import Bodies, bodies
 from poise.model.errors import last_part
+from poise.model.joints import Primitive
 from poise.model.model import Model
 from poise.sim.motors import motor_rows
 from poise.sim.recording import Recording
@@ -31,33 +32,42 @@ class Correction:
     error_deg: Floats
     """(frames, joints) angle between where joints are and where they should be; degrees, mm of sliders."""
     torque: Floats
-    """(frames, joints) of motors, drives and controllers, the length of the three of a ball; N·m."""
+    """(frames, joints) of motors, drives and controllers, the length of the three of a ball; N·m, N of sliders. NaN if
+    torques were not recorded, as are those of the help."""
     root_error: Floats
     """(frames,) distance of the root from its reference; m."""
     root_error_deg: Floats
     """(frames,) degrees."""
     help_force: Floats
-    """(frames, 3) that pulled the root from outside, in world axes; N."""
+    """(frames, 3) that pulled the root from outside, in world axes; N. What holds a `held` root is not in it."""
     help_torque: Floats
     """(frames, 3) that turned it, in the root's axes; N·m."""
     weight: float
     """Of the character; N."""
     touching: dict[str, NDArray[np.bool_]]
-    """(frames,) of each foot: whether something pushes it."""
+    """(frames,) of each foot: whether something pushes it. No foot is here if contacts were not recorded."""
     depth: dict[str, Floats]
     """(frames,) of each foot: how deep it is in what it touches; m."""
     slip: dict[str, Floats]
-    """(frames,) of each foot: way that it has slid while it was pushed; m."""
+    """(frames,) of each foot: way that it has slid on what pushed it; m."""
+    slides: NDArray[np.bool_]
+    """(joints,) which joints only slide: their errors are in mm, their torques are forces in N."""
+    held: bool = False
+    """Whether the root was led by a path, which takes whatever force that takes."""
+    contacts: bool = True
+    """Whether contacts were recorded."""
 
     @property
     def mean_deg(self) -> float:
-        """Mean error of all joints; degrees."""
-        return float(self.error_deg.mean()) if self.error_deg.size else 0.0
+        """Mean error of all joints that turn; degrees."""
+        turning = self.error_deg[:, ~self.slides]
+        return float(turning.mean()) if turning.size else 0.0
 
     @property
     def max_deg(self) -> float:
-        """Greatest error of any joint; degrees."""
-        return float(self.error_deg.max()) if self.error_deg.size else 0.0
+        """Greatest error of any joint that turns; degrees."""
+        turning = self.error_deg[:, ~self.slides]
+        return float(turning.max()) if turning.size else 0.0
 
     @property
     def deepest(self) -> float:
@@ -73,17 +83,20 @@ class Correction:
         ]
         for k in np.argsort(-self.error_deg.mean(axis=0), kind="stable")[:5] if self.error_deg.size else ():
             error, torque = self.error_deg[:, k], self.torque[:, k]
-            lines.append(
-                f"  {self.joints[k]}: {error.mean():.2f}° (at most {error.max():.1f}°), "
-                f"{torque.mean():.0f} N·m (at most {torque.max():.0f})"
-            )
+            of, unit = (" mm", "N") if self.slides[k] else ("°", "N·m")
+            took = "" if np.isnan(torque).any() else f", {torque.mean():.0f} {unit} (at most {torque.max():.0f})"
+            lines.append(f"  {self.joints[k]}: {error.mean():.2f}{of} (at most {error.max():.1f}{of}){took}")
         if len(self.root_error):
             lines.append(
                 f"root off by {1e3 * self.root_error.mean():.1f} mm on the mean, {1e3 * self.root_error.max():.0f} mm "
                 f"at most; {self.root_error_deg.max():.1f}° at most"
             )
         force, torque = (np.linalg.norm(part, axis=1) for part in (self.help_force, self.help_torque))
-        if force.any() or torque.any():
+        if self.held:
+            lines.append("the root is held on its way, by whatever force that takes")
+        elif np.isnan(force).any():
+            lines.append("torques and external help were not recorded")
+        elif force.any() or torque.any():
             lines.append(
                 f"external help: {force.mean():.0f} N on the mean ({100 * force.mean() / self.weight:.0f} % of the "
                 f"weight), {force.max():.0f} N and {torque.max():.0f} N·m at most"
@@ -96,6 +109,8 @@ class Correction:
                 f"{foot}: touches {share:.0f} % of the time, at most {1e3 * max(self.depth[foot].max(), 0.0):.2f} mm "
                 f"deep, slides {1e3 * slip[-1]:.0f} mm"
             )
+        if not self.contacts:
+            lines.append("contacts were not recorded")
         return "\n".join(lines)
 
 
@@ -146,24 +161,38 @@ def correction(recording: Any, reference: Any, *, start: float = 0.0, feet: tupl
         help[:, 3:],
         weight_of(model, tree),
         *_steps(recording, tree, feet),
+        _slides(model, joints),
+        root >= 0 and bool(model.dof_prescribed[where].any()),
+        recording.contacts is not None,
     )
 
 
 def _lengths(model: Model, joints: list[int], values: Floats) -> Floats:
-    """(frames, joints) lengths of what joints have in (frames, nv)."""
-    parts = [np.linalg.norm(values[:, slice(*model.joint_v_start[j : j + 2].tolist())], axis=1) for j in joints]
+    """(frames, joints) lengths of what joints have in (frames, nv); of those that slide and turn only what turns."""
+    slide = np.zeros(model.nv, bool)
+    slide[model.primitive_v_start[model.primitive_kind == Primitive.SLIDE]] = True
+    parts = []
+    for j in joints:
+        dofs = np.arange(*model.joint_v_start[j : j + 2].tolist())
+        dofs = dofs if slide[dofs].all() else dofs[~slide[dofs]]
+        parts.append(np.linalg.norm(values[:, dofs], axis=1))
     return np.stack(parts, axis=1) if parts else np.zeros((len(values), 0))
+
+
+def _slides(model: Model, joints: list[int]) -> NDArray[np.bool_]:
+    """(joints,) which only slide."""
+    return np.array([model.joint_kinds[j] == "slider" for j in joints], bool)
 
 
 def _units(model: Model, joints: list[int]) -> Floats:
     """(joints,) from rad to degrees, from m to mm."""
-    return np.array([1e3 if model.joint_kinds[j] == "slider" else np.degrees(1.0) for j in joints])
+    return np.where(_slides(model, joints), 1e3, np.degrees(1.0))
 
 
 def _forces(recording: Recording) -> Floats:
-    """(frames, nv) of motors, drives and controllers on all coordinates; 0 where they were not recorded."""
+    """(frames, nv) of motors, drives and controllers on all coordinates; NaN where they were not recorded."""
     model = recording.model
-    total = np.zeros((len(recording), model.nv))
+    total = np.full((len(recording), model.nv), 0.0 if recording.torques else np.nan)
     for kind in ("tau", "passive"):
         if kind in recording.torques:
             total += recording.torques[kind]
@@ -175,16 +204,20 @@ def _forces(recording: Recording) -> Floats:
     return total
 
 
-def _steps(recording: Recording, tree: int, feet: tuple[str, ...]) -> tuple[dict[str, Any], ...]:
+def _steps(
+    recording: Recording, tree: int, feet: tuple[str, ...]
+) -> tuple[dict[str, NDArray[np.bool_]], dict[str, Floats], dict[str, Floats]]:
     """By foot: whether it is pushed, how deep it is, how far it has slid."""
     model, contacts = recording.model, recording.contacts
     own = [b for b in range(model.n_bodies) if model.body_link[b] >= 0 and model.link_root[model.body_link[b]] == tree]
     chosen = [b for b in own if any(fnmatchcase(last_part(model.body_names[b]), foot) for foot in feet)]
     n = len(recording)
+    if contacts is None:
+        return {}, {}, {}
     touching = {model.body_names[b]: np.zeros(n, bool) for b in chosen}
     depth = {model.body_names[b]: np.zeros(n) for b in chosen}
     slip = {model.body_names[b]: np.zeros(n) for b in chosen}
-    if contacts is None or not chosen:
+    if not chosen:
         return touching, depth, slip
     place = bodies(model, recording.q, recording.v)
     frame = np.repeat(np.arange(n), np.diff(contacts.start))
@@ -198,10 +231,16 @@ def _steps(recording: Recording, tree: int, feet: tuple[str, ...]) -> tuple[dict
         pushed = ours & (np.einsum("ni,ni->n", contacts.force, contacts.normal) > 1e-9)
         k = frame[pushed]
         touching[name][k] = True
-        arm = contacts.point[pushed] - place.position[k, b]
-        v = place.twist[k, b, 3:] + np.cross(place.twist[k, b, :3], arm)
+        pair, point = body[pushed], contacts.point[pushed]
+        v = _point_speed(place, k, pair[:, 0], point) - _point_speed(place, k, pair[:, 1], point)
         normal = contacts.normal[pushed]
         speed = np.linalg.norm(v - normal * np.einsum("ni,ni->n", v, normal)[:, None], axis=1)
         total, count = np.bincount(k, speed, n), np.bincount(k, minlength=n)
         slip[name] = np.cumsum(total / np.maximum(count, 1) * step)
     return touching, depth, slip
+
+
+def _point_speed(place: Bodies, frame: Any, body: Any, point: Floats) -> Floats:
+    """(n, 3) velocities of points (n, 3) that move with bodies (n,); m/s."""
+    twist = place.twist[frame, body]
+    return np.asarray(twist[:, 3:] + np.cross(twist[:, :3], point - place.position[frame, body]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -15,7 +16,8 @@ from poise.control.tracking import Tracking, driven_joints, make_reference
 from poise.model.errors import last_part
 from poise.model.joints import JOINTS
 from poise.model.model import Model
-from poise.model.scene import Scene
+from poise.model.scene import Body, Scene
+from poise.motion.rotations import quat_conjugate, quat_multiply, quat_normalize, rotate
 
 #: speed error at which a root is helped with all there is; m/s or rad/s
 _ROOT_GIVE = 0.1
@@ -47,9 +49,10 @@ def track(
     scene: Scene = hero.scene
     label = f"{hero.name} tracking"
     if any(known == label for known, _ in scene.controllers):
-        raise ValueError(f'"{hero.name}" tracks a motion already; join motions before: clip.then(other, …), keyframes(…)')
-    alone = Scene(gravity=scene.gravity, bodies=[scene.body(name) for name in hero.bodies])
-    model = alone.compile()
+        raise ValueError(
+            f'"{hero.name}" tracks a motion already; join motions before: clip.then(other, …), keyframes(…)'
+        )
+    model = Scene(gravity=scene.gravity, bodies=_as_made(hero)).compile()
     tracking = Tracking(motion, strength=strength, **options)
     reference = make_reference(motion, model, tracking.floor, (hero.position, hero.quat_wxyz))
     place = Placed(reference, model)
@@ -60,7 +63,7 @@ def track(
     strengths, full = by_joint("strength", strength, names, float("inf")), full_strength(model, tree)
     force, torque = _checked_help(help, weight_of(model, tree))
     own_torques = tracking.by == "drives" or tracking.root == "balanced"
-    motors: dict[str, dict[str, float]] = {}
+    motors: dict[str, dict[str, Any]] = {}
     if not own_torques:
         for joint, name in zip(driven, names, strict=True):
             if strengths[name] > 0.0:
@@ -86,6 +89,18 @@ def track(
         scene.excluded_pairs += [pair for pair in overlapping(reference, place) if frozenset(pair) not in known]
     kept = strength if own_torques else None  # motors have theirs
     scene.controllers.append((label, _maker(reference, kept, strengths, options)))
+
+
+def _as_made(hero: Any) -> list[Body]:
+    """Bodies of a character before it was put anywhere: clips fit those alike, wherever it is."""
+    bodies = [hero.scene.body(name) for name in hero.bodies]
+    back, position = quat_conjugate(quat_normalize(hero.quat_wxyz)), np.array(hero.position)
+    for k, body in enumerate(bodies):
+        if body.parent is None:
+            x, y, z = rotate(back, np.array(body.position) - position).tolist()
+            quat = tuple(quat_multiply(back, np.array(body.quat_wxyz, np.float64)).tolist())
+            bodies[k] = replace(body, position=(x, y, z), quat_wxyz=quat)
+    return bodies
 
 
 def overlapping(reference: Reference, place: Placed) -> list[tuple[str, str]]:
