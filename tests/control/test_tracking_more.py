@@ -222,9 +222,9 @@ class Belt:
 
 
 def test_feet_slide_on_a_belt_until_it_carries_them():
-    scene = poise.Scene()
-    scene.add(poise.box(10.0, 2.0, 0.2, friction=0.4), name="belt", kinematic=Belt())
-    scene.add(poise.box(0.2, 0.2, 0.2, mass=3.0, friction=0.4), name="foot", position=(0, 0, 0.1))
+    scene, rough = poise.Scene(), poise.Material(friction=0.4)
+    scene.add(poise.box(10.0, 2.0, 0.2, material=rough), name="belt", kinematic=Belt())
+    scene.add(poise.box(0.2, 0.2, 0.2, mass=3.0, material=rough), name="foot", position=(0, 0, 0.1))
     world = scene.build(dt=0.001)
     recording = world.run(0.8)
     told = correction(recording, keyframes({0.0: {"foot": (0, 0, 0.1, 1, 0, 0, 0)}}))

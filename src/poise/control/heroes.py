@@ -68,7 +68,7 @@ def track(
         for joint, name in zip(driven, names, strict=True):
             if strengths[name] > 0.0:
                 stiffness, damping = motor_gains(strengths[name], full, tracking.give, tracking.settle)
-                gains = {"stiffness": stiffness, "damping": damping, "limit": strengths[name]}
+                gains: dict[str, Any] = {"stiffness": stiffness, "damping": damping, "limit": strengths[name]}
                 motors |= dict.fromkeys(_motor_names(model, joint), gains)
     if root >= 0 and tracking.root == "guided":
         for k, part in enumerate(JOINTS["free"].v_names):

@@ -19,7 +19,7 @@ def check_gravity(model: Model) -> None:
     x, y, z = np.asarray(model.gravity, np.float64).tolist()
     if not (z < 0.0 and np.hypot(x, y) <= 1e-9 * -z):
         raise ValueError(
-            f"gravity is ({x:g}, {y:g}, {z:g}); to balance there it must point down, as (0, 0, -9.81) does"
+            f"gravity is ({x:g}, {y:g}, {z:g}); to balance it must point down, as (0, 0, -9.81) does"
         )
 
 
