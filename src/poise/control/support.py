@@ -18,9 +18,7 @@ def check_gravity(model: Model) -> None:
     """Refuse worlds in which nothing stands on its feet: balance is for gravity that points down, along −z."""
     x, y, z = np.asarray(model.gravity, np.float64).tolist()
     if not (z < 0.0 and np.hypot(x, y) <= 1e-9 * -z):
-        raise ValueError(
-            f"gravity is ({x:g}, {y:g}, {z:g}); to balance it must point down, as (0, 0, -9.81) does"
-        )
+        raise ValueError(f"gravity is ({x:g}, {y:g}, {z:g}); to balance it must point down, as (0, 0, -9.81) does")
 
 
 def sole_points(model: Model, body: str | int) -> Floats:
