@@ -21,7 +21,29 @@ def _dumped(nodes: list[ast.AST]) -> set[str]:
 @pytest.mark.parametrize("path", sorted(ROOT.rglob("*.py")), ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_the_quick_way_finds_what_the_parser_finds(path: Path) -> None:
     text = path.read_bytes()
-    assert _dumped(imports(text)) == _dumped(list(ast.walk(ast.parse(text))))
+    tree = ast.parse(text)
+    tree.body = [node for node in tree.body if not _is_for_types(node)]
+    assert _dumped(imports(text)) == _dumped(list(ast.walk(tree)))
+
+
+def _is_for_types(node: ast.stmt) -> bool:
+    """Whether it stands under `if TYPE_CHECKING:`, which never runs."""
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+
+
+def test_what_stands_beside_types_counts() -> None:
+    text = b"if TYPE_CHECKING:\n    import a\n\n    from b import c\nelse:\n    import d\nimport e\n"
+    assert [node.names[0].name for node in imports(text)] == ["d", "e"]
+    indented = b"def f():\n    if TYPE_CHECKING:\n        import a\n"
+    assert [node.names[0].name for node in imports(indented)] == ["a"]
+
+
+def test_what_compiled_code_depends_on_is_no_more_than_the_layers_below() -> None:
+    """An edit of a demo, a reader or a viewer compiles no world again."""
+    sources = Sources(ROOT)
+    for home in ("formulations/march.py", "formulations/velocity.py", "dynamics/abm.py", "collision/pipeline.py"):
+        folders = {file.partition("/")[0] for file in sources.closure([ROOT / home]) if "/" in file}
+        assert not folders & {"cli", "view", "io", "characters", "control", "sim"}, home
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ Numba freezes what a kernel reaches: constants, and functions and classes that i
     the class of a value in a view        which may come from where the kernel does not look: the search starts there.
 
 So compiled code depends on the files that imports lead to from there, and on nothing else in Poise. Imports count
-wherever they stand: at the top, in a function, in a branch that may never run. Where the text does not tell what is
-imported, more is counted rather than less:
+wherever they stand: at the top, in a function, in a branch that may never run; but for what stands under `if
+TYPE_CHECKING:`, which never runs. Where the text does not tell what is imported, more is counted rather than less:
 
     y from p           the module p.y if there is one, and p itself unless its text cannot mean another y;
     a package as such  all that lies in it, and so for all (*) from p: any module in it may be its attribute;
@@ -37,6 +37,7 @@ _START = re.compile(rb"\s*(?:from|[i]mport)\b")
 _NO_CODE = re.compile(rb"\s*(?:#|>>>)")
 _BY_NAME = re.compile(rb"[i]mport(?:lib|_module|__)")
 _TABLE = re.compile(rb"sys[.]modules")
+_FOR_TYPES = re.compile(rb"^if TYPE_CHECKING:[ ]*\r?\n(?:(?:[ \t].*)?\r?\n)*", re.MULTILINE)
 _DOCSTRING = re.compile(rb'\s*""".*?"""', re.DOTALL)
 
 
@@ -53,7 +54,10 @@ def imports(text: bytes) -> list[ast.Import | ast.ImportFrom]:
     >>> found = imports(b"import os\ndef f():\n    from a import (b,\n        c)")
     >>> [alias.name for statement in found for alias in statement.names]
     ['os', 'b', 'c']
+    >>> len(imports(b"if TYPE_CHECKING:\n    import os\n\n    import io\n\nimport re\n"))
+    1
     """
+    text = _FOR_TYPES.sub(b"", text)
     cut = _cut_out(text)
     if cut is not None:
         with contextlib.suppress(SyntaxError, ValueError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pkgutil
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -122,9 +123,7 @@ class CharacterHandle:
         >>> world.motor("knee_l").limit
         (-300.0, 300.0)
         """
-        import poise
-
-        poise.control.track(self, motion, strength=strength, root=root, **options)
+        pkgutil.resolve_name("poise.control:track")(self, motion, strength=strength, root=root, **options)
 
 
 Thing = Any

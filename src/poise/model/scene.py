@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pkgutil
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -291,9 +292,7 @@ class Scene:
 
     def _repr_html_(self) -> str:
         """Notebooks show a picture, or what is wrong."""
-        from pkgutil import resolve_name  # by its name: compiled code must not depend on what draws
-
-        return str(resolve_name("poise.view.page.still:scene_html")(self))
+        return str(pkgutil.resolve_name("poise.view.page.still:scene_html")(self))
 
     def compile(self) -> Model:
         """Check the scene and lay it out as arrays. Raises `SceneError` with everything that is wrong.
@@ -318,17 +317,17 @@ class Scene:
         >>> float(world.body("ball").position[2].round(6))
         0.1
         """
-        import poise
+        from poise.model.state import State
 
         model = self.compile()
-        keys = [(frame.name, poise.State.from_keyframe(self, k, model)) for k, frame in enumerate(self.keyframes)]
+        keys = [(frame.name, State.from_keyframe(self, k, model)) for k, frame in enumerate(self.keyframes)]
         controllers = [(name, make()) for name, make in self.controllers]
-        state = poise.State.rest(model)
+        state = State.rest(model)
         for _, controller in controllers:
             controller.bind(model)
             controller.first(state)
         chosen = self.settings.formulation if formulation is None else formulation
-        world = poise.sim.World(model, chosen, state, dt=dt, keyframes=keys)
+        world: World = pkgutil.resolve_name("poise.sim.world:World")(model, chosen, state, dt=dt, keyframes=keys)
         for name, controller in controllers:
             world.add_controller(controller, name)
         return world
@@ -345,9 +344,8 @@ class Scene:
         []
         True
         """
-        import poise
-
-        return poise.io.save_scene(self, path)
+        told: list[str] = pkgutil.resolve_name("poise.io:save_scene")(self, path)
+        return told
 
     @overload
     def add(

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from poise._version import __version__
 from poise.model.checks import Checker
 from poise.model.errors import SceneError, did_you_mean
 from poise.model.joints import Primitive
@@ -203,12 +204,10 @@ def _normalize_quaternions(model: Model, q: Floats, place: str, file: str | None
 
 
 def _header(model: Model) -> dict[str, Any]:
-    import poise
-
     return {
         "format": _FORMAT,
         "format_version": _FORMAT_VERSION,
-        "poise": getattr(poise, "__version__", "unknown"),
+        "poise": __version__,
         "model": model.name,
         "digest": model.digest(),
         "digests": model.digests(),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -40,8 +40,7 @@ def solver_class(name: str) -> type[Solver]:
     """A solver by its name."""
     if name not in SOLVERS:
         raise ValueError(f"no solver is called {name!r}; there are {', '.join(SOLVERS)}")
-    module, _, attribute = SOLVERS[name].partition(":")
-    found: type[Solver] = getattr(import_module(module), attribute)
+    found: type[Solver] = resolve_name(SOLVERS[name])
     return found
 
 
