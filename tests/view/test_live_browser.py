@@ -47,12 +47,14 @@ def wait(until, seconds=60.0):
 
 
 def picture(page):
-    """Pixels of the 3-D view."""
+    """The 3-D view, in blocks of 4 by 4 pixels: viser draws fewer pixels where drawing is slow."""
     import io
 
     from PIL import Image
 
-    return np.asarray(Image.open(io.BytesIO(page.screenshot(clip=VIEW))).convert("RGB")).astype(int)
+    pixels = np.asarray(Image.open(io.BytesIO(page.screenshot(clip=VIEW))).convert("RGB")).astype(float)
+    height, width, _ = pixels.shape
+    return pixels.reshape(height // 4, 4, width // 4, 4, 3).mean(axis=(1, 3))
 
 
 VIEW = {"x": 290, "y": 20, "width": 260, "height": 420}
@@ -67,8 +69,8 @@ def remarks(heard):
 
 
 def changed(a, b):
-    """Pixels that are clearly different."""
-    return int((np.abs(a - b).max(axis=2) > 24).sum())
+    """Blocks that are clearly different."""
+    return int((np.abs(a - b).max(axis=2) > 24.0).sum())
 
 
 def settled(page):
@@ -104,7 +106,7 @@ def test_opens_plays_pauses_and_goes_back(the_browser):
         page.get_by_role("button", name="Play").click()
         wait(lambda: session.time > 0.4)
         moving = picture(page)
-        assert changed(start, moving) > 500
+        assert changed(start, moving) > 100
         page.get_by_role("button", name="Pause").click()
         wait(lambda: not session.playing)
         stood = session.time
@@ -117,7 +119,7 @@ def test_opens_plays_pauses_and_goes_back(the_browser):
         assert session.time >= stood - 5 / 240
         page.get_by_text("Reset", exact=True).click()
         wait(lambda: session.time == 0.0)
-        assert changed(start, settled(page)) < 0.4 * changed(start, first)  # edges may be drawn in fewer pixels
+        assert changed(start, settled(page)) < 0.3 * changed(start, first)
         page.get_by_text("Step", exact=True).last.click()
         wait(lambda: session.time == pytest.approx(1 / 240))
         assert remarks(heard) == []
