@@ -13,6 +13,7 @@ from poise._version import __version__
 
 if TYPE_CHECKING:
     from poise import characters, control, dynamics, io, model, motion, sim, view
+    from poise.dynamics.simulation import Diverged
     from poise.formulations.reduced import Reduced
     from poise.io.load import load
     from poise.io.motions import load_motion
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Body",
+    "Diverged",
     "Inertia",
     "Joint",
     "Keyframe",
@@ -73,6 +75,7 @@ _PACKAGES = ("characters", "control", "dynamics", "io", "model", "motion", "sim"
 #: where each public name lives
 _HOMES = {
     "Body": "poise.model.scene",
+    "Diverged": "poise.dynamics.simulation",
     "Inertia": "poise.model.scene",
     "Joint": "poise.model.scene",
     "Keyframe": "poise.model.scene",

@@ -69,7 +69,7 @@ def test_an_interrupt_ends_it_cleanly(ball):
         (["nowhere.xml"], "nowhere.xml"),
         (["nothing.npz"], "nothing.npz"),
         (["demo", "--seconds", "-1"], "--seconds is -1; it must be above 0"),
-        (["swing"], "cannot be looked at while it runs (these can: walk)"),
+        (["swing"], "cannot be looked at while it runs (these can: basket, punch, stairs, stiff, walk)"),
     ],
 )
 def test_what_cannot_be_shown_is_told(arguments, told):
@@ -108,4 +108,4 @@ def test_without_viser_the_extra_is_named(ball, monkeypatch):
 
 def test_demo_stands_for_one_that_can_be_looked_at():
     assert VIEWED in DEMOS
-    assert find_source("demo").name == "walk"
+    assert find_source("demo").name == VIEWED

@@ -1,14 +1,16 @@
 """The demos: a registry of names, so that listing them imports none of them.
 
-A demo is a module of this package with a function `run(out: Path) -> int`. It prints its story, writes its files into
-the folder `out`, which exists, and returns an exit status. One that can be looked at while it runs has a function
-`scene() -> poise.Scene` too. To add one, write the module and add one line to `_ALL`.
+A demo is a module of this package: a story (`poise.cli.demos.story`), or one with a function `run(out: Path) -> int` of
+its own, which prints what happened, writes files into the folder `out`, which exists, and returns an exit status. One
+that can be looked at while it runs has a function `scene() -> poise.Scene`, as all stories do. To add one, write the
+module and add one line to `_ALL`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -25,8 +27,13 @@ class Demo:
 
     def load(self) -> Callable[[Path], int]:
         """Import the demo and give its `run`."""
-        run: Callable[[Path], int] = import_module(f"poise.cli.demos.{self.name}").run
-        return run
+        module = import_module(f"poise.cli.demos.{self.name}")
+        if hasattr(module, "run"):
+            run: Callable[[Path], int] = module.run
+            return run
+        from poise.cli.demos import story
+
+        return partial(story.run, self.name, self.summary, module)
 
     def scene(self) -> Any:
         """What the viewer shows of it, a `poise.Scene`; None where there is none."""
@@ -36,11 +43,15 @@ class Demo:
 
 #: in the order in which they are listed; the first is the one that `poise demo` runs
 _ALL: tuple[Demo, ...] = (
+    Demo("basket", "A person walks with a basket, is hit by a ball, and walks on (VON)."),
+    Demo("punch", "A punch meets someone who gives way and straightens up again (KOK)."),
+    Demo("stairs", "A ragdoll falls down the stairs and comes to rest (KOK)."),
+    Demo("stiff", "Springs so stiff that plain PD control blows up, met at the end of the step (LIU)."),
+    Demo("walk", "A person walks, is pulled back by one hand, and finds the way again (VON)."),
     Demo("swing", "A humanoid swings from one hand, and every joule is accounted for."),
-    Demo("walk", "A humanoid walks, is pulled back by one hand, and finds its way again."),
 )
 
 DEMOS: dict[str, Demo] = {entry.name: entry for entry in _ALL}
 
 #: what `poise view demo` shows
-VIEWED = "walk"
+VIEWED = "basket"

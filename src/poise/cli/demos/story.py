@@ -1,0 +1,87 @@
+"""What demos of worlds share: they run, write a page, a picture and the corrected motion, and tell what happened.
+
+A story is a module with
+
+- `scene()`, which gives a `poise.Scene`; the viewer shows it too,
+- `SECONDS`, how long it goes on,
+- `tell(world, recording)`, which gives lines of text by their names,
+- perhaps `FOLLOW`, the character that the camera goes with, `CORRECTED`, a function that gives the clip in whose
+  skeleton the motion of that character is written as BVH, and `MOMENTS`, the times of the picture.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from poise.dynamics import bodies
+from poise.sim import Recording, World
+from poise.view import Camera, Painter, save_png
+
+PICTURE = (220, 320)
+"""Width and height of a moment of the picture."""
+
+
+def run(name: str, summary: str, module: ModuleType, out: Path) -> int:
+    """Run a story, write its files, tell what happened."""
+    world = module.scene().build()
+    began = time.perf_counter()
+    recording = world.run(module.SECONDS)
+    wall = time.perf_counter() - began
+    lines = {"simulated": f"{module.SECONDS:g} s in {round(module.SECONDS / world.dt)} steps; took {wall:.1f} s"}
+    lines |= module.tell(world, recording)
+    lines |= {kind: str(path) for kind, path in write(name, module, world, recording, out).items()}
+    lines["live"] = f"poise view {name}"
+    show(summary, lines)
+    return 0
+
+
+def show(title: str, lines: dict[str, str]) -> None:
+    """Lines of text by their names, as a table on the terminal."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title, show_header=False, title_justify="left")
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")  # whole paths, however narrow the terminal
+    for label, line in lines.items():
+        table.add_row(label, line)
+    Console().print(table)
+
+
+def write(name: str, module: ModuleType, world: World, recording: Recording, out: Path) -> dict[str, Path]:
+    """Files of a story, by what they are."""
+    follow = getattr(module, "FOLLOW", None)
+    tracking = world.controllers.get(f"{follow} tracking")
+    made = {"page": out / f"{name}.html", "picture": out / f"{name}.png"}
+    ghost = {"ghost": tracking.reference} if tracking is not None else {}
+    recording.save(made["page"], title=name, **ghost)
+    save_png(made["picture"], strip(module, recording))
+    if hasattr(module, "CORRECTED"):
+        made["corrected motion"] = out / f"{name}.bvh"
+        recording.save(made["corrected motion"], like=module.CORRECTED())
+    return made
+
+
+def strip(module: ModuleType, recording: Recording) -> Any:
+    """Moments side by side, (height, width, 3)."""
+    model = recording.model
+    painter, follow = Painter(model, PICTURE), getattr(module, "FOLLOW", None)
+    whole = recording.q[:: max(1, len(recording) // 20)]
+    still = Camera.looking_at(model, whole, side=(0.5, -1.0, 0.35), aspect=PICTURE[0] / PICTURE[1])
+    pictures = []
+    for moment in getattr(module, "MOMENTS", np.linspace(0.0, module.SECONDS, 6)):
+        q = recording.q[int(np.argmin(np.abs(recording.time - moment)))]
+        pictures.append(painter.draw(q, still if follow is None else beside(model, q, follow)))
+    return np.concatenate(pictures, axis=1)
+
+
+def beside(model: Any, q: Any, follow: str) -> Camera:
+    """A camera that goes along with a character."""
+    own = [k for k, name in enumerate(model.body_names) if name.startswith(f"{follow}/")]
+    centre = bodies(model, q).position[own].mean(axis=0)
+    return Camera(tuple(centre + 3.4 * np.array((0.35, -0.92, 0.18))), tuple(centre))
