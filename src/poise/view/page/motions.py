@@ -11,7 +11,7 @@ from poise.dynamics.measures import bodies
 from poise.io.moments import continuous, quats_of
 from poise.model.errors import SceneError
 from poise.model.model import Model
-from poise.motion import Clip, retarget
+from poise.view.moving import motion_poses
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -47,44 +47,19 @@ def link_poses(model: Model, time: Floats, q: Floats) -> Poses:
 
 
 def ghost_of(motion: Any, model: Model, time: Floats, fps: float) -> Ghost:
-    """A ghost from a reference, key-frames, a clip, a recording, or a pair of times and coordinates."""
-    times, q = _coordinates(motion, model, time)
-    if times.ndim != 1 or not len(times) or q.shape != (len(times), model.nq):
-        raise SceneError(
-            f"times are (n,) and coordinates (n, {model.nq}) of this model, found the shapes "
-            f"{times.shape} and {q.shape}; is it a motion of another one?",
-            field="ghost",
-        )
-    if not (np.isfinite(times).all() and np.isfinite(q).all()):
-        raise SceneError("times and coordinates must be finite", field="ghost")
-    if (np.diff(times) <= 0.0).any():
-        raise SceneError("times must increase", field="ghost")
-    span = float(times[-1] - times[0])
-    kept = np.unique(np.r_[0 : len(times) : max(1, int(len(times) / max(span * fps, 1.0))), len(times) - 1])
+    """A ghost at the times of a recording (s), of any kind that `motion_poses` knows."""
+    try:
+        q = motion_poses(model, motion, time)
+    except (TypeError, ValueError) as problem:
+        raise SceneError(str(problem), field="ghost") from None
+    span = float(time[-1] - time[0])
+    kept = np.unique(np.r_[0 : len(time) : max(1, int(len(time) / max(span * fps, 1.0))), len(time) - 1])
     moving = np.flatnonzero(np.ptp(q, axis=0) > 0.0)
     links = np.arange(model.n_links)
     joints = np.searchsorted(model.joint_q_start, moving, side="right") - 1
     roots = np.unique(model.link_root[model.body_link[model.joint_body[joints]]])
     shown = np.isin(model.link_root, roots) if len(roots) else np.ones(len(links), bool)
-    return Ghost(link_poses(model, times[kept], q[kept]), links[shown])
-
-
-def _coordinates(motion: Any, model: Model, time: Floats) -> tuple[Floats, Floats]:
-    if isinstance(motion, Clip):
-        motion = retarget(motion, model)
-    elif hasattr(motion, "coordinates"):  # references and key-frames give them at any time
-        return time, np.asarray(motion.coordinates(model, time).q, np.float64)
-    for name in ("times", "time"):
-        if hasattr(motion, name) and hasattr(motion, "q"):
-            motion = getattr(motion, name), motion.q
-    try:
-        times, q = motion
-        return np.asarray(times, np.float64), np.asarray(q, np.float64)
-    except (TypeError, ValueError):
-        raise SceneError(
-            f"must be a reference, key-frames, a clip, a recording, or (times, coordinates), found {motion!r:.80}",
-            field="ghost",
-        ) from None
+    return Ghost(link_poses(model, time[kept], q[kept]), links[shown])
 
 
 def distances(poses: Poses, ghost: Ghost) -> Floats:
