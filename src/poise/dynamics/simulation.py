@@ -32,6 +32,17 @@ class Diverged(ArithmeticError):
     """A simulation left the finite numbers. The state is that of the last good step.
 
     `what` tells of what in the body: its `"motion"`, or the `"tau"` or `"forces"` that were to act on it.
+
+    >>> import poise
+    >>> scene = poise.Scene()
+    >>> _ = scene.add(poise.sphere(0.1), name="ball")
+    >>> world = scene.build()
+    >>> world.tau[0] = float("nan")
+    >>> try:
+    ...     world.step()
+    ... except poise.Diverged as problem:
+    ...     print(problem.body, problem.what)
+    ball tau
     """
 
     recording: Any = None

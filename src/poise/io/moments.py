@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.dynamics.measures import bodies
 from poise.model.errors import SceneError
 from poise.motion.rotations import quat_conjugate, quat_multiply, rotate
 
@@ -53,6 +52,8 @@ def checked_rate(fps: Any) -> float:
 
 def world_poses(model: Model, q: Floats) -> tuple[Floats, Floats]:
     """Positions (frames, bodies, 3; m) and orientations (frames, bodies, 4) of all bodies, signs that do not jump."""
+    from poise.dynamics.measures import bodies  # readers of files do without the compiler
+
     if not model.nq:
         place = bodies(model, q[0])
         position, turn = place.position[None], quats_of(place.rotation)[None]
