@@ -36,12 +36,12 @@ def save_usd(
     Time codes are seconds times the stage's rate, which is `fps`, or 24 where all frames are kept. With `collision`
     shapes that are not seen are written beside those that are, for the purpose of guides.
 
-    >>> import poise, tempfile
+    >>> import pathlib, poise, tempfile
     >>> scene = poise.Scene()
     >>> _ = scene.add(poise.sphere(0.1), name="ball", position=(0, 0, 1))
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     save_usd(scene.build(dt=0.01).run(0.2), f"{folder}/fall.usda")
-    ...     "def Sphere" in open(f"{folder}/fall.usda").read()
+    ...     "def Sphere" in pathlib.Path(folder, "fall.usda").read_text()
     True
     """
     chosen = frames_of(recording, fps)
