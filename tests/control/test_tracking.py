@@ -498,7 +498,7 @@ def files() -> list[Path]:
     return [*sorted(folder.glob("bvh/cmu/*.bvh")), *sorted(folder.glob("deepmimic/humanoid3d_*.txt"))]
 
 
-def tracked(clip: poise.motion.Clip, root: str = "guided", seconds: float = 10.0) -> poise.control.Correction:
+def tracked(clip: poise.motion.Clip, root: str = "guided", seconds: float = 20.0) -> poise.control.Correction:
     scene = poise.Scene()
     scene.add_ground()
     hero = scene.add(poise.characters.humanoid(), name="hero")
