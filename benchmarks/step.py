@@ -3,7 +3,7 @@
 Both engines step MuJoCo's humanoid with its own time step, each along its own way, from a state of its own:
 "settling" from the squat, "settled" after 1,500 steps. Controls are random numbers that stay for a batch of steps, the
 same torques for both. The residual told is the largest of 200 steps, the natural map of the rows over the largest speed
-that they have to take away; MuJoCo's contacts are soft, ours are hard. It is one set of controls of each stage, with few
+that they have to take away; MuJoCo's contacts are soft, ours are hard. It is one set of controls a stage, with few
 contacts: without controls, or under stronger ones, the ratio is larger.
 """
 
