@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from poise.cli import demos
-from poise.cli.demos import DEMOS, Demo
+from poise.cli.demos import DEMOS, PAPERS, Demo
 from poise.cli.main import app
 
 run = CliRunner().invoke
@@ -21,7 +21,7 @@ def registry(monkeypatch):
         module = types.ModuleType(f"poise.cli.demos.{name}")
         module.run = lambda out, name=name, status=status: calls.append((name, out)) or status
         monkeypatch.setitem(sys.modules, module.__name__, module)
-    entries = {name: Demo(name, f"a {name}") for name in ("pendulum", "crash")}
+    entries = {name: Demo(name, f"a {name}", paper) for name, paper in (("pendulum", "KOK"), ("crash", ""))}
     monkeypatch.setattr(demos, "DEMOS", entries)
     return calls
 
@@ -40,7 +40,8 @@ def test_demo_by_name_passes_its_status_on(registry, tmp_path):
 
 def test_list_runs_nothing(registry):
     done = run(app, ["demo", "--list"])
-    assert (done.exit_code, done.stdout) == (0, "pendulum: a pendulum\ncrash: a crash\n")
+    told = f"{PAPERS['KOK']}\n  pendulum  a pendulum\n{PAPERS['']}\n  crash     a crash\n"
+    assert (done.exit_code, done.stdout) == (0, told)
     assert registry == []
 
 
@@ -70,4 +71,10 @@ def test_registered_demos_are_there():
     for name, entry in DEMOS.items():
         assert entry.name == name
         assert entry.summary.strip()
+        assert entry.paper in PAPERS
         assert callable(entry.load())
+
+
+def test_titles_tell_where_demos_are_from():
+    assert Demo("stairs", "A ragdoll falls.", "KOK").title == "A ragdoll falls (KOK)."
+    assert Demo("swing", "A humanoid swings.").title == "A humanoid swings."

@@ -11,8 +11,8 @@ import pytest
 from PIL import Image
 
 import poise
-from poise.cli.demos import DEMOS, basket, punch, stairs, stiff, story
-from poise.control import correction
+from poise.cli.demos import DEMOS, basket, dragged, punch, stairs, stiff, story, umbrella
+from poise.control import Push, correction
 
 STORIES = [name for name in DEMOS if not hasattr(import_module(f"poise.cli.demos.{name}"), "run")]
 
@@ -24,7 +24,7 @@ def played(module) -> tuple[poise.World, poise.sim.Recording, dict[str, str]]:
 
 
 def test_there_are_stories():
-    assert {"basket", "punch", "stairs", "stiff"} <= set(STORIES)
+    assert {"basket", "umbrella", "dragged", "punch", "stairs", "stiff"} <= set(STORIES)
 
 
 def test_a_walker_is_hit_gives_way_and_walks_on(tmp_path: Path):
@@ -44,6 +44,47 @@ def test_a_walker_is_hit_gives_way_and_walks_on(tmp_path: Path):
     assert Image.open(files["picture"]).size == (6 * story.PICTURE[0], story.PICTURE[1])
     clip = poise.load_motion(files["corrected motion"], up="z", units="m")
     assert clip.duration == pytest.approx(basket.SECONDS, abs=0.02)
+
+
+def test_an_umbrella_stays_upright_whatever_the_hand_does():
+    world, recording, told = played(umbrella)
+    roof, hand = umbrella.tilts(recording, "umbrella"), umbrella.tilts(recording, "hero/hand_r")
+    calm, after = recording.time < umbrella.BLOWS, recording.time > umbrella.BLOWS + umbrella.LASTS + 0.5
+    assert hand[calm].max() > 5.0
+    assert roof[calm].max() < 2.0
+    # at rest in the wind: moment of the gust about the hand, over the stiffness; it overshoots by less than as much
+    lean = np.degrees(np.linalg.norm(umbrella.GUST) * 0.45 / umbrella.STIFFNESS)
+    assert 0.7 * lean < roof.max() < 2.0 * lean
+    assert roof[after].max() < 2.0
+    assert float(told["without motors"].partition("°")[0]) > 60.0
+    assert world.body("hero/head").position[2] > 1.4
+    assert world.body("hero/pelvis").position[0] == pytest.approx(umbrella.SPEED * umbrella.SECONDS, abs=0.3)
+
+
+def test_motors_of_the_umbrella_lean_as_their_springs_say():
+    stage = poise.Scene()
+    stage.ball(None, umbrella.umbrella(), name="umbrella", position=(0, 0, 1))
+    stage.controllers.append(("upright", lambda: umbrella.Upright("umbrella")))
+    force = 10.0
+    Push("umbrella", duration=10.0, force=(force, 0.0, 0.0)).add_to(stage)
+    world = stage.build()
+    recording = world.run(3.0)
+    number = world.model.body_index("umbrella")
+    mass, arm = world.model.body_mass[number], world.model.body_com[number, 2]
+    # k sin φ = F l cos φ + m g l sin φ
+    lean = np.degrees(np.arctan(force * arm / (umbrella.STIFFNESS - 9.81 * mass * arm)))
+    assert umbrella.tilts(recording, "umbrella")[-1] == pytest.approx(lean, rel=1e-3)
+
+
+def test_a_walker_who_is_dragged_finds_the_way_again():
+    world, recording, _ = played(dragged)
+    error = correction(recording, world.controllers["hero tracking"]).error_deg.max(axis=1)
+    time = recording.time
+    held = (time > dragged.PULLED + 0.2) & (time < dragged.LET_GO)
+    assert error[(time > 0.5) & (time < dragged.PULLED)].max() < 3.0
+    assert error[held].max() > 45.0
+    assert error[time > dragged.LET_GO + 1.5].max() < 3.0
+    assert world.body("hero/pelvis").position[0] == pytest.approx(dragged.SPEED * dragged.SECONDS, abs=0.3)
 
 
 def test_who_is_punched_straightens_up_again():

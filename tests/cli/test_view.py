@@ -65,11 +65,11 @@ def test_an_interrupt_ends_it_cleanly(ball):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["waka"], "there is neither a file nor a demo 'waka'; did you mean walk?"),
+        (["bakset"], "there is neither a file nor a demo 'bakset'; did you mean basket?"),
         (["nowhere.xml"], "nowhere.xml"),
         (["nothing.npz"], "nothing.npz"),
         (["demo", "--seconds", "-1"], "--seconds is -1; it must be above 0"),
-        (["swing"], "cannot be looked at while it runs (these can: basket, punch, stairs, stiff, walk)"),
+        (["swing"], "cannot be looked at while it runs (these can: basket, umbrella, dragged, punch, stairs, stiff)"),
     ],
 )
 def test_what_cannot_be_shown_is_told(arguments, told):

@@ -9,7 +9,7 @@ import pytest
 
 import poise
 from browser import listen
-from poise.cli.demos.walk import scene as walking
+from poise.cli.demos.dragged import walker as walking
 
 pytestmark = pytest.mark.browser
 

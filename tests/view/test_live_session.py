@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import poise
-from poise.cli.demos.walk import scene as walking
+from poise.cli.demos.dragged import walker as walking
 from poise.view.live import Session, Settings
 from poise.view.live.history import History, Moment
 

@@ -16,11 +16,16 @@ def demo(
     list_: Annotated[bool, typer.Option("--list", "-l", help="Print the demos and what they show.")] = False,
 ) -> None:
     """Run a demo."""
-    from poise.cli.demos import DEMOS
+    from poise.cli.demos import DEMOS, PAPERS
 
     if list_:
-        for entry in DEMOS.values():
-            typer.echo(f"{entry.name}: {entry.summary}")
+        wide = max(map(len, DEMOS), default=0)
+        for key, text in PAPERS.items():
+            of_it = [entry for entry in DEMOS.values() if entry.paper == key]
+            if of_it:
+                typer.echo(text)
+            for entry in of_it:
+                typer.echo(f"  {entry.name:{wide}}  {entry.summary}")
         return
     if not DEMOS:
         fail("this version comes without demos")

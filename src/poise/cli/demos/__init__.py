@@ -24,6 +24,13 @@ class Demo:
     """What users call it, and its module in this package."""
     summary: str
     """What it shows, in one sentence."""
+    paper: str = ""
+    """Key of the text that it is from, in `PAPERS`."""
+
+    @property
+    def title(self) -> str:
+        """The sentence, with where it is from."""
+        return f"{self.summary.removesuffix('.')} ({self.paper})." if self.paper else self.summary
 
     def load(self) -> Callable[[Path], int]:
         """Import the demo and give its `run`."""
@@ -33,7 +40,7 @@ class Demo:
             return run
         from poise.cli.demos import story
 
-        return partial(story.run, self.name, self.summary, module)
+        return partial(story.run, self.name, self.title, module)
 
     def scene(self) -> Any:
         """What the viewer shows of it, a `poise.Scene`; None where there is none."""
@@ -41,13 +48,22 @@ class Demo:
         return None if make is None else make()
 
 
-#: in the order in which they are listed; the first is the one that `poise demo` runs
+#: where demos are from, by the keys that `docs/paper-map.md` has as well; in the order in which they are listed
+PAPERS: dict[str, str] = {
+    "VON": "Vondrak, Sigal and Jenkins: Dynamics and Control of Multibody Systems",
+    "KOK": "Kokkevis: Practical Physics for Articulated Characters",
+    "LIU": "Liu, Cooper and Ballard: the mathematics inside ODE",
+    "": "Poise's own",
+}
+
+#: the first is the one that `poise demo` runs
 _ALL: tuple[Demo, ...] = (
-    Demo("basket", "A person walks with a basket, is hit by a ball, and walks on (VON)."),
-    Demo("punch", "A punch meets someone who gives way and straightens up again (KOK)."),
-    Demo("stairs", "A ragdoll falls down the stairs and comes to rest (KOK)."),
-    Demo("stiff", "Springs so stiff that plain PD control blows up, met at the end of the step (LIU)."),
-    Demo("walk", "A person walks, is pulled back by one hand, and finds the way again (VON)."),
+    Demo("basket", "A person walks with a basket, is hit by a ball, and walks on.", "VON"),
+    Demo("umbrella", "A person walks with an umbrella that stays upright, in a gust of wind too.", "VON"),
+    Demo("dragged", "A walker is pulled about by one hand, as by a mouse, and finds the way again.", "VON"),
+    Demo("punch", "A punch meets someone who gives way and straightens up again.", "KOK"),
+    Demo("stairs", "A ragdoll falls down the stairs and comes to rest.", "KOK"),
+    Demo("stiff", "Springs so stiff that plain PD control blows up, met at the end of the step.", "LIU"),
     Demo("swing", "A humanoid swings from one hand, and every joule is accounted for."),
 )
 

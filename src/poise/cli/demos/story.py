@@ -5,8 +5,9 @@ A story is a module with
 - `scene()`, which gives a `poise.Scene`; the viewer shows it too,
 - `SECONDS`, how long it goes on,
 - `tell(world, recording)`, which gives lines of text by their names,
-- perhaps `FOLLOW`, the character that the camera goes with, `CORRECTED`, a function that gives the clip in whose
-  skeleton the motion of that character is written as BVH, and `MOMENTS`, the times of the picture.
+- perhaps `FOLLOW`, the character that the camera goes with at a `DISTANCE`, looking at what is `ABOVE` its middle (m),
+  `CORRECTED`, a function that gives the clip in whose skeleton the motion of that character is written as BVH,
+  `MOMENTS`, the times of the picture, and `charts(world, recording)`, which gives a drawing of curves.
 """
 
 from __future__ import annotations
@@ -61,6 +62,8 @@ def write(name: str, module: ModuleType, world: World, recording: Recording, out
     ghost = {"ghost": tracking.reference} if tracking is not None else {}
     recording.save(made["page"], title=name, **ghost)
     save_png(made["picture"], strip(module, recording))
+    if hasattr(module, "charts"):
+        made["curves"] = module.charts(world, recording).save(out / f"{name}.svg")
     if hasattr(module, "CORRECTED"):
         made["corrected motion"] = out / f"{name}.bvh"
         recording.save(made["corrected motion"], like=module.CORRECTED())
@@ -71,17 +74,19 @@ def strip(module: ModuleType, recording: Recording) -> Any:
     """Moments side by side, (height, width, 3)."""
     model = recording.model
     painter, follow = Painter(model, PICTURE), getattr(module, "FOLLOW", None)
+    distance, above = getattr(module, "DISTANCE", 3.4), getattr(module, "ABOVE", 0.0)
     whole = recording.q[:: max(1, len(recording) // 20)]
     still = Camera.looking_at(model, whole, side=(0.5, -1.0, 0.35), aspect=PICTURE[0] / PICTURE[1])
     pictures = []
     for moment in getattr(module, "MOMENTS", np.linspace(0.0, module.SECONDS, 6)):
         q = recording.q[int(np.argmin(np.abs(recording.time - moment)))]
-        pictures.append(painter.draw(q, still if follow is None else beside(model, q, follow)))
+        camera = still if follow is None else beside(model, q, follow, distance, above)
+        pictures.append(painter.draw(q, camera))
     return np.concatenate(pictures, axis=1)
 
 
-def beside(model: Any, q: Any, follow: str) -> Camera:
+def beside(model: Any, q: Any, follow: str, distance: float, above: float) -> Camera:
     """A camera that goes along with a character."""
     own = [k for k, name in enumerate(model.body_names) if name.startswith(f"{follow}/")]
-    centre = bodies(model, q).position[own].mean(axis=0)
-    return Camera(tuple(centre + 3.4 * np.array((0.35, -0.92, 0.18))), tuple(centre))
+    centre = bodies(model, q).position[own].mean(axis=0) + np.array((0.0, 0.0, above))
+    return Camera(tuple(centre + distance * np.array((0.35, -0.92, 0.18))), tuple(centre))
