@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 import poise
-from poise.cli.demos import DEMOS, basket, dragged, punch, stairs, stiff, story, umbrella
+from poise.cli.demos import DEMOS, basket, dragged, exact, punch, stairs, stiff, story, umbrella
 from poise.control import Push, correction
 
 STORIES = [name for name in DEMOS if not hasattr(import_module(f"poise.cli.demos.{name}"), "run")]
@@ -24,7 +24,7 @@ def played(module) -> tuple[poise.World, poise.sim.Recording, dict[str, str]]:
 
 
 def test_there_are_stories():
-    assert {"basket", "umbrella", "dragged", "punch", "stairs", "stiff"} <= set(STORIES)
+    assert {"basket", "umbrella", "dragged", "punch", "stairs", "exact", "stiff"} <= set(STORIES)
 
 
 def test_a_walker_is_hit_gives_way_and_walks_on(tmp_path: Path):
@@ -101,6 +101,18 @@ def test_a_ragdoll_comes_to_rest_at_the_foot_of_the_stairs():
     assert poise.dynamics.energy(world.model, world.q, world.v).kinetic < 0.1
     assert world.body("hero/pelvis").position[2] < stairs.RISE * stairs.STEPS
     assert "slower than 0.1 J" in told["rest"]
+
+
+def test_joints_follow_exactly_whatever_pushes_where_plain_ones_do_not():
+    _, recording, told = played(exact)
+    # accelerations are those of the middle of each step at best: jerk times half a step, over kp, is what is left
+    kp, _ = exact.gains(2.0 * exact.SETTLE)
+    jerk = 0.5 * (2.0 * np.pi * exact.RATE) ** 3
+    assert exact.errors(recording, "exact").max() < np.degrees(0.5 * exact.DT * jerk / kp)
+    plain = exact.errors(recording, "plain")
+    assert plain[recording.time < exact.THROWN].max() > 10.0
+    assert plain[recording.time > exact.PUSHED].max() > 45.0
+    assert "after 0.9" in told["ball"]
 
 
 def test_springs_met_at_the_end_of_the_step_hold_where_plain_ones_blow_up():

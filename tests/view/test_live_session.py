@@ -37,6 +37,14 @@ def same(a, b):
     return a.state.same_bits(b.state)
 
 
+def test_a_scene_is_stepped_as_it_asks():
+    scene = boxes()
+    assert Session(scene).world.formulation.level == "velocity"
+    scene.settings.formulation = poise.Reduced(level="acceleration")
+    assert Session(scene).world.formulation.level == "acceleration"
+    assert Session(scene, settings=Settings()).world.formulation.level == "velocity"
+
+
 # ---- history ---------------------------------------------------------------------------------------------------------
 
 

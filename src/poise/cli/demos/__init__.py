@@ -63,6 +63,7 @@ _ALL: tuple[Demo, ...] = (
     Demo("dragged", "A walker is pulled about by one hand, as by a mouse, and finds the way again.", "VON"),
     Demo("punch", "A punch meets someone who gives way and straightens up again.", "KOK"),
     Demo("stairs", "A ragdoll falls down the stairs and comes to rest.", "KOK"),
+    Demo("exact", "Joints follow exactly, however the body is pushed; those of a twin under plain PD do not.", "KOK"),
     Demo("stiff", "Springs so stiff that plain PD control blows up, met at the end of the step.", "LIU"),
     Demo("swing", "A humanoid swings from one hand, and every joule is accounted for."),
 )

@@ -49,7 +49,8 @@ class Session:
     """
 
     def __init__(self, source: Scene | Recording, *, settings: Settings | None = None, room: int = _MOMENTS) -> None:
-        self.settings = settings or Settings()
+        asked = source.settings.formulation if isinstance(source, Scene) else None
+        self.settings = settings or (Settings() if asked is None else Settings(formulation=asked))
         self.world: World | None = None
         self.scene: Scene | None = None
         self.playing, self.message = False, ""
