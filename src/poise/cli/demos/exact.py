@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -36,16 +37,14 @@ def scene() -> poise.Scene:
         if name == "exact":
             hero.track(marching(name), by="accelerations", settle=SETTLE)
         else:
-            stage.controllers.append((f"{name} control", lambda name=name: Plain(name)))
+            stage.controllers.append((f"{name} control", partial(Plain, name)))
         ball = poise.sphere(0.11, mass=BALL, color=(0.87, 0.35, 0.2, 1.0))
         stage.add(ball, name=f"{name} ball", position=(1.2, y - 0.1, LIFT + 1.3))
         Throw(f"{name} ball", time=THROWN, at=f"{name}/torso", speed=SPEED).add_to(stage)
         Push(f"{name}/hand_r", time=PUSHED, duration=LASTS, force=PUSH).add_to(stage)
-    names = [name for name in PLACES if name != "exact"]
     # what may overlap in one, may in the other
-    stage.excluded_pairs += [
-        tuple(part.replace("exact/", f"{name}/") for part in pair) for pair in stage.excluded_pairs for name in names
-    ]
+    for first, second in list(stage.excluded_pairs):
+        stage.excluded_pairs.append((first.replace("exact/", "plain/"), second.replace("exact/", "plain/")))
     return stage
 
 
