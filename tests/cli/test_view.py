@@ -5,6 +5,8 @@ import signal
 import socket
 import subprocess
 import sys
+import time
+from importlib import import_module
 
 import pytest
 from typer.testing import CliRunner
@@ -111,4 +113,20 @@ def test_without_viser_the_extra_is_named(ball, monkeypatch):
 
 def test_demo_stands_for_one_that_can_be_looked_at():
     assert VIEWED in DEMOS
-    assert find_source("demo").name == VIEWED
+    assert find_source("demo")().name == VIEWED
+
+
+@pytest.mark.parametrize("name", DEMOS)
+def test_demos_are_live_that_have_a_scene(name):
+    assert DEMOS[name].live == hasattr(import_module(f"poise.cli.demos.{name}"), "scene")
+
+
+def test_an_interrupt_while_the_world_is_built_ends_it_cleanly():
+    command = [sys.executable, "-m", "poise", "view", "demo", "--no-browser", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline().startswith("http://127.0.0.1:")
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert (out, err) == ("", "")

@@ -1,5 +1,8 @@
 """The live viewer in a real browser: it opens, plays, stops, goes back, and bodies are dragged with the mouse."""
 
+import os
+import subprocess
+import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -177,18 +180,53 @@ def test_hand_follows_the_mouse_body_gives_way_and_recovers(the_browser):
         assert error() < 1.0
 
 
-def test_first_moving_picture_comes_soon(the_browser):
-    """With kernels at hand, under 5 s where nothing else runs; here the browser draws in software, and others run."""
-    walking(1.0).build().step()
+def test_first_moving_picture_comes_soon(the_browser, tmp_path):
+    """From the command to two pictures that differ: under 5 s on two cores where nothing else runs.
+
+    Kernels and bytecode are at hand, as they are from the second time on. The bound leaves room for a computer that is
+    half as fast, and has other tests to run.
+    """
+    command = [sys.executable, "-m", "poise", "view", "demo", "--no-browser", "--port", "8400"]
+    usual = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    usual["PYTHONPYCACHEPREFIX"] = str(tmp_path)
+    subprocess.run([*command, "--seconds", "0.5"], env=usual, check=True, capture_output=True)
+    page = the_browser.new_page(viewport={"width": 640, "height": 480})
+    page.goto("about:blank")
     began = time.perf_counter()
-    with shown(walking(60.0), the_browser, paused=False, size=(500, 400)) as (viewer, page, _):
-        first = viewer.session.time
-        wait(lambda: viewer.session.time > first)
-        took = time.perf_counter() - began
-        one = page.screenshot()
-        wait(lambda: page.screenshot() != one)
-        print(f"shown and moving after {took:.1f} s, pictures differ after {time.perf_counter() - began:.1f} s")
-        assert took < 20.0
+    with subprocess.Popen(command, env=usual, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            address = process.stdout.readline().split()[0]
+            told = time.perf_counter() - began
+            page.goto(address)
+            page.get_by_text("t = ").first.wait_for(timeout=60_000)
+            there = time.perf_counter() - began
+            view = {"x": 0, "y": 0, "width": 320, "height": 480}
+            one = page.screenshot(clip=view)
+            wait(lambda: page.screenshot(clip=view) != one)
+            moving = time.perf_counter() - began
+        finally:
+            process.terminate()
+            page.close()
+    print(f"address after {told:.1f} s, world after {there:.1f} s, moving after {moving:.1f} s")
+    assert told < there < moving < 15.0
+
+
+def test_shadows_and_ghost_come_when_they_are_asked_for(the_browser):
+    with shown(walking(20.0), the_browser) as (viewer, page, heard):
+        assert viewer.front._ghosts == []
+        before = settled(page)
+        page.get_by_label("Ghost of the clip").click()
+        wait(lambda: viewer.front.shown.ghost)
+        ghost = settled(page)
+        assert changed(before, ghost) > 100
+        page.get_by_label("Ghost of the clip").click()
+        wait(lambda: not viewer.front.shown.ghost)
+        assert changed(before, settled(page)) == 0
+        shadows = viewer.front.shown.shadows
+        page.get_by_label("Shadows").click()
+        wait(lambda: viewer.front.shown.shadows != shadows)
+        assert changed(before, settled(page)) > 20
+        assert remarks(heard) == []
 
 
 def test_physics_is_changed_from_the_panel(the_browser):

@@ -21,16 +21,18 @@ def fail(message: str) -> NoReturn:
 @contextmanager
 def clear_errors() -> Iterator[None]:
     """Turn what a user can cause (bad scene, missing file, missing extra) into one message and status 1."""
-    from poise.model.validate import SceneError
-
     try:
         yield
-    except SceneError as error:
-        fail(str(error))
     except OSError as error:
         fail(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error))
     except ImportError as error:
         if "pip install" not in str(error):  # a mistake of ours, not a missing extra
+            raise
+        fail(str(error))
+    except Exception as error:
+        from poise.model.errors import SceneError  # only now: it takes a while
+
+        if not isinstance(error, SceneError):
             raise
         fail(str(error))
 

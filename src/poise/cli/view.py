@@ -26,8 +26,7 @@ def view(
         from poise.view.live.viewer import Viewer, has_browser
 
         try:
-            source = find_source(what)
-            viewer = Viewer(source, host=host, port=port, paused=paused)
+            viewer = Viewer(find_source(what), host=host, port=port, paused=paused)
         except ValueError as problem:
             fail(str(problem))
         with viewer, suppress(KeyboardInterrupt):
@@ -42,16 +41,19 @@ def view(
 
 
 def find_source(what: str) -> Any:
-    """A scene or a recording, from a file or the name of a demo."""
+    """A scene or a recording from a file; for the name of a demo, a function that makes its scene.
+
+    What a file has wrong is told before anything is served; demos have nothing wrong.
+    """
     from poise.cli.demos import DEMOS, VIEWED
 
     path = Path(what)
     if what == "demo" or (what in DEMOS and not path.exists()):
-        scene = DEMOS[VIEWED if what == "demo" else what].scene()
-        if scene is None:
-            can = [name for name, entry in DEMOS.items() if entry.scene() is not None]
-            fail(f"demo {what!r} cannot be looked at while it runs (these can: {', '.join(can)})")
-        return scene
+        chosen = DEMOS[VIEWED if what == "demo" else what]
+        if not chosen.live:
+            can = ", ".join(name for name, entry in DEMOS.items() if entry.live)
+            fail(f"demo {what!r} cannot be looked at while it runs (these can: {can})")
+        return chosen.scene
     if not path.exists() and not path.suffix:
         fail(f"there is neither a file nor a demo {what!r}{nearest(what, [*DEMOS, 'demo'])}")
     if path.suffix.lower() in (".npz", ".h5"):

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 from poise.view.plots import Curve, Drawing, below, chart, line_chart
 from poise.view.png import save_png
-from poise.view.silhouettes import strobe
 
 if TYPE_CHECKING:
     from poise.view.film import Film
@@ -13,6 +12,7 @@ if TYPE_CHECKING:
     from poise.view.mp4 import save_mp4
     from poise.view.page import save_page
     from poise.view.render import Camera, Look, Painter, picture
+    from poise.view.silhouettes import strobe
 
 __all__ = [
     "Camera",
@@ -32,7 +32,7 @@ __all__ = [
     "strobe",
 ]
 
-#: what needs the compiler is imported when it is first used
+#: what needs the compiler, or scenes, is imported when it is first used
 _LATE = {
     "Camera": "poise.view.render",
     "Film": "poise.view.film",
@@ -42,6 +42,7 @@ _LATE = {
     "picture": "poise.view.render",
     "save_gif": "poise.view.gif",
     "save_page": "poise.view.page",
+    "strobe": "poise.view.silhouettes",
 }
 
 

@@ -2,8 +2,8 @@
 
 A demo is a module of this package: a story (`poise.cli.demos.story`), or one with a function `run(out: Path) -> int` of
 its own, which prints what happened, writes files into the folder `out`, which exists, and returns an exit status. One
-that can be looked at while it runs has a function `scene() -> poise.Scene`, as all stories do. To add one, write the
-module and add one line to `_ALL`.
+that can be looked at while it runs has a function `scene() -> poise.Scene`, as all stories do; one without is not
+`live`. To add one, write the module and add one line to `_ALL`.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ class Demo:
     """What it shows, in one sentence."""
     paper: str = ""
     """Key of the text that it is from, in `PAPERS`."""
+    live: bool = True
+    """Whether it can be looked at while it runs: whether its module has a `scene`."""
 
     @property
     def title(self) -> str:
@@ -43,9 +45,8 @@ class Demo:
         return partial(story.run, self.name, self.title, module)
 
     def scene(self) -> Any:
-        """What the viewer shows of it, a `poise.Scene`; None where there is none."""
-        make = getattr(import_module(f"poise.cli.demos.{self.name}"), "scene", None)
-        return None if make is None else make()
+        """What the viewer shows of it, a `poise.Scene`."""
+        return import_module(f"poise.cli.demos.{self.name}").scene()
 
 
 #: where demos are from, by the keys that `docs/paper-map.md` has as well; in the order in which they are listed
@@ -65,7 +66,7 @@ _ALL: tuple[Demo, ...] = (
     Demo("stairs", "A ragdoll falls down the stairs and comes to rest.", "KOK"),
     Demo("exact", "Joints follow exactly, however the body is pushed; those of a twin under plain PD do not.", "KOK"),
     Demo("stiff", "Springs so stiff that plain PD control blows up, met at the end of the step.", "LIU"),
-    Demo("swing", "A humanoid swings from one hand, and every joule is accounted for."),
+    Demo("swing", "A humanoid swings from one hand, and every joule is accounted for.", live=False),
 )
 
 DEMOS: dict[str, Demo] = {entry.name: entry for entry in _ALL}

@@ -13,11 +13,12 @@ from poise.model.model import Model
 from poise.model.shapes import ConvexMesh
 from poise.model.solids import Solid
 from poise.motion.rotations import quat_conjugate, quat_multiply, quat_to_matrix
+from poise.view.live.stage import add_squares
 
 Floats = NDArray[np.float64]
 Color = tuple[int, int, int]
 
-_AROUND = 28
+_AROUND = 20
 """Sides of what is round."""
 
 
@@ -132,17 +133,4 @@ def add_shape(scene: Any, name: str, model: Model, shape: int, color: Color, opa
 
 def add_floor(scene: Any, name: str, model: Model, shape: int) -> Any:
     """The node of a plane: squares without end."""
-    return scene.add_grid(
-        name,
-        infinite_grid=True,
-        cell_size=0.5,
-        section_size=1.0,
-        cell_color=(212, 215, 219),
-        section_color=(176, 181, 188),
-        plane_color=(240, 241, 243),
-        plane_opacity=1.0,
-        shadow_opacity=0.3,
-        fade_distance=40.0,
-        position=model.solids.position[shape],
-        wxyz=model.solids.quat_wxyz[shape],
-    )
+    return add_squares(scene, name, model.solids.position[shape], model.solids.quat_wxyz[shape])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from poise.dynamics.measures import bodies
 from poise.model.solids import Solid
 from poise.view.live.forms import Color, add_floor, add_shape, color_of, quats_of
 from poise.view.live.session import Session
+from poise.view.live.stage import cast_shadows, has_graphics
 
 Floats = NDArray[np.float64]
 Act = Callable[[Callable[[], None]], None]
@@ -36,6 +37,7 @@ class Shown:
     shapes: bool = True
     skeleton: bool = False
     contacts: bool = True
+    shadows: bool = field(default_factory=has_graphics)
     ghost: bool = False
     beside: float = 0.9
     """How far to the left of its character a ghost walks; m."""
@@ -64,7 +66,8 @@ class Front:
             self._root = scene.add_frame("/world", show_axes=False)
             self._frames = [scene.add_frame(f"/world/{k}", show_axes=False) for k in range(model.n_bodies)]
             self._meshes = [self._add(k) for k in range(len(model.solids))]
-            self._ghosts = [self._add_ghost(k) for k in range(len(session.ghosts))]
+            self._ghosts: list[dict[int, Any]] = []
+            self._add_ghosts()
             self._lines = self._add_lines()
             self._eye = self._wanted_eye(bodies(model, session.q).position)
         self.draw()
@@ -99,11 +102,16 @@ class Front:
 
         node.on_drag("left")(dragged)
 
+    def _add_ghosts(self) -> None:
+        """Only once they are to be seen: they are as much as the characters themselves."""
+        if self.shown.ghost and not self._ghosts:
+            self._ghosts = [self._add_ghost(k) for k in range(len(self.session.ghosts))]
+
     def _add_ghost(self, number: int) -> dict[int, Any]:
         ghost, model, frames = self.session.ghosts[number], self.model, {}
         for body in ghost.bodies:
             name = f"/world/ghost{number}/{body}"
-            frames[body] = self.server.scene.add_frame(name, show_axes=False, visible=self.shown.ghost)
+            frames[body] = self.server.scene.add_frame(name, show_axes=False)
             for shape in np.flatnonzero(model.solids.body == body).tolist():
                 if model.solids.color[shape, 3] > 0.0:
                     add_shape(self.server.scene, f"{name}/{shape}", model, shape, _GHOST, 0.35)
@@ -128,6 +136,8 @@ class Front:
         """Show or hide parts."""
         for name, value in what.items():
             setattr(self.shown, name, value)
+        if "shadows" in what:
+            cast_shadows(self.server.scene, self.shown.shadows)
         dim = self.shown.skeleton and self.shown.shapes
         for shape, node in enumerate(self._meshes):
             if node is None or Solid(int(self.model.solids.kind[shape])) == Solid.PLANE:
@@ -136,6 +146,7 @@ class Front:
             moves = int(self.model.solids.link[shape]) >= 0
             node.visible = self.shown.shapes or not moves
             node.opacity = 0.35 * alpha if dim and moves else (alpha if alpha < 1.0 else None)
+        self._add_ghosts()
         for frames in self._ghosts:
             for frame in frames.values():
                 frame.visible = self.shown.ghost

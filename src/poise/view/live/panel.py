@@ -50,7 +50,8 @@ class Panel:
             self._add_plots()
         with tabs.add_tab("Files"):
             self._add_files()
-        self.update(plots=True)
+        self.plotted = False
+        self.update()
 
     def _on(self, handle: Any, do: Callable[[Any], None]) -> Any:
         """Let a control do something with its value, when a user has changed it."""
@@ -116,6 +117,7 @@ class Panel:
         switch("Shapes", "shapes")
         switch("Skeleton", "skeleton")
         switch("Contacts and forces", "contacts")
+        switch("Shadows", "shadows", "Slow without a graphics card")
         switch("Follow", "follow", "The eye goes along with the largest character")
         if self.session.ghosts:
             switch("Ghost of the clip", "ghost", "The motion as it was given, before physics")
@@ -250,6 +252,7 @@ class Panel:
         return f"{words}\n\n**{_plain(session.message)}**" if session.message else words
 
     def _draw_plots(self) -> None:
+        self.plotted = True
         moments = self.session.history.span(_SPAN, _POINTS)
         times = times_of(moments)
         self._plot("energy", times, energies(self.session, moments))

@@ -11,33 +11,45 @@ import sys
 import threading
 import time as clock
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from poise.dynamics.measures import bodies
-from poise.model.scene import Scene
-from poise.sim.recording import Recording
-from poise.view.live.front import Front, followed_body
-from poise.view.live.panel import Panel
-from poise.view.live.session import Session
-from poise.view.render_camera import Camera
+from poise.view.live.stage import add_lights, receive
+
+# the engine is imported once the server listens: browsers load the page while the world is built
+if TYPE_CHECKING:
+    from poise.model.scene import Scene
+    from poise.sim.recording import Recording
+    from poise.view.live.session import Session
 
 _PORTS = 100
 """Ports that are tried, one after another."""
 _FRAME, _WORDS, _PLOTS = 1.0 / 40.0, 0.1, 0.4
 """How long a picture, what is told and the plots stay as they are, at least; s."""
 
+_UNPLOTTED = 1.0
+"""How long pictures come before plots, which take their time at first; s."""
+
 
 class Viewer:
     """Shows a scene or a recording to browsers.
 
     `run` serves until it is interrupted; `tick` does one turn of its loop, for loops of your own. The address is bound
-    to this computer alone, unless `host` says otherwise. Needs the extra `view`: pip install "poise[view]".
+    to this computer alone, unless `host` says otherwise. Where `source` is a function that gives what is shown, it is
+    called by `open` or `run`: until then browsers can come already, and wait. Needs the extra `view`:
+    pip install "poise[view]".
     """
 
+    session: Session
+
     def __init__(
-        self, source: Scene | Recording | Session, *, host: str = "127.0.0.1", port: int = 8080, paused: bool = False
+        self,
+        source: Scene | Recording | Session | Callable[[], Scene | Recording | Session],
+        *,
+        host: str = "127.0.0.1",
+        port: int = 8080,
+        paused: bool = False,
     ) -> None:
         viser = _viser()
         self.asked = port
@@ -46,21 +58,40 @@ class Viewer:
             self.server = viser.ViserServer(host=host, port=free, label="Poise", verbose=False)
         self.host, self.port = host, int(self.server.get_port())
         self.server.gui.configure_theme(control_width="medium", show_logo=False, show_share_button=False)
+        add_lights(self.server.scene)
         self._todo: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self._ended = threading.Event()
+        self._ended, self._closed = threading.Event(), False
+        self._make: Callable[[], Any] | None = source if callable(source) else lambda: source
+        self._paused = paused
+        if callable(source):
+            receive(self.server)
+        else:
+            self.open()
+
+    def open(self) -> None:
+        """Build what is shown, where that is still to be done."""
+        make, self._make = self._make, None
+        if make is None:
+            return
         try:
-            self._open(source, paused)
+            self._show(make())
         except BaseException:
             self.close()
             raise
 
-    def _open(self, source: Scene | Recording | Session, paused: bool) -> None:
+    def _show(self, source: Scene | Recording | Session) -> None:
+        from poise.view.live.front import Front
+        from poise.view.live.panel import Panel
+        from poise.view.live.session import Session
+
         self.session = source if isinstance(source, Session) else Session(source)
         self._place_camera()
-        self.front = Front(self.server, self.session, self._todo.put)
-        self.panel = Panel(self.server, self.session, self.front, self._todo.put)
-        self._last = self._worded = self._plotted = clock.perf_counter()
-        if not paused:
+        with self.server.atomic():  # else browsers begin with parts of it
+            self.front = Front(self.server, self.session, self._todo.put)
+            self.panel = Panel(self.server, self.session, self.front, self._todo.put)
+        self._last = self._worded = clock.perf_counter()
+        self._plotted = self._last + _UNPLOTTED
+        if not self._paused:
             self.session.play()
 
     @property
@@ -70,6 +101,10 @@ class Viewer:
         return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
 
     def _place_camera(self) -> None:
+        from poise.dynamics.measures import bodies
+        from poise.view.live.front import followed_body
+        from poise.view.render_camera import Camera
+
         session = self.session
         camera = Camera.looking_at(session.model, session.q, aspect=1.4, margin=1.4)
         place = bodies(session.model, session.q).position
@@ -97,14 +132,15 @@ class Viewer:
         moved = self.front.draw(seconds)
         now = clock.perf_counter()
         stopped = was != self.session.playing
-        if stopped or (moved and now - self._worded > _WORDS):
-            plots = stopped or now - self._plotted > _PLOTS
-            self.panel.update(plots=plots)
+        due = now - self._plotted > _PLOTS and (moved or not self.panel.plotted)
+        if stopped or due or (moved and now - self._worded > _WORDS):
+            self.panel.update(plots=stopped or due)
             self._worded = now
-            self._plotted = now if plots else self._plotted
+            self._plotted = now if stopped or due else self._plotted
 
     def run(self, seconds: float | None = None) -> None:
         """Serve, until interrupted (Ctrl-C), or for some time by the clock."""
+        self.open()
         end = None if seconds is None else clock.perf_counter() + seconds
         with contextlib.suppress(KeyboardInterrupt):
             while not self._ended.is_set() and (end is None or clock.perf_counter() < end):
@@ -119,6 +155,9 @@ class Viewer:
     def close(self) -> None:
         """End the server."""
         self.end()
+        if self._closed:
+            return
+        self._closed = True
         with contextlib.redirect_stdout(io.StringIO()):
             self.server.stop()
 
