@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from poise.cli.report import clear_errors, fail
+from poise.cli.run import Given, load_with
 
 if TYPE_CHECKING:
     from poise.sim.recording import Recording
@@ -29,6 +30,7 @@ def render(
     trail: Annotated[list[str] | None, typer.Option(help="Body whose way is drawn; may be repeated.")] = None,
     contacts: Annotated[bool, typer.Option("--contacts", help="Draw what touches.")] = False,
     bones: Annotated[bool, typer.Option("--bones", help="Draw the skeleton.")] = False,
+    given: Given = None,
     seconds: Annotated[float, typer.Option(help="How long a scene is run for a film.")] = 3.0,
 ) -> None:
     """Draw a picture or a film, without a graphics card."""
@@ -38,7 +40,7 @@ def render(
         from poise.sim.formats import checked_path
 
         checked_path(output)
-        recording = _recording(source, seconds if output.suffix.lower() != ".png" else None)
+        recording = _recording(source, seconds if output.suffix.lower() != ".png" else None, given)
         options: dict[str, Any] = {"size": parse_size(size), "follow": False if still else follow, "bones": bones}
         options |= {"trails": trail or (), "contacts": contacts}
         if ghost is not None:
@@ -73,20 +75,23 @@ def is_recording(source: Path) -> bool:
     return start in (b"PK\x03\x04", b"\x89HDF")
 
 
-def _recording(source: Path, seconds: float | None) -> Recording:
+def _recording(source: Path, seconds: float | None, given: list[str] | None = None) -> Recording:
     """A recording, read from a file or made of a scene, which stays at rest for a picture."""
     from poise.sim.recording import Recording
 
     if is_recording(source):
+        if given:
+            fail(f"--set gives parameters of scene files a value; {source} is a recording")
         return Recording.load(source)
-    from poise.io.load import load
-
-    world = load(source).build()
+    world = load_with(source, given).build()
     if seconds is not None:
         return world.run(seconds, every=max(1, round(1.0 / (120.0 * world.dt))))
     import numpy as np
 
-    return Recording(np.array([world.time]), world.q[None].copy(), world.v[None].copy(), world.model)
+    from poise.sim.running import options_of
+
+    now = np.array([world.time])
+    return Recording(now, world.q[None].copy(), world.v[None].copy(), world.model, options=options_of(world))
 
 
 def _ghost(source: Path) -> Any:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from poise.cli.report import clear_errors, fail, nearest
+from poise.cli.run import Given, load_with
 
 
 def view(
@@ -16,6 +17,7 @@ def view(
     port: Annotated[int, typer.Option("--port", "-p", help="Port to listen at; the next free one is taken.")] = 8080,
     host: Annotated[str, typer.Option("--host", help="Address to listen at; 0.0.0.0 for all the world.")] = "127.0.0.1",
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Print the address, open nothing.")] = False,
+    given: Given = None,
     paused: Annotated[bool, typer.Option("--paused", help="Wait for Play.")] = False,
     seconds: Annotated[float | None, typer.Option("--seconds", help="End after some time by the clock.")] = None,
 ) -> None:
@@ -26,7 +28,7 @@ def view(
         from poise.view.live.viewer import Viewer, has_browser
 
         try:
-            viewer = Viewer(find_source(what), host=host, port=port, paused=paused)
+            viewer = Viewer(find_source(what, given), host=host, port=port, paused=paused)
         except ValueError as problem:
             fail(str(problem))
         with viewer, suppress(KeyboardInterrupt):
@@ -40,7 +42,7 @@ def view(
             viewer.run(seconds)
 
 
-def find_source(what: str) -> Any:
+def find_source(what: str, given: list[str] | None = None) -> Any:
     """A scene or a recording from a file; for the name of a demo, a function that makes its scene.
 
     What a file has wrong is told before anything is served; demos have nothing wrong.
@@ -53,15 +55,17 @@ def find_source(what: str) -> Any:
         if not chosen.live:
             can = ", ".join(name for name, entry in DEMOS.items() if entry.live)
             fail(f"demo {what!r} cannot be looked at while it runs (these can: {can})")
+        if given:
+            fail(f"--set gives parameters of scene files a value; {what!r} is a demo")
         return chosen.scene
     if not path.exists() and not path.suffix:
         fail(f"there is neither a file nor a demo {what!r}{nearest(what, [*DEMOS, 'demo'])}")
     if path.suffix.lower() in (".npz", ".h5"):
+        if given:
+            fail(f"--set gives parameters of scene files a value; {what} is a recording")
         from poise.sim.recording import Recording
 
         return Recording.load(path)
-    import poise
-
-    scene = poise.load(path)
+    scene = load_with(path, given)
     scene.name = scene.name or path.stem
     return scene

@@ -328,6 +328,7 @@ class Scene:
             controller.first(state)
         chosen = self.settings.formulation if formulation is None else formulation
         world: World = pkgutil.resolve_name("poise.sim.world:World")(model, chosen, state, dt=dt, keyframes=keys)
+        world.camera = dict(self.settings.camera)
         for name, controller in controllers:
             world.add_controller(controller, name)
         return world

@@ -32,6 +32,7 @@ class Running(Acting):
     """What worlds have for going on for a while."""
 
     formulation: Any
+    camera: dict[str, Any]
     _last: LastStep
     _recording: Recording | None
 
@@ -197,7 +198,8 @@ def options_of(world: Running) -> dict[str, Any]:
 
     versions["poise"] = poise.__version__
     formulation = {"name": type(world.formulation).__name__} | asdict(world.formulation)
-    return {"dt": world.dt, "formulation": formulation, "versions": versions}
+    camera = {name: list(value) if isinstance(value, tuple) else value for name, value in world.camera.items()}
+    return {"dt": world.dt, "formulation": formulation, "versions": versions} | ({"camera": camera} if camera else {})
 
 
 def _checked_parts(record: Any) -> tuple[str, ...]:

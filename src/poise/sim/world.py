@@ -64,6 +64,8 @@ class World(Stepped):
         self._tracks: list[Track] = []
         self._hooks = Hooks()
         self._keyframes = tuple(keyframes)
+        self.camera: dict[str, Any] = {}
+        """How the scene asks to be looked at; see `poise.model.Settings`. Recordings take it along."""
         check_model(model)
         self._controls = Controls(model)
         self._row_hooks: list[Hook] = []

@@ -49,7 +49,8 @@ class Film:
     camera: Camera | None = None
     """One that stays where it is."""
     follow: str | bool | None = None
-    """A character or body to go along with. Unless given, the only character is followed if it goes far."""
+    """A character or body to go along with. Unless given, whom the scene file asks to follow, else the only character
+    if it goes far."""
     side: tuple[float, float, float] = (1.6, -1.0, 0.5)
     """Direction from what is seen to the eye."""
     ghost: Any = None
@@ -73,7 +74,13 @@ class Film:
         q = poses_at(model, time, recording.q, times)
         painter = Painter(model, self.size, smooth=self.smooth, shadows=self.shadows, look=self.look)
         side = checked_side(self.side)
-        views = [self.camera] * len(q) if self.camera else cameras(model, times, q, self.follow, width / height, side)
+        # a scene file may have asked for a camera; who asks for another side wants none of it
+        asked = recording.options.get("camera") if self.side == Film.side else None
+        views = (
+            [self.camera] * len(q)
+            if self.camera
+            else cameras(model, times, q, self.follow, width / height, side, asked, recording.q[0])
+        )
         ghost = None if self.ghost is None else Ghost(model, self, times)
         trails = _Trails(model, self.trails, times, q)
         for k in range(first, len(q)):

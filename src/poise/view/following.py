@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +14,7 @@ from poise.dynamics.measures import bodies
 from poise.model.errors import resolve_name
 from poise.model.model import Model
 from poise.model.solids import Solid
-from poise.view.render_camera import Camera, box_corners
+from poise.view.render_camera import Camera, as_asked, box_corners
 
 Floats = NDArray[np.float64]
 
@@ -25,19 +27,46 @@ _FAR = 1.0
 
 
 def cameras(
-    model: Model, times: Floats, q: Floats, follow: str | bool | None, aspect: float, side: tuple[float, float, float]
+    model: Model,
+    times: Floats,
+    q: Floats,
+    follow: str | bool | None,
+    aspect: float,
+    side: tuple[float, float, float],
+    asked: Mapping[str, Any] | None = None,
+    start: Floats | None = None,
 ) -> list[Camera]:
-    """A camera for each of the poses (frames, nq) at `times` (s); see `poise.view.film.Film`."""
-    body = _followed(model, q, follow)
+    """A camera for each of the poses (frames, nq) at `times` (s); see `poise.view.film.Film`.
+
+    What a scene file asks for is meant for the pose `start`, the first one unless given.
+    """
+    asked = asked or {}
+    body = followed(model, q, asked_follow(follow, asked))
+    angle = float(asked.get("field_of_view", Camera.field_of_view))
     looks = np.unique(np.linspace(0, len(q) - 1, min(_LOOKS, len(q))).round().astype(int))
     if body < 0:
-        return [Camera.looking_at(model, q[looks], aspect=aspect, side=side)] * len(q)
+        usual = Camera.looking_at(model, q[looks], aspect=aspect, side=side, field_of_view=angle)
+        return [as_asked(usual, asked)] * len(q)
     path = calmed(times, _positions(model, q, body))
-    corners = [_corners(model, q[k], body) - path[k] for k in looks]
-    fixed = Camera.around(np.concatenate(corners), aspect=aspect, side=side)
+    corners = [corners_of(model, q[k], body) - path[k] for k in looks]
+    usual = Camera.around(np.concatenate(corners), aspect=aspect, side=side, field_of_view=angle)
+    first = path[0] if start is None else bodies(model, start).position[body]
+    fixed = as_asked(usual, asked, first)
     return [
         Camera(_moved(fixed.position, here), _moved(fixed.target, here), fixed.up, fixed.field_of_view) for here in path
     ]
+
+
+def asked_follow(follow: str | bool | None, asked: Mapping[str, Any]) -> str | bool | None:
+    """Whom to follow: as told, else as a scene file asks; a camera that it puts somewhere stays there.
+
+    >>> asked_follow(None, {"position": (3, 0, 1)}), asked_follow(None, {"follow": "hero"}), asked_follow(False, {})
+    (False, 'hero', False)
+    """
+    if follow is not None:
+        return follow
+    wanted: str | None = asked.get("follow")
+    return False if wanted is None and "position" in asked else wanted
 
 
 def body_of(model: Model, name: str) -> int:
@@ -81,7 +110,7 @@ def calmed(times: Floats, path: Floats) -> Floats:
     return out
 
 
-def _followed(model: Model, q: Floats, follow: str | bool | None) -> int:
+def followed(model: Model, q: Floats, follow: str | bool | None) -> int:
     """Number of the body to follow, or −1."""
     if isinstance(follow, str):
         return body_of(model, follow)
@@ -93,7 +122,7 @@ def _followed(model: Model, q: Floats, follow: str | bool | None) -> int:
     if follow is True:
         return found[0]
     way = _positions(model, q[:: max(1, len(q) // _LOOKS)], found[0])
-    size = np.ptp(_corners(model, q[0], found[0]), axis=0)
+    size = np.ptp(corners_of(model, q[0], found[0]), axis=0)
     return found[0] if np.ptp(way, axis=0).max() > _FAR * size.max(initial=0.0) else -1
 
 
@@ -103,7 +132,7 @@ def _positions(model: Model, q: Floats, body: int) -> Floats:
     return np.asarray(bodies(model, q).position[:, body])
 
 
-def _corners(model: Model, q: Floats, body: int) -> Floats:
+def corners_of(model: Model, q: Floats, body: int) -> Floats:
     """(n, 3) corners about the shapes of a body's tree; the body itself where there are none."""
     mine = tree_of(model, body) & (model.solids.kind != Solid.PLANE)
     found = box_corners(model.solids, *places(model, q))[mine].reshape(-1, 3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -121,6 +122,27 @@ class Camera:
         need = np.maximum(np.abs(apart @ above) / tangent, np.abs(apart @ right) / (tangent * aspect))
         distance = float((need - apart @ forward).max())
         return cls(tuple(middle + away * distance), tuple(middle), up, field_of_view)
+
+
+def as_asked(usual: Camera, asked: Mapping[str, Any], origin: ArrayLike = (0.0, 0.0, 0.0)) -> Camera:
+    """A camera with what a scene file asks for (see `poise.model.Settings`), the rest being as usual.
+
+    Places are asked for in the world (m); those of the camera are from `origin` on.
+
+    >>> usual = Camera(position=(3, 0, 1), target=(0, 0, 1))
+    >>> as_asked(usual, {"target": (0, 0, 2)}).position
+    (3.0, 0.0, 2.0)
+    """
+    eye, target, origin = np.asarray(usual.position), np.asarray(usual.target), np.asarray(origin, np.float64)
+    if "target" in asked:
+        eye, target = eye - target, checked_vector("target", asked["target"]) - origin
+        eye = eye + target
+    if "position" in asked:
+        eye = checked_vector("position", asked["position"]) - origin
+    up = asked.get("up", usual.up)
+    if "up" not in asked and np.linalg.norm(np.cross(target - eye, up)) < 1e-6:
+        up = (0.0, 1.0, 0.0)
+    return Camera(tuple(eye), tuple(target), up, asked.get("field_of_view", usual.field_of_view))
 
 
 def checked_vector(name: str, value: Any) -> Floats:

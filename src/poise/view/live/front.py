@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from poise.dynamics.measures import bodies
 from poise.model.solids import Solid
+from poise.view.following import asked_follow, body_of, corners_of
 from poise.view.live.forms import Color, add_floor, add_shape, color_of, quats_of
 from poise.view.live.session import Session
 from poise.view.live.stage import cast_shadows, has_graphics
+from poise.view.render_camera import Camera, as_asked
 
 Floats = NDArray[np.float64]
 Act = Callable[[Callable[[], None]], None]
@@ -226,10 +228,22 @@ class Front:
 
 
 def followed_body(session: Session) -> int | None:
-    """The first body of the largest tree of several bodies, which the eye follows; None without one."""
+    """The body that the eye follows: that which the scene asks for, else the first of the largest tree of several."""
     model = session.model
+    told = asked_follow(None, session.camera)
+    if told is not None:
+        return body_of(model, told) if isinstance(told, str) else None
     roots, counts = np.unique(model.link_root, return_counts=True)
     return int(model.link_body[roots[counts.argmax()]]) if len(roots) and counts.max() > 1 else None
+
+
+def first_camera(session: Session) -> Camera:
+    """As the scene asks for it; else one that has in view the character that is followed, or all that moves."""
+    model, q, followed = session.model, session.q, followed_body(session)
+    look = {"aspect": 1.4, "field_of_view": float(session.camera.get("field_of_view", Camera.field_of_view))}
+    if followed is None:
+        return as_asked(Camera.looking_at(model, q, margin=1.4, **look), session.camera)
+    return as_asked(Camera.around(corners_of(model, q, followed), margin=1.8, **look), session.camera)
 
 
 def _weight(session: Session) -> float:

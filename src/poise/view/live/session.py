@@ -71,11 +71,13 @@ class Session:
             self.history = History(max(2, len(source)), _moments(source))
             self.history.go(0)
             self.ghosts: list[Ghost] = []
+            self.camera: dict[str, Any] = dict(source.options.get("camera", {}))
             self.name = "recording"
             return
         if not isinstance(source, Scene):
             raise TypeError(f"source is a {type(source).__name__}; it must be a poise.Scene or a recording")
         self.scene, self.name = source, source.name or "scene"
+        self.camera = dict(source.settings.camera)
         self._take(build(source, self.settings))
         self.history = History(self._room, [self._moment()])
 

@@ -102,18 +102,16 @@ class Viewer:
 
     def _place_camera(self) -> None:
         from poise.dynamics.measures import bodies
-        from poise.view.live.front import followed_body
-        from poise.view.render_camera import Camera
+        from poise.view.live.front import first_camera, followed_body
 
         session = self.session
-        camera = Camera.looking_at(session.model, session.q, aspect=1.4, margin=1.4)
+        camera, followed = first_camera(session), followed_body(session)
         place = bodies(session.model, session.q).position
-        followed = followed_body(session)
         shift = place[followed] * (1.0, 1.0, 0.0) if followed is not None else 0.0
         start = self.server.initial_camera
         start.position = np.asarray(camera.position) - shift
         start.look_at = np.asarray(camera.target) - shift
-        start.up, start.fov = (0.0, 0.0, 1.0), camera.field_of_view
+        start.up, start.fov = camera.up, camera.field_of_view
         start.near, start.far = 0.02, 200.0
 
     # ---- the loop ----------------------------------------------------------------------------------------------------

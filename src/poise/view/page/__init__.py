@@ -35,7 +35,7 @@ def save_page(
     about: str = "",
     ghost: Any = None,
     trails: Sequence[str] = (),
-    follow: str | bool = True,
+    follow: str | bool | None = None,
     fps: float = 60.0,
     still: bool = True,
 ) -> Path:
@@ -44,9 +44,10 @@ def save_page(
     `title` is that of the page, the model's name unless given; `about` a sentence or two that tell what is shown.
     `ghost` is another motion of the same model, shown as a shadow of itself: a reference, key-frames, a clip (which is
     retargeted), another recording, or a pair of times (s) and coordinates (n, nq). `trails` names bodies whose ways
-    are drawn. The camera follows the largest character, the body that `follow` names, or with False nobody. `fps` is
-    how many frames a second are kept; what is between them is interpolated. Positions are kept to 0.1 mm. `still` puts
-    a picture into the page, for browsers that cannot draw in 3-D.
+    are drawn. The camera follows the body or character that `follow` names, or with False nobody; unless told, whom the
+    scene file asks to follow, else the largest character; it begins where the scene file asks for it. `fps` is how many
+    frames a second are kept; what is between them is interpolated. Positions are kept to 0.1 mm. `still` puts a picture
+    into the page, for browsers that cannot draw in 3-D.
 
     >>> import poise, tempfile
     >>> scene = poise.Scene()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,13 +16,16 @@ from poise.model.errors import SceneError
 from poise.model.model import Model
 from poise.model.solids import Solid
 from poise.sim.recording import Recording
+from poise.view.following import asked_follow, body_of
 from poise.view.page.curves import chart_list
 from poise.view.page.forms import PLACES, shape_list
 from poise.view.page.motions import Ghost, Poses, distances, ghost_of, link_poses
 from poise.view.page.packing import pack
-from poise.view.render_camera import bounds, box_corners
+from poise.view.render_camera import Camera, as_asked, bounds, box_corners
 
 Floats = NDArray[np.float64]
+_TURN, _RISE = -0.56, 0.26
+"""From where the page looks unless told, as its script has it; rad."""
 TURNS = 1.0 / 65536
 """Step of the numbers of quaternions."""
 TIMES = 1e-6
@@ -36,7 +39,7 @@ def page_content(
     about: str = "",
     ghost: Any = None,
     trails: Sequence[str] = (),
-    follow: str | bool = True,
+    follow: str | bool | None = None,
     fps: float = 60.0,
 ) -> dict[str, Any]:
     """All that a page is told, ready for JSON."""
@@ -46,7 +49,9 @@ def page_content(
         trails = (trails,)
     poses = link_poses(model, recording.time[kept], recording.q[kept])
     shade = None if ghost is None else ghost_of(ghost, model, poses.time, fps)
-    view = _view(model, recording.q[kept], follow)
+    asked = recording.options.get("camera", {})
+    told = asked_follow(follow, asked)
+    view = _view(model, recording.q[kept], True if told is None else told)
     origin = np.array(view.pop("origin"))
     shapes, meshes = shape_list(model, origin)
     return {
@@ -62,7 +67,7 @@ def page_content(
         "meshes": meshes,
         "contacts": _contacts(recording, kept, origin),
         "charts": chart_list(recording, kept, None if shade is None else distances(poses, shade)),
-        "view": view | {"trails": [_link(model, name) for name in trails]},
+        "view": view | _eye(asked, origin, view["radius"]) | {"trails": [_link(model, name) for name in trails]},
     }
 
 
@@ -137,6 +142,21 @@ def _view(model: Model, q: Floats, follow: str | bool) -> dict[str, Any]:
     return {"origin": origin.tolist(), "radius": radius, "follow": link, "floor": _floor(model, origin)}
 
 
+def _eye(asked: Mapping[str, Any], origin: Floats, radius: float) -> dict[str, Any]:
+    """The camera that a scene file asks for, as the page has it: turned, raised and away from a place; z is up."""
+    if not asked.keys() & {"position", "target", "field_of_view"}:
+        return {}
+    angle = float(asked.get("field_of_view", Camera.field_of_view))
+    side = np.array((math.cos(_RISE) * math.cos(_TURN), math.cos(_RISE) * math.sin(_TURN), math.sin(_RISE)))
+    away = 1.12 * radius / math.sin(0.5 * angle)
+    usual = Camera(tuple(origin + away * side), tuple(origin), field_of_view=angle)
+    camera = as_asked(usual, {name: value for name, value in asked.items() if name != "up"})
+    x, y, z = np.subtract(camera.position, camera.target).tolist()
+    eye = {"yaw": math.atan2(y, x), "pitch": math.asin(z / camera.distance), "distance": camera.distance}
+    shift = np.subtract(camera.target, origin).tolist()
+    return {"eye": eye | {"shift": shift, "angle": camera.field_of_view}}
+
+
 def _floor(model: Model, origin: Floats) -> float | None:
     """Height of a level plane, from the origin."""
     level = (model.solids.kind == Solid.PLANE) & (model.solids.link < 0)
@@ -157,7 +177,7 @@ def _followed(model: Model, follow: str | bool) -> int:
 
 
 def _link(model: Model, name: str) -> int:
-    link = int(model.body_link[model.body_index(name)])
+    link = int(model.body_link[body_of(model, name)])
     if link < 0:
         raise SceneError(f'body "{name}" never moves: there is nothing to follow')
     return link

@@ -1,12 +1,14 @@
 // A camera that goes round what it looks at: turned, moved and brought closer by mouse, fingers or keys; never jerkily.
 
-const FIELD_OF_VIEW = 40 * Math.PI / 180;
 const HASTE = 14;
 
 class Camera {
-  constructor(canvas, radius, moved) {
+  // `asked` is where it begins, if the scene tells.
+  constructor(canvas, radius, asked, moved) {
     this.canvas = canvas;
     this.radius = radius;
+    this.asked = asked;
+    this.angle = asked ? asked.angle : 40 * Math.PI / 180;
     this.moved = moved;
     this.anchor = [0, 0, 0];
     this.pointers = new Map();
@@ -25,9 +27,15 @@ class Camera {
 
   get aspect() { return this.canvas.clientWidth / Math.max(1, this.canvas.clientHeight); }
 
-  // From the front, a little from the right and from above, with all of it in the picture.
+  // As it is asked for; else from the front, a little from the right and from above, with all of it in the picture.
   reset() {
-    const half = Math.atan(Math.tan(FIELD_OF_VIEW / 2) * Math.min(1, this.aspect));
+    if (this.asked) {
+      const { yaw, pitch, distance, shift } = this.asked;
+      this.goal = { yaw, pitch: clamp(pitch, -1.5, 1.55), distance, shift: [...shift] };
+      this.moved();
+      return;
+    }
+    const half = Math.atan(Math.tan(this.angle / 2) * Math.min(1, this.aspect));
     this.goal = { yaw: -0.56, pitch: 0.26, distance: 1.12 * this.radius / Math.sin(half), shift: [0, 0, 0] };
     this.moved();
   }
@@ -45,7 +53,7 @@ class Camera {
 
   pan(right, up) {
     const { right: x, above: y } = this.axes();
-    const metres = 2 * Math.tan(FIELD_OF_VIEW / 2) * this.distance;
+    const metres = 2 * Math.tan(this.angle / 2) * this.distance;
     this.goal.shift = add(this.goal.shift, add(scale(x, -right * metres), scale(y, up * metres)));
     this.moved();
   }
@@ -99,8 +107,8 @@ class Camera {
     const { away, right, above } = this.axes();
     const target = add(this.anchor, this.shift);
     const eye = add(target, scale(away, this.distance));
-    const aspect = this.aspect, slope = Math.tan(FIELD_OF_VIEW / 2);
-    const project = perspective(FIELD_OF_VIEW, aspect, this.distance * 0.02, this.distance * 60);
+    const aspect = this.aspect, slope = Math.tan(this.angle / 2);
+    const project = perspective(this.angle, aspect, this.distance * 0.02, this.distance * 60);
     const rays = { right: scale(right, slope * aspect), above: scale(above, slope), ahead: scale(away, -1) };
     return { eye, target, distance: this.distance, view: times(project, lookAt(eye, target, [0, 0, 1])), rays };
   }

@@ -27,7 +27,7 @@ class Player {
     this.canvas = find("view");
     this.renderer = new Renderer(this.canvas);
     stage.load(this.renderer);
-    this.camera = new Camera(this.canvas, data.view.radius, () => this.touch());
+    this.camera = new Camera(this.canvas, data.view.radius, data.view.eye, () => this.touch());
     stage.square = 10 ** Math.round(Math.log10(this.camera.distance / 4));
     this.home = this.follow >= 0 ? stage.motion.positionAt(0, this.follow) : [0, 0, 0];
     this.canvas.addEventListener("webglcontextlost", event => event.preventDefault());
