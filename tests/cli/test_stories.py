@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 import poise
-from poise.cli.demos import DEMOS, basket, dragged, exact, punch, stairs, stiff, story, umbrella
+from poise.cli.demos import DEMOS, basket, dragged, exact, punch, stairs, stiff, story, torso, umbrella
 from poise.control import Push, correction
 
 STORIES = [name for name in DEMOS if not hasattr(import_module(f"poise.cli.demos.{name}"), "run")]
@@ -19,12 +19,12 @@ STORIES = [name for name in DEMOS if not hasattr(import_module(f"poise.cli.demos
 
 def played(module) -> tuple[poise.World, poise.sim.Recording, dict[str, str]]:
     world = module.scene().build()
-    recording = world.run(module.SECONDS)
+    recording = story.play(module, world)
     return world, recording, module.tell(world, recording)
 
 
 def test_there_are_stories():
-    assert {"basket", "umbrella", "dragged", "punch", "stairs", "exact", "stiff"} <= set(STORIES)
+    assert {"basket", "umbrella", "dragged", "punch", "stairs", "exact", "stiff", "torso"} <= set(STORIES)
 
 
 def test_a_walker_is_hit_gives_way_and_walks_on(tmp_path: Path):
@@ -120,6 +120,20 @@ def test_springs_met_at_the_end_of_the_step_hold_where_plain_ones_blow_up():
     # the weight of six bars of 1.5 kg at 1.1 m takes 60 N·m at most: 0.11° of these springs
     assert np.degrees(np.abs(recording.q[-1] - stiff.GOAL).max()) < 0.12
     assert "growing" in told["plain"] or "blown up" in told["plain"]
+
+
+def test_a_torso_is_kept_upright_by_little(tmp_path: Path):
+    world, recording, _ = played(torso)
+    kept, free = torso.lean(recording, "kept"), torso.lean(recording, "free")
+    assert free.max() > 8.0
+    assert kept.max() < torso.WITHIN + torso.ONSET
+    assert max(kept[-1], free[-1]) < torso.WITHIN
+    hip = recording.signals["hip"]
+    assert 0.5 < hip.max() < 10.0
+    # nothing is done while the torso is in the zone, and stays there for the horizon of 20 ms at its speed
+    ahead = kept + 0.02 * np.abs(np.gradient(kept, recording.time))
+    assert (hip[1:][ahead[:-1] < torso.WITHIN - 0.2] == 0.0).all()
+    assert torso.charts(world, recording).save(tmp_path / "torso.svg").read_text(encoding="utf-8").startswith("<svg")
 
 
 @pytest.mark.parametrize("name", STORIES)

@@ -71,10 +71,7 @@ def test_an_interrupt_ends_it_cleanly(ball):
         (["nowhere.xml"], "nowhere.xml"),
         (["nothing.npz"], "nothing.npz"),
         (["demo", "--seconds", "-1"], "--seconds is -1; it must be above 0"),
-        (
-            ["swing"],
-            "cannot be looked at while it runs (these can: basket, umbrella, dragged, punch, stairs, exact, stiff)",
-        ),
+        (["swing"], "cannot be looked at while it runs (these can: basket, umbrella, dragged, "),
     ],
 )
 def test_what_cannot_be_shown_is_told(arguments, told):

@@ -116,13 +116,3 @@ def test_speeds_at_keys_and_hooks_that_wait_for_each_other(tmp_path) -> None:
 def test_every_example_is_tested() -> None:
     source = Path(__file__).read_text(encoding="utf-8")
     assert all(f'"{path.stem}"' in source for path in FOLDER.glob("*.py"))
-
-
-def test_a_person_keeps_the_torso_upright_by_hips_and_then_knees(tmp_path) -> None:
-    told = run("upright_torso", path=tmp_path / "plot.svg")
-    assert told["lean without"] > 7.0
-    assert told["lean with"] < 6.0  # the zone of 5°, and the onset of 1° beyond it
-    assert told["hip"] <= 3.0 + 1e-9
-    assert told["hip when knees come in"] == pytest.approx(3.0)
-    assert told["knee"] > 1.0
-    assert (tmp_path / "plot.svg").read_text(encoding="utf-8").startswith("<svg")

@@ -27,6 +27,7 @@ from poise.dynamics.functions import bias_forces, mass_matrix, passive_forces
 from poise.dynamics.inputs import body_number
 from poise.dynamics.measures import Bodies, bodies, difference, jacobian
 from poise.model.model import Model
+from poise.model.state import State
 from poise.motion.rotations import quat_to_matrix, rotate
 from poise.sim.acting import StateToAct, Targets
 from poise.solve.manifest import solver_class
@@ -185,6 +186,9 @@ class Balance:
         self._mass = float(model.link_mass[links_of_tree].sum())
         self._root = int(model.joint_q_start[int(joint[0])])
         self._solver = solver_class("dantzig")()
+
+    def first(self, state: State) -> None:
+        """Worlds of a scene begin as they are."""
 
     # ---- before each step --------------------------------------------------------------------------------------------
 

@@ -29,6 +29,7 @@ from poise.dynamics.functions import mass_matrix
 from poise.dynamics.inputs import body_number
 from poise.dynamics.measures import bodies, jacobian
 from poise.model.model import Model
+from poise.model.state import State
 from poise.sim.acting import StateToAct, Targets
 
 Floats = NDArray[np.float64]
@@ -139,6 +140,9 @@ class DeadZone:
         at_rest = bodies(model, model.q_rest).rotation[self._number]
         self._axis = at_rest.T @ self._way if self._up is None else self._up
         self._across = _across(self._way)
+
+    def first(self, state: State) -> None:
+        """Worlds of a scene begin as they are."""
 
     # ---- before each step --------------------------------------------------------------------------------------------
 

@@ -66,6 +66,7 @@ _ALL: tuple[Demo, ...] = (
     Demo("stairs", "A ragdoll falls down the stairs and comes to rest.", "KOK"),
     Demo("exact", "Joints follow exactly, however the body is pushed; those of a twin under plain PD do not.", "KOK"),
     Demo("stiff", "Springs so stiff that plain PD control blows up, met at the end of the step.", "LIU"),
+    Demo("torso", "Someone who is pushed keeps the torso within 5° of upright by the hips, and no longer.", "LIU"),
     Demo("swing", "A humanoid swings from one hand, and every joule is accounted for.", live=False),
 )
 

@@ -7,8 +7,9 @@ A story is a module with
 - `tell(world, recording)`, which gives lines of text by their names,
 - perhaps `FOLLOW`, the character that the camera goes with at a `DISTANCE`, looking at what is `ABOVE` its middle (m),
   `CORRECTED`, a function that gives the clip in whose skeleton the motion of that character is written as BVH,
-  `MOMENTS`, the times of the picture, `camera(model)`, which gives a camera that stays where it is instead, and
-  `charts(world, recording)`, which gives a drawing of curves.
+  `MOMENTS`, the times of the picture, `camera(model)`, which gives a camera that stays where it is instead,
+  `signals(world)`, which gives functions of the world that are recorded, and `charts(world, recording)`, which gives a
+  drawing of curves.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def run(name: str, summary: str, module: ModuleType, out: Path) -> int:
     """Run a story, write its files, tell what happened."""
     world = module.scene().build()
     began = time.perf_counter()
-    recording = world.run(module.SECONDS)
+    recording = play(module, world)
     wall = time.perf_counter() - began
     lines = {"simulated": f"{module.SECONDS:g} s in {round(module.SECONDS / world.dt)} steps; took {wall:.1f} s"}
     lines |= module.tell(world, recording)
@@ -40,6 +41,11 @@ def run(name: str, summary: str, module: ModuleType, out: Path) -> int:
     lines["live"] = f"poise view {name}"
     show(summary, lines)
     return 0
+
+
+def play(module: ModuleType, world: World) -> Recording:
+    """Let it happen."""
+    return world.run(module.SECONDS, signals=module.signals(world) if hasattr(module, "signals") else None)
 
 
 def show(title: str, lines: dict[str, str]) -> None:
