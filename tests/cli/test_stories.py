@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 import poise
-from poise.cli.demos import DEMOS, basket, dragged, exact, punch, stairs, stiff, story, torso, umbrella
+from poise.cli.demos import DEMOS, basket, bird, dragged, exact, punch, stairs, stiff, story, torso, umbrella
 from poise.control import Push, correction
 
 STORIES = [name for name in DEMOS if not hasattr(import_module(f"poise.cli.demos.{name}"), "run")]
@@ -24,7 +24,7 @@ def played(module) -> tuple[poise.World, poise.sim.Recording, dict[str, str]]:
 
 
 def test_there_are_stories():
-    assert {"basket", "umbrella", "dragged", "punch", "stairs", "exact", "stiff", "torso"} <= set(STORIES)
+    assert {"basket", "umbrella", "dragged", "punch", "stairs", "exact", "stiff", "torso", "bird"} <= set(STORIES)
 
 
 def test_a_walker_is_hit_gives_way_and_walks_on(tmp_path: Path):
@@ -134,6 +134,20 @@ def test_a_torso_is_kept_upright_by_little(tmp_path: Path):
     ahead = kept + 0.02 * np.abs(np.gradient(kept, recording.time))
     assert (hip[1:][ahead[:-1] < torso.WITHIN - 0.2] == 0.0).all()
     assert torso.charts(world, recording).save(tmp_path / "torso.svg").read_text(encoding="utf-8").startswith("<svg")
+
+
+def test_birds_are_deflected_as_in_the_figure(tmp_path: Path):
+    world, recording, _ = played(bird)
+    told = bird.measure(recording)
+    shift = {name: values["alone"] for name, values in told.items()}
+    assert told["alone"]["path"] < 0.02
+    assert 0.0 < 10.0 * shift["light"] < min(shift["heavy"], shift["falling"])
+    assert told["light"]["ball"] > 1.0  # it flies off
+    assert told["heavy"]["ball"] < 0.01  # it stays
+    assert told["falling"]["ball"] > 0.3  # both are deviated
+    assert all(values["end"] < 0.02 for values in told.values())
+    assert bird.charts(world, recording).save(tmp_path / "bird.svg").read_text(encoding="utf-8").startswith("<svg")
+    assert story.strip(bird, recording).shape == (320, 3 * 440, 3)
 
 
 @pytest.mark.parametrize("name", STORIES)

@@ -90,17 +90,6 @@ def test_what_happens_at_an_obstacle_depends_on_mass_and_stiffness(tmp_path) -> 
     assert all(way["end"] < 0.001 for way in (light, heavy, soft))
 
 
-def test_the_bird_is_deflected_as_in_figure_9(tmp_path) -> None:
-    told = run("bird", path=tmp_path / "plot.svg")
-    shift = {name: values["from the flight alone"] for name, values in told.items()}
-    assert told["alone"]["from the path"] < 0.02
-    assert 0.0 < 10.0 * shift["a light ball"] < min(shift["a heavy ball"], shift["a falling ball"])
-    assert told["a light ball"]["ball"] > 1.0  # it flies off
-    assert told["a heavy ball"]["ball"] < 0.01  # it stays
-    assert told["a falling ball"]["ball"] > 0.3  # both are deviated
-    assert all(values["from the end"] < 0.02 for values in told.values())
-
-
 def test_speeds_at_keys_and_hooks_that_wait_for_each_other(tmp_path) -> None:
     told = run("in_step", path=tmp_path / "plot.svg")
     assert told["speed at 1 m"] == pytest.approx(0.3, rel=0.01)

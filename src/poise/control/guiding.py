@@ -94,6 +94,9 @@ class Actuators:
             self._graph.check_gates(fitted)
         self._model, self._fitted = model, fitted
 
+    def first(self, state: State) -> None:
+        """Worlds of a scene begin as they are."""
+
     def update(self, state: StateToAct, /) -> Targets:
         """What all actuators do in the next step; called by the world."""
         assert self._model is not None

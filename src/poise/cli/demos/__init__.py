@@ -54,6 +54,7 @@ PAPERS: dict[str, str] = {
     "VON": "Vondrak, Sigal and Jenkins: Dynamics and Control of Multibody Systems",
     "KOK": "Kokkevis: Practical Physics for Articulated Characters",
     "LIU": "Liu, Cooper and Ballard: the mathematics inside ODE",
+    "LAM": "Lamouret, Cani and Gascuel: Physically-Based Simulation of Colliding Objects with Trajectory Control",
     "": "Poise's own",
 }
 
@@ -67,6 +68,7 @@ _ALL: tuple[Demo, ...] = (
     Demo("exact", "Joints follow exactly, however the body is pushed; those of a twin under plain PD do not.", "KOK"),
     Demo("stiff", "Springs so stiff that plain PD control blows up, met at the end of the step.", "LIU"),
     Demo("torso", "Someone who is pushed keeps the torso within 5° of upright by the hips, and no longer.", "LIU"),
+    Demo("bird", "Four birds on one key-framed flight: alone, against a light, a heavy, a falling ball.", "LAM"),
     Demo("swing", "A humanoid swings from one hand, and every joule is accounted for.", live=False),
 )
 

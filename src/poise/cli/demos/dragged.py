@@ -6,6 +6,7 @@ import numpy as np
 
 import poise
 from poise.characters import clips, humanoid
+from poise.cli.demos.scenery import SEEN
 from poise.control import Drag, Reference, correction
 from poise.dynamics import bodies
 from poise.motion import Clip, KeyedPath
@@ -39,7 +40,7 @@ def scene() -> poise.Scene:
     """The walker, and a mouse that is seen as a green ball."""
     stage = walker(SECONDS)
     path = mouse_path(stage)
-    green = poise.sphere(0.03, color=(0.1, 0.6, 0.35, 1.0), mask=0, group=2)
+    green = poise.sphere(0.03, color=(0.1, 0.6, 0.35, 1.0), **SEEN)
     stage.add(green, name="mouse", kinematic=path)
     stage.controllers.append(("mouse", lambda: Mouse(path)))
     return stage

@@ -7,9 +7,9 @@ A story is a module with
 - `tell(world, recording)`, which gives lines of text by their names,
 - perhaps `FOLLOW`, the character that the camera goes with at a `DISTANCE`, looking at what is `ABOVE` its middle (m),
   `CORRECTED`, a function that gives the clip in whose skeleton the motion of that character is written as BVH,
-  `MOMENTS`, the times of the picture, `camera(model)`, which gives a camera that stays where it is instead,
-  `signals(world)`, which gives functions of the world that are recorded, and `charts(world, recording)`, which gives a
-  drawing of curves.
+  `MOMENTS`, the times of the picture, `PICTURE`, the size of each, `camera(model)`, which gives a camera that stays
+  where it is instead, `signals(world)`, which gives functions of the world that are recorded, and
+  `charts(world, recording)`, which gives a drawing of curves.
 """
 
 from __future__ import annotations
@@ -80,13 +80,14 @@ def write(name: str, module: ModuleType, world: World, recording: Recording, out
 def strip(module: ModuleType, recording: Recording) -> Any:
     """Moments side by side, (height, width, 3)."""
     model = recording.model
-    painter, follow = Painter(model, PICTURE), getattr(module, "FOLLOW", None)
+    size = getattr(module, "PICTURE", PICTURE)
+    painter, follow = Painter(model, size), getattr(module, "FOLLOW", None)
     distance, above = getattr(module, "DISTANCE", 3.4), getattr(module, "ABOVE", 0.0)
     if hasattr(module, "camera"):
         still, follow = module.camera(model), None
     else:
         whole = recording.q[:: max(1, len(recording) // 20)]
-        still = Camera.looking_at(model, whole, side=(0.5, -1.0, 0.35), aspect=PICTURE[0] / PICTURE[1])
+        still = Camera.looking_at(model, whole, side=(0.5, -1.0, 0.35), aspect=size[0] / size[1])
     pictures = []
     for moment in getattr(module, "MOMENTS", np.linspace(0.0, module.SECONDS, 6)):
         q = recording.q[int(np.argmin(np.abs(recording.time - moment)))]

@@ -9,6 +9,7 @@ import numpy as np
 
 import poise
 from poise.characters import clips, humanoid
+from poise.cli.demos.scenery import SEEN
 from poise.constraints.softness import spring
 from poise.control import Push, Reference, correction
 from poise.dynamics import bodies
@@ -69,17 +70,17 @@ def holding(clip: Clip, model: poise.Model) -> Reference:
 
 def umbrella() -> list[Any]:
     """A shaft through the hand, and a roof of gores in two colours that is only looked at."""
-    wood, looked_at = (0.36, 0.24, 0.16, 1.0), {"mask": 0, "group": 2}
+    wood = (0.36, 0.24, 0.16, 1.0)
     shapes: list[Any] = [
-        poise.capsule(0.01, 0.80, position=(0.0, 0.0, 0.32), mass=0.25, color=wood, **looked_at),
-        poise.capsule(0.014, 0.10, position=(0.0, 0.0, -0.03), mass=0.05, color=wood, **looked_at),
+        poise.capsule(0.01, 0.80, position=(0.0, 0.0, 0.32), mass=0.25, color=wood, **SEEN),
+        poise.capsule(0.014, 0.10, position=(0.0, 0.0, -0.03), mass=0.05, color=wood, **SEEN),
     ]
     for k in range(RIBS):
         color = (0.75, 0.18, 0.22, 1.0) if k % 2 else (0.93, 0.90, 0.84, 1.0)
         corners = [(0.0, 0.0, 0.70), (0.0, 0.0, 0.54)]
         for angle in (2.0 * pi * k / RIBS, 2.0 * pi * (k + 1) / RIBS):
             corners += [(r * cos(angle), r * sin(angle), z) for r, z in ((0.55 * RIM, 0.655), (RIM, 0.54))]
-        shapes.append(poise.convex(corners, mass=0.04, color=color, **looked_at))
+        shapes.append(poise.convex(corners, mass=0.04, color=color, **SEEN))
     return shapes
 
 
