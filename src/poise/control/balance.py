@@ -165,12 +165,18 @@ class Balance:
         self.reading: BalanceReading | None = None
         """Of the last step."""
 
+    def scale(self, factor: ArrayLike) -> None:
+        """Let joints be so many times as strong as at first: one factor, or (nv,) of them."""
+        whole, part = np.broadcast_arrays(self._whole, np.asarray(factor, np.float64))
+        self._strength = np.multiply(whole, part, out=np.zeros(part.shape), where=part > 0.0)
+
     def bind(self, model: Model, /, *, tree: int | None = None, strength: Floats | None = None) -> None:
         """Find the feet, and the tree that they belong to; or those of a tree, by its first link, and its strength."""
         check_gravity(model)
         self._model = model
         if strength is not None:
             self._strength = np.minimum(self._strength, strength)
+        self._whole = self._strength
         names = [_full_name(model, name, tree) for name in self._feet]
         self._bodies = [body_number(model, name) for name in names]
         links = [int(model.body_link[body]) for body in self._bodies]

@@ -133,7 +133,7 @@ class Tracking:
         self._lay_motors(model, stiff)
         if self._balance is not None:
             self._balance.bind(model, tree=tree, strength=stiff[:, 2])
-        self._gains = stiff
+        self._names, self._laid, self._gains = names, stiff, stiff
         self._kp, self._kv = gains(2.0 * self.settle)
         self._model = model
 
@@ -175,9 +175,46 @@ class Tracking:
         self._help_rows = np.array([rows[d] for d in help], np.intp)
 
     @property
+    def joints(self) -> tuple[str, ...]:
+        """Names of the joints that follow."""
+        self._bound()
+        return tuple(self._names)
+
+    @property
     def balance(self) -> BalanceReading | None:
         """What the balance aid saw and did in the last step."""
         return self._balance.reading if self._balance is not None else None
+
+    def scale(self, strength: Any = 1.0, *, stiffness: float = 1.0) -> None:
+        """Make joints stronger or weaker from now on: factors of the gains and limits that they were given at first.
+
+        `strength` is a factor of both, one for all or several by parts, names or patterns of joints; `stiffness` one of
+        the gains alone. Motors that have gains of their own, as those of `hero.track` have, stay as they are: they are
+        set by `world.motor`.
+
+        >>> import poise
+        >>> scene = poise.Scene()
+        >>> _ = scene.hinge(None, poise.box(0.1, 0.1, 1.0), axis="y", anchor=(0, 0, 0.5), name="arm")
+        >>> tracking = Tracking(poise.motion.keyframes({0.0: {"arm": 0.5}}), by="drives")
+        >>> world = scene.build()
+        >>> _ = world.add_controller(tracking)
+        >>> tracking.scale(0.0)
+        >>> world.step(240)
+        >>> float(world.q[0])
+        0.0
+        """
+        self._bound()
+        assert self._model is not None
+        gain = _factor("stiffness", stiffness)
+        factors = by_joint("strength", strength, self._names, 1.0) if self._names else {}
+        scales = np.ones((self._model.nv, 3))
+        for j, name in zip(self._driven, self._names, strict=True):
+            where = slice(*self._model.joint_v_start[j : j + 2].tolist())
+            scales[where] = factors[name] * np.array((gain, gain, 1.0))
+        # of nothing, an endless limit too is nothing
+        self._gains = np.multiply(self._laid, scales, out=np.zeros_like(scales), where=scales > 0.0)
+        if self._balance is not None:
+            self._balance.scale(scales[:, 2])
 
     # ---- acting ------------------------------------------------------------------------------------------------------
 
@@ -271,6 +308,13 @@ class Tracking:
                 pulled.add(rows, world.q, state.time, state.dt)
 
         return add
+
+
+def _factor(name: str, value: Any) -> float:
+    number = float(vectors(name, value, ()))
+    if number < 0.0:
+        raise ValueError(f"{name} is {number:g}; it must be a factor, 0 or more")
+    return number
 
 
 def driven_joints(place: Placed, *, whole: bool) -> list[int]:

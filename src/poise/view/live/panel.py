@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 
 from poise.model.errors import SceneError
+from poise.model.scene import Scene
 from poise.sim.recording import Recording
 from poise.view.live.front import Act, Front
 from poise.view.live.session import Session
+from poise.view.live.settings import joints_with_motors, parts_of
 from poise.view.live.signals import energies, errors, times_of, torques
 
 _SPAN = 8.0
@@ -21,6 +23,7 @@ _SPAN = 8.0
 _POINTS = 160
 _COLORS = ("#2f6fde", "#e0702c", "#2c9c63", "#a04cc0", "#c7443f", "#7a7f87")
 _SOLVERS = {"sweeps and Newton": True, "sweeps alone": False}
+_RECORDINGS, _SCENES = (".npz", ".h5", ".hdf5"), (".yaml", ".yml", ".xml", ".urdf")
 _INTEGRATORS = ("rk4", "midpoint", "euler")
 
 
@@ -140,8 +143,13 @@ class Panel:
 
         factor("Gravity", "gravity", 2.0, "Of the scene's")
         factor("Friction", "friction", 2.0, "Of every material's")
-        if session.model.motors:
-            factor("Strength", "strength", 3.0, "Stiffness, damping and limits of motors")
+        if session.model.motors or session.ghosts:
+            factor("Strength", "strength", 3.0, "Stiffness, damping and limits of joints with motors, or that track")
+            assert session.world is not None
+            for part in parts_of(session.world):
+                factor(f"… of {part}", part, 3.0, "Times the strength of all")
+            factor("Stiffness", "stiffness", 3.0, "Stiffness and damping alone: within the same limits")
+        if "free" in [session.model.joint_kinds[j] for j in joints_with_motors(session.model)]:
             factor("Help", "help", 3.0, "Of motors that pull roots along")
         factor("Pull", "pull", 3.0, "Greatest force of the mouse, in twice the weight of what is dragged")
         levels = gui.add_dropdown("Level", ("velocity", "acceleration"), initial_value=formulation.level)
@@ -187,7 +195,9 @@ class Panel:
     def _add_files(self) -> None:
         self._press("Save recording", self._save_recording, icon="download", hint="All of the history, as .npz")
         self._press("Save state", self._save_state, icon="device-floppy", hint="The moment that is shown, as .npz")
-        upload = self.gui.add_upload_button("Load recording or state", icon="upload", mime_type=".npz")
+        upload = self.gui.add_upload_button(
+            "Load", icon="upload", mime_type=",".join((*_RECORDINGS, *_SCENES)), hint="A recording, a state, or a scene"
+        )
         upload.on_upload(lambda _: self._act(lambda: self._try(lambda: self._load(upload.value))))
 
     # ---- files -------------------------------------------------------------------------------------------------------
@@ -207,10 +217,15 @@ class Panel:
 
     def _load(self, file: Any) -> None:
         with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "loaded.npz"
+            path = Path(folder) / f"loaded{Path(file.name).suffix.lower()}"
             path.write_bytes(file.content)
             try:
-                recording = Recording.load(path)
+                if path.suffix in _SCENES:
+                    from poise.io.load import load
+
+                    self._open(load(path), file.name)
+                else:
+                    self._open(Recording.load(path), file.name)
             except SceneError as problem:
                 if "State.load" not in str(problem):
                     raise ValueError(_said(problem, path, file.name)) from None
@@ -218,9 +233,10 @@ class Panel:
                     self.session.load_state(path)
                 except SceneError as other:
                     raise ValueError(_said(other, path, file.name)) from None
-                return
-        self.session.open(recording)
-        self.session.name = file.name
+
+    def _open(self, source: Scene | Recording, name: str) -> None:
+        self.session.open(source)
+        self.session.name = name
         self.front.rebuild()
         self.rebuild()
 

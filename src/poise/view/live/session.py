@@ -23,7 +23,7 @@ from poise.sim.recording import Recording
 from poise.sim.report import NO_CONTACTS, pushing
 from poise.sim.world import World
 from poise.view.live.history import History, Moment
-from poise.view.live.settings import Settings, build, lay_strengths
+from poise.view.live.settings import STRENGTHS, Settings, build, lay_strengths
 from poise.view.live.signals import Ghost, ghosts_of, recording_of
 
 Floats = NDArray[np.float64]
@@ -321,7 +321,7 @@ class Session:
             return
         assert self.scene is not None
         self.branch()
-        if set(what) <= {"strength", "help", "pull"}:
+        if set(what) <= set(STRENGTHS):
             self.settings = settings
             lay_strengths(world, settings)
             return

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from math import isfinite
 from typing import Any
 
+import numpy as np
+
+from poise.control.strengths import PARTS, by_joint, named
+from poise.control.tracking import Tracking
 from poise.formulations.reduced import Reduced
 from poise.model.errors import did_you_mean
+from poise.model.model import Model
 from poise.model.scene import Scene
 from poise.sim.world import World
 
-_FACTORS = ("gravity", "friction", "strength", "help", "pull")
+STRENGTHS = ("strength", *PARTS, "stiffness", "help", "pull")
+"""Factors that need no other world."""
+_FACTORS = ("gravity", "friction", *STRENGTHS)
 
 
 @dataclass(frozen=True)
@@ -25,7 +33,13 @@ class Settings:
     gravity: float = 1.0
     friction: float = 1.0
     strength: float = 1.0
-    """Of motors of joints: stiffness, damping and limit."""
+    """Of joints that motors move, or that track: stiffness, damping and limit."""
+    legs: float = 1.0
+    """Of their strength, as all parts have it."""
+    trunk: float = 1.0
+    arms: float = 1.0
+    stiffness: float = 1.0
+    """Of stiffness and damping alone."""
     help: float = 1.0
     """Of motors that pull roots along."""
     pull: float = 1.0
@@ -56,6 +70,21 @@ class Settings:
         return replace(self, **whole)
 
 
+def joints_with_motors(model: Model) -> list[int]:
+    """Numbers of joints."""
+    dofs = [motor.dofs[0] for motor in model.motors if motor.dofs]
+    return sorted(set((np.searchsorted(model.joint_v_start, dofs, "right") - 1).tolist()))
+
+
+def parts_of(world: World) -> list[str]:
+    """Parts of characters that have strength: what has joints with motors, or that track."""
+    moved = {world.model.joint_names[j] for j in joints_with_motors(world.model)}
+    for controller in world.controllers.values():
+        if isinstance(controller, Tracking):
+            moved |= set(controller.joints)
+    return [part for part in PARTS if named(part, sorted(moved))]
+
+
 def build(scene: Scene, settings: Settings) -> World:
     """A world of a scene, as the settings want it; the scene stays as it is."""
     x, y, z = (settings.gravity * part for part in scene.gravity)
@@ -72,20 +101,34 @@ def _with_friction(shape: Any, factor: float) -> Any:
     return replace(shape, material=replace(shape.material, friction=factor * shape.material.friction))
 
 
+def strength_of(settings: Settings, joints: Sequence[str]) -> dict[str, float]:
+    """Factor of each joint's strength.
+
+    >>> strength_of(Settings(strength=0.5, legs=3.0), ["hero/knee_l", "hero/elbow_l"])
+    {'hero/knee_l': 1.5, 'hero/elbow_l': 0.5}
+    """
+    return by_joint("strength", _by_parts(settings), joints, 1.0) if joints else {}
+
+
+def _by_parts(settings: Settings) -> dict[str, float]:
+    return {"*": settings.strength} | {part: settings.strength * getattr(settings, part) for part in PARTS}
+
+
 def lay_strengths(world: World, settings: Settings) -> None:
-    """Set the strengths of motors: those of free joints are help from outside."""
+    """Set the strengths of motors, those of free joints being help from outside; and of what tracks without them."""
     model = world.model
-    free = {
-        d
-        for j, kind in enumerate(model.joint_kinds)
-        if kind == "free"
-        for d in range(int(model.joint_v_start[j]), int(model.joint_v_start[j + 1]))
-    }
+    factors = strength_of(settings, list(model.joint_names))
     for k, motor in enumerate(model.motors):
-        factor = settings.help if free & set(motor.dofs) else settings.strength
+        joint = int(np.searchsorted(model.joint_v_start, motor.dofs[0], "right")) - 1 if motor.dofs else -1
+        free = joint >= 0 and model.joint_kinds[joint] == "free"
+        factor = settings.help if free else factors[model.joint_names[joint]] if joint >= 0 else settings.strength
+        gain = factor if free else factor * settings.stiffness
         placed = world.motor(k)
-        placed.stiffness, placed.damping = _times(factor, motor.stiffness), _times(factor, motor.damping)
+        placed.stiffness, placed.damping = _times(gain, motor.stiffness), _times(gain, motor.damping)
         placed.limit = (_times(factor, motor.low), _times(factor, motor.high))
+    for controller in world.controllers.values():
+        if isinstance(controller, Tracking):
+            controller.scale(_by_parts(settings), stiffness=settings.stiffness)
 
 
 def _times(factor: float, value: float) -> float:
