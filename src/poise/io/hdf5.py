@@ -24,7 +24,8 @@ Array = NDArray[Any]
 
 _PART = 1 << 20
 """Bytes that are written at a time, about."""
-_UNITS = {"time": "s"}
+UNITS = {"time": "s"}
+"""Of datasets, as attributes."""
 
 
 def save_hdf5(
@@ -44,14 +45,14 @@ def save_hdf5(
     """
     if compression not in (None, "gzip", "lzf"):
         raise SceneError(f'must be "gzip", "lzf" or None, found {compression!r}', field="compression")
-    h5py = _h5py()
+    h5py = h5py_module()
     content = arrays_of(recording)
     with h5py.File(os.fspath(path), "w", libver="latest") as file:
         file.attrs["format"] = "poise-recording"
         for name, array in content.items():
-            _write(file, _key(name), array, compression)
-            if name in _UNITS:
-                file[_key(name)].attrs["unit"] = _UNITS[name]
+            _write(file, key_of(name), array, compression)
+            if name in UNITS:
+                file[key_of(name)].attrs["unit"] = UNITS[name]
 
 
 def _write(file: Any, key: str, array: Array, compression: str | None) -> None:
@@ -71,7 +72,7 @@ def _write(file: Any, key: str, array: Array, compression: str | None) -> None:
 
 def read_hdf5(path: Path, foreign: str) -> dict[str, Array]:
     """Arrays of a file by their names; `foreign` says what it is where it cannot be read."""
-    h5py = _h5py()
+    h5py = h5py_module()
     content: dict[str, Array] = {}
 
     def take(key: str, node: Any) -> None:
@@ -79,7 +80,7 @@ def read_hdf5(path: Path, foreign: str) -> dict[str, Array]:
             content[_name(key)] = np.asarray(node[()])
 
     try:
-        with h5py.File(os.fspath(path), "r") as file:
+        with _opened(h5py, path) as file:
             file.visititems(take)
     except (OSError, KeyError, ValueError, RuntimeError, TypeError) as problem:
         text = " ".join(str(problem).split())
@@ -87,7 +88,15 @@ def read_hdf5(path: Path, foreign: str) -> dict[str, Array]:
     return content
 
 
-def _key(name: str) -> str:
+def _opened(h5py: Any, path: Path) -> Any:
+    """A file to read; also one whose writer still writes, or was killed."""
+    try:
+        return h5py.File(os.fspath(path), "r")
+    except OSError:
+        return h5py.File(os.fspath(path), "r", libver="latest", swmr=True)
+
+
+def key_of(name: str) -> str:
     """Where an array is kept: names may have any letters, those that HDF5 gives a meaning to are written as %2F."""
     group, slash, rest = name.partition("/")
     return f"{group}/{quote(rest, safe=' ').replace('.', '%2E') or '%'}" if slash else name
@@ -98,7 +107,8 @@ def _name(key: str) -> str:
     return f"{group}/{unquote('' if rest == '%' else rest)}" if slash else key
 
 
-def _h5py() -> Any:
+def h5py_module() -> Any:
+    """The package, or what to install."""
     try:
         import h5py
     except ImportError:

@@ -84,6 +84,8 @@ def recording_from(content: dict[str, Array], file: str) -> Recording:
     """The recording that `arrays_of` took apart; `file` is named where it cannot be."""
     header = _header(content, file)
     try:
+        if header.get("streamed"):
+            content, header = _as_far_as_written(content, header)
         solids = Solids(**_restored(Solids, header["solids"], _group(content, "solids")))
         model = Model(**_restored(Model, header["model"], _group(content, "model")), solids=solids)
         changed = _changed(model, header)
@@ -112,6 +114,22 @@ def recording_from(content: dict[str, Array], file: str) -> Recording:
         raise SceneError(f"the file is damaged: {found}; save it again", file=file)
     _check(recording, file)
     return recording
+
+
+def _as_far_as_written(content: dict[str, Array], header: dict[str, Any]) -> tuple[dict[str, Array], dict[str, Any]]:
+    """A recording that was written as it grew, without what was begun and not brought to an end."""
+    start = content.get("contacts/start")
+    parts = {name for name in content if name.partition("/")[0] in (*_STATE, "energy", "solver", "torques", "signals")}
+    n = min(len(content[name]) for name in parts)
+    whole = content | {name: content[name][:n] for name in parts}
+    if start is not None:
+        rows = [name for name in _group(content, "contacts") if name != "start"]
+        there = min(len(content[f"contacts/{name}"]) for name in rows)
+        n = min(n, len(start) - 1, int(np.searchsorted(start, there, "right")) - 1)
+        whole |= {name: content[name][:n] for name in parts} | {"contacts/start": start[: n + 1]}
+        whole |= {f"contacts/{name}": content[f"contacts/{name}"][: start[n]] for name in rows}
+    lines = whole.pop("events").tobytes().split(b"\n")[:-1]  # one that has no end yet is left out
+    return whole, header | {"events": [json.loads(line) for line in lines]}
 
 
 def _header(content: dict[str, Array], file: str) -> dict[str, Any]:

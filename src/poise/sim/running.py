@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import numpy as np
@@ -14,9 +17,10 @@ from numpy.typing import ArrayLike, NDArray
 from poise.dynamics.inputs import checked_step
 from poise.dynamics.measures import Energy, energy
 from poise.dynamics.simulation import Diverged
-from poise.model.errors import did_you_mean
+from poise.model.errors import SceneError, did_you_mean
 from poise.sim.acting import Acting
 from poise.sim.events import Event
+from poise.sim.formats import checked_path
 from poise.sim.last import LastStep, passive_forces
 from poise.sim.motors import motor_forces
 from poise.sim.progress import Progress
@@ -62,10 +66,61 @@ class Running(Acting):
         >>> len(fall), float(fall.signals["height"][-1].round(1))
         (11, 5.1)
         """
+        steps = self._steps_of(duration, every)
+        recorder = Recorder(self, _checked_parts(record), _checked_signals(signals))
+        try:
+            self._record(recorder, steps, every, before_step, progress)
+        except Diverged as problem:
+            problem.recording = recorder.finished()
+            raise
+        finally:
+            self._recording = recorder.finished()
+        return self._recording
+
+    def stream(
+        self,
+        duration: float,
+        path: str | os.PathLike[str],
+        *,
+        every: int = 1,
+        record: Iterable[str] = PARTS,
+        signals: Mapping[str, Signal] | None = None,
+        before_step: Callable[[Any], Any] | None = None,
+        progress: bool | None = None,
+    ) -> Path:
+        """Go on as `run` does, and write the recording as HDF5 (.h5) while it grows: it takes no more memory then.
+
+        Frames are written some hundred at a time. Where the run is stopped, or the process killed, the file holds all
+        frames but the last few; it can be opened (`Recording.load`) while the run goes on, too. Signals are kept as
+        floating-point numbers. Gives the path. Needs h5py, which the extra `hdf5` brings.
+
+        >>> import poise, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     file = poise.Scene().build(dt=0.25).stream(1.0, f"{folder}/still.h5")
+        ...     len(poise.sim.Recording.load(file))
+        5
+        """
+        steps = self._steps_of(duration, every)
+        target = checked_path(path)
+        if target.suffix.lower() not in (".h5", ".hdf5"):
+            raise SceneError(f'what grows is written as HDF5: ".h5", found "{target.suffix}"', file=str(target))
+        # what writes HDF5 is in a package above this one
+        sink = resolve_name("poise.io.hdf5_stream:Stream")(target)
+        recorder = StreamingRecorder(self, _checked_parts(record), _checked_signals(signals), sink)
+        try:
+            self._record(recorder, steps, every, before_step, progress)
+        finally:
+            recorder.close()
+        return target
+
+    def _steps_of(self, duration: Any, every: Any) -> int:
         steps = round(checked_step(duration, "duration") / self.dt)
         if steps < 1 or isinstance(every, bool) or not isinstance(every, int | np.integer) or every < 1:
             raise ValueError(f"{duration} s in steps of {self.dt} s, one in {every} kept: nothing to do")
-        recorder = Recorder(self, _checked_parts(record), _checked_signals(signals))
+        return steps
+
+    def _record(self, recorder: Recorder, steps: int, every: int, before_step: Any, progress: bool | None) -> None:
+        """Make steps, and let a recorder take what is to be kept."""
         bar, start = Progress(steps * self.dt, progress), self.time
         functions = [] if before_step is None else [before_step]
         if "events" in recorder.record:
@@ -77,15 +132,12 @@ class Running(Acting):
                 recorder.advance(self, min(every, steps - k))
                 recorder.take(self)
                 bar.tell(self.time - start)
-        except Diverged as problem:
+        except Diverged:
             recorder.see(self.events if "events" in recorder.record else [])
-            problem.recording = recorder.finished()
             raise
         finally:
             self._hooks.before = [known for known in self._hooks.before if known not in functions]
             bar.close()
-            self._recording = recorder.finished()
-        return self._recording
 
     @property
     def recording(self) -> Recording | None:
@@ -107,6 +159,7 @@ class Recorder:
         self.options = options_of(world) | {"record": list(record)}
         self.time: list[float] = []
         self.columns: dict[str, list[Any]] = {}
+        self.shapes: dict[str, tuple[int, ...]] = {}
         self.contacts: list[Pushing] = []
         self.events: list[Event] = []
 
@@ -144,11 +197,10 @@ class Recorder:
                 done = motor_forces(stepper, stepper.force_unit(last.h)) if last.done else None
                 numbers["motors"] = np.zeros(len(stepper.extras.motors.force)) if done is None else done
         for name, value in numbers.items():
-            column = self.columns.setdefault(name, [])
-            if column and np.shape(column[0]) != np.shape(value):
-                shapes = np.shape(column[0]), np.shape(value)
-                raise ValueError(f"{name} had the shape {shapes[0]} and now has {shapes[1]}; it must stay the same")
-            column.append(value)
+            first, now = self.shapes.setdefault(name, np.shape(value)), np.shape(value)
+            if first != now:
+                raise ValueError(f"{name} had the shape {first} and now has {now}; it must stay the same")
+            self.columns.setdefault(name, []).append(value)
         if "contacts" in self.record:
             self.contacts.append(pushing(stepper, last.h) if last.done else NO_CONTACTS)
         self.time.append(world.time)
@@ -176,6 +228,34 @@ class Recorder:
             tuple(self.events),
             self.options,
         )
+
+
+class StreamingRecorder(Recorder):
+    """Gives frames away, some at a time, and forgets them."""
+
+    def __init__(self, world: Running, record: tuple[str, ...], signals: dict[str, Signal], sink: Any) -> None:
+        super().__init__(world, record, signals)
+        self.sink = sink
+
+    def take(self, world: Running) -> None:
+        """One frame; and give away those that there are, if they are enough."""
+        super().take(world)
+        if len(self.time) >= self.sink.frames:
+            self.give()
+
+    def give(self) -> None:
+        """Give away all that there is."""
+        self.sink.add(self.finished())
+        self.columns = {name: [] for name in self.columns}
+        self.time, self.contacts, self.events = [], [], []
+
+    def close(self) -> None:
+        """Give away what is left, and end the file."""
+        try:
+            if self.time or self.events:
+                self.give()
+        finally:
+            self.sink.close()
 
 
 def _ragged(frames: list[Pushing]) -> Contacts:

@@ -1,0 +1,117 @@
+"""Recordings that are written as HDF5 while they grow.
+
+The file is one for a single writer and many readers (HDF5's SWMR): whatever happens to the writer, what was flushed can
+be read. So all datasets are made at the beginning; afterwards they only grow, whole chunks at a time, and `time` last:
+as many frames are there as it has numbers. Events, which nobody can foresee, are lines of JSON in a dataset of bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poise.io.hdf5 import UNITS, h5py_module, key_of
+from poise.sim.recording_file import arrays_of
+
+if TYPE_CHECKING:
+    from poise.sim.recording import Recording
+
+Array = NDArray[Any]
+
+_FRAMES = 240
+"""Frames that are written at a time: a chunk of each dataset."""
+_ROWS = 4096
+"""Of a chunk of what has any number of rows a frame."""
+_FIXED = ("header", "model", "solids")
+_EVENTS = "events"
+
+
+class Stream:
+    """A file that parts of a recording are added to, one after another.
+
+    >>> import poise, tempfile
+    >>> world = poise.Scene().build(dt=0.25)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     stream = Stream(Path(folder) / "still.h5")
+    ...     stream.add(world.run(1.0))
+    ...     stream.close()
+    ...     len(poise.sim.Recording.load(stream.path))
+    5
+    """
+
+    def __init__(self, path: Path, frames: int = _FRAMES) -> None:
+        self.path, self.frames = path, frames
+        """Where it is, and how many frames should be added at a time."""
+        self._h5py = h5py_module()
+        self._file: Any = None
+        self._growing: dict[str, Any] = {}
+        self._contacts = 0
+
+    def add(self, part: Recording) -> None:
+        """Write some frames more, so that they are there whatever happens."""
+        lines = "".join(f"{json.dumps(asdict(event))}\n" for event in part.events)
+        content = {name: _of_one_kind(name, array) for name, array in arrays_of(replace(part, events=())).items()}
+        if self._file is None:
+            self._begin(content)
+        self._grow(_EVENTS, np.frombuffer(lines.encode(), np.uint8))
+        if len(part):
+            if "contacts/start" in content:
+                content["contacts/start"] = content["contacts/start"][1:] + self._contacts
+                self._contacts = int(content["contacts/start"][-1])
+            # time comes last: what it tells of is there
+            for name in sorted(self._growing.keys() - {_EVENTS}, key=lambda name: name == "time"):
+                self._grow(name, content[name])
+
+    def _begin(self, content: dict[str, Array]) -> None:
+        header = json.loads(content["header"].tobytes()) | {"streamed": True}
+        content = content | {"header": np.frombuffer(json.dumps(header).encode(), np.uint8)}
+        file = self._file = self._h5py.File(os.fspath(self.path), "w", libver="latest")
+        file.attrs["format"] = "poise-recording"
+        for name, array in content.items():
+            if name.partition("/")[0] in _FIXED:
+                file.create_dataset(key_of(name), data=array, fletcher32=array.size > 0 and array.ndim > 0)
+                continue
+            ragged = name.startswith("contacts/") and name != "contacts/start"
+            self._growing[name] = self._make(name, array.dtype, array.shape[1:], _ROWS if ragged else self.frames)
+            if name in UNITS:
+                self._growing[name].attrs["unit"] = UNITS[name]
+        self._growing[_EVENTS] = self._make(_EVENTS, np.dtype(np.uint8), (), _ROWS)
+        if "contacts/start" in content:
+            self._growing["contacts/start"].resize(1, axis=0)  # where the first frame begins: at 0
+        file.swmr_mode = True
+
+    def _make(self, name: str, kind: Any, shape: tuple[int, ...], rows: int) -> Any:
+        # chunks that are written again and again have no sum: one that was being written would be taken for damaged
+        whole = rows == self.frames and name != "contacts/start" and 0 not in shape
+        return self._file.create_dataset(
+            key_of(name),
+            (0, *shape),
+            kind,
+            maxshape=(None, *(n or None for n in shape)),  # a chunk has no side of 0
+            chunks=(rows, *(max(1, n) for n in shape)),
+            fletcher32=whole,
+        )
+
+    def _grow(self, name: str, array: Array) -> None:
+        data, n = self._growing[name], len(array)
+        if n:
+            data.resize(len(data) + n, axis=0)
+            data[len(data) - n :] = array
+            data.flush()
+
+    def close(self) -> None:
+        """End the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def _of_one_kind(name: str, array: Array) -> Array:
+    """Signals may be whole numbers now and others later; what is written is of one kind."""
+    return array.astype(np.float64) if name.startswith("signals/") else array
