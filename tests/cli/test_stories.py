@@ -11,7 +11,21 @@ import pytest
 from PIL import Image
 
 import poise
-from poise.cli.demos import DEMOS, basket, bird, dragged, exact, punch, stairs, stiff, story, torso, umbrella
+from poise.cli.demos import (
+    DEMOS,
+    basket,
+    bird,
+    dragged,
+    exact,
+    path,
+    punch,
+    stairs,
+    steps,
+    stiff,
+    story,
+    torso,
+    umbrella,
+)
 from poise.control import Push, correction
 
 STORIES = [name for name in DEMOS if not hasattr(import_module(f"poise.cli.demos.{name}"), "run")]
@@ -24,7 +38,19 @@ def played(module) -> tuple[poise.World, poise.sim.Recording, dict[str, str]]:
 
 
 def test_there_are_stories():
-    assert {"basket", "umbrella", "dragged", "punch", "stairs", "exact", "stiff", "torso", "bird"} <= set(STORIES)
+    assert {
+        "basket",
+        "umbrella",
+        "dragged",
+        "punch",
+        "stairs",
+        "exact",
+        "stiff",
+        "torso",
+        "path",
+        "steps",
+        "bird",
+    } <= set(STORIES)
 
 
 def test_a_walker_is_hit_gives_way_and_walks_on(tmp_path: Path):
@@ -134,6 +160,33 @@ def test_a_torso_is_kept_upright_by_little(tmp_path: Path):
     ahead = kept + 0.02 * np.abs(np.gradient(kept, recording.time))
     assert (hip[1:][ahead[:-1] < torso.WITHIN - 0.2] == 0.0).all()
     assert torso.charts(world, recording).save(tmp_path / "torso.svg").read_text(encoding="utf-8").startswith("<svg")
+
+
+def test_the_base_distance_tells_how_much_a_path_is_smoothed():
+    _, recording, _ = played(path)
+    off = {name: path.rounding(recording, name) for name in path.BALLS}
+    assert all(off[name] < base for name, (base, _, _) in path.BALLS.items())
+    assert off["far"] > 2.0 * off["near"]
+    # α is a matter of time alone: frequencies go with its root
+    assert path.arrival(recording, "far") / path.arrival(recording, "quick") == pytest.approx(2.0, rel=0.02)
+    assert path.farthest(path.way(recording, "quick")[::4], path.way(recording, "far")) < 0.01
+    assert all(np.linalg.norm(path.way(recording, name)[-1] - path.CORNERS[-1]) < 1e-3 for name in path.BALLS)
+    marks = story.ways(recording, 100, path.TRAILS)
+    assert {mark.color for mark in marks} == set(path.COLORS)
+
+
+def test_damping_is_that_of_an_oscillator_and_random_steps_change_nothing(tmp_path: Path):
+    world, recording, _ = played(steps)
+    told = steps.distances(recording)
+    omega_h = np.sqrt(2.0 * steps.ALPHA) / steps.RELAXATION * steps.DT
+    for k, b in enumerate(steps.ELASTICITIES):
+        assert np.abs(told[:, k] - steps.exact(b, recording.time)).max() < omega_h  # first order
+        beyond = np.exp(-np.pi * b / np.sqrt(1 - b * b)) if b < 1.0 else 0.0
+        assert max(0.0, -told[:, k].min()) == pytest.approx(beyond, abs=omega_h)
+    times, others = steps.by_chance()
+    for k in range(len(steps.ELASTICITIES)):
+        assert np.abs(np.interp(times, recording.time, told[:, k]) - others[:, k]).max() < 0.01
+    assert steps.charts(world, recording).save(tmp_path / "steps.svg").read_text(encoding="utf-8").startswith("<svg")
 
 
 def test_birds_are_deflected_as_in_the_figure(tmp_path: Path):

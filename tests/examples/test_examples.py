@@ -42,31 +42,6 @@ def test_the_film_of_a_swing_is_as_long_as_the_swing(tmp_path) -> None:
     assert np.abs(shirt[-1].mean(axis=0) - shirt[0].mean(axis=0)).max() > 2.0  # it swings
 
 
-def test_damping_is_that_of_an_oscillator_and_random_steps_change_nothing(tmp_path) -> None:
-    told = run("reaching_a_target", path=tmp_path / "plot.svg")
-    omega_h = 0.2**0.5 / 0.1 * 0.002
-    for elasticity in (0.3, 0.7, 1, 2):
-        assert told[f"error {elasticity}"] < omega_h  # first order
-    assert told["overshoot 0.3"] == pytest.approx(np.exp(-np.pi * 0.3 / np.sqrt(1 - 0.09)), abs=omega_h)
-    assert told["overshoot 0.7"] == pytest.approx(np.exp(-np.pi * 0.7 / np.sqrt(1 - 0.49)), abs=omega_h)
-    assert told["overshoot 1"] < 0.0
-    assert told["overshoot 2"] < 0.0
-    assert told["random 0.5"] < 0.01  # of a metre
-    assert told["random 1.2"] < 0.01
-    assert (tmp_path / "plot.svg").read_text(encoding="utf-8").startswith("<svg")
-
-
-def test_the_base_distance_tells_how_much_a_path_is_smoothed(tmp_path) -> None:
-    told = run("smoothing_a_path", path=tmp_path / "plot.svg")
-    near, far = told["base 0.1 m, B = 1"], told["base 0.4 m, B = 1"]
-    assert near < 0.1
-    assert max(value for name, value in told.items() if name.startswith("base 0.4")) < 0.4
-    assert far > 2.0 * near
-    # α is a matter of time alone: frequencies go with its root
-    assert told["α: times"] == pytest.approx(2.0, rel=0.02)
-    assert told["α: ways apart"] < 0.01
-
-
 def test_a_ball_learns_its_weight_and_a_hit_still_shows(tmp_path) -> None:
     told = run("learning_gravity", path=tmp_path / "plot.svg")
     assert told["sag without learning"] == pytest.approx(told["sag by LAM eq. 2"], rel=1e-4)

@@ -16,7 +16,7 @@ from poise.dynamics import bodies
 from poise.motion import KeyedPath
 from poise.motion.rotations import quat_exp
 from poise.sim import Recording, World
-from poise.view import Camera, Curve, Drawing, below, chart
+from poise.view import Curve, Drawing, below, chart
 
 SECONDS = 4.0
 KEYS = np.array([(0, 0, 2), (1, 0, 2.2), (2, 0, 2), (3, 0, 2.2), (4, 0, 2)], np.float64)
@@ -37,6 +37,7 @@ Floats = NDArray[np.float64]
 def scene() -> poise.Scene:
     """Four birds side by side, three of them with a ball in the way."""
     stage = poise.Scene(name="bird")
+    stage.settings.camera = {"position": (5.9, -3.1, 4.3), "target": (2.0, 1.6, 1.95)}
     stage.add_ground()
     for k, name in enumerate(BIRDS):
         keys = KEYS + np.array((0.0, APART * k, 0.0))
@@ -101,11 +102,6 @@ def measure(recording: Recording) -> dict[str, dict[str, float]]:
 def farthest(way: Floats, line: Floats) -> float:
     """How far a way leads from a line, at most; m."""
     return max(float(np.linalg.norm(line - place, axis=1).min()) for place in way)
-
-
-def camera(model: poise.Model) -> Camera:
-    """Before all four, from the side of the lonely one."""
-    return Camera((5.9, -3.1, 4.3), (2.0, 1.6, 1.95))
 
 
 def tell(world: World, recording: Recording) -> dict[str, str]:

@@ -14,7 +14,7 @@ from poise.control import Push, Reference, Throw, correction, gains
 from poise.dynamics import difference, response
 from poise.motion.rotations import quat_exp
 from poise.sim import Recording, StateToAct, Targets, World
-from poise.view import Camera, Curve, Drawing, chart
+from poise.view import Curve, Drawing, chart
 
 SECONDS, DT, SETTLE, LIFT, RATE = 3.0, 1 / 120, 0.2, 0.3, 0.8
 BALL, SPEED, THROWN = 4.0, 6.0, 0.8
@@ -30,6 +30,7 @@ Floats = NDArray[np.float64]
 def scene() -> poise.Scene:
     """Two people march on the spot, held by the pelvis above the ground; a ball and a push meet both alike."""
     stage = poise.Scene(name="exact", dt=DT)
+    stage.settings.camera = {"position": (4.3, -1.6, 2.1), "target": (0.2, 0.6, 1.25)}
     stage.add_ground()
     stage.settings.formulation = poise.Reduced(level="acceleration", integrator="midpoint")
     for name, y in PLACES.items():
@@ -46,12 +47,6 @@ def scene() -> poise.Scene:
     for first, second in list(stage.excluded_pairs):
         stage.excluded_pairs.append((first.replace("exact/", "plain/"), second.replace("exact/", "plain/")))
     return stage
-
-
-def camera(model: poise.Model) -> Camera:
-    """Before both."""
-    middle = 0.5 * sum(PLACES.values())
-    return Camera((4.3, middle - 2.2, 2.1), (0.2, middle, 1.25))
 
 
 def marching(name: str) -> Reference:

@@ -7,14 +7,17 @@ A story is a module with
 - `tell(world, recording)`, which gives lines of text by their names,
 - perhaps `FOLLOW`, the character that the camera goes with at a `DISTANCE`, looking at what is `ABOVE` its middle (m),
   `CORRECTED`, a function that gives the clip in whose skeleton the motion of that character is written as BVH,
-  `MOMENTS`, the times of the picture, `PICTURE`, the size of each, `camera(model)`, which gives a camera that stays
-  where it is instead, `signals(world)`, which gives functions of the world that are recorded, and
-  `charts(world, recording)`, which gives a drawing of curves.
+  `MOMENTS`, the times of the picture, `PICTURE`, the size of each, `TRAILS`, bodies whose ways are drawn and their
+  colours, `signals(world)`, which gives functions of the world that are recorded, and `charts(world, recording)`, which
+  gives a drawing of curves.
+
+A scene whose settings tell a camera with a position and a target is looked at from there.
 """
 
 from __future__ import annotations
 
 import time
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -24,6 +27,7 @@ import numpy as np
 from poise.dynamics import bodies
 from poise.sim import Recording, World
 from poise.view import Camera, Painter, save_png
+from poise.view.render_marks import line
 
 PICTURE = (220, 320)
 """Width and height of a moment of the picture."""
@@ -56,8 +60,8 @@ def show(title: str, lines: dict[str, str]) -> None:
     table = Table(title=title, show_header=False, title_justify="left")
     table.add_column(style="bold")
     table.add_column(overflow="fold")  # whole paths, however narrow the terminal
-    for label, line in lines.items():
-        table.add_row(label, line)
+    for label, text in lines.items():
+        table.add_row(label, text)
     Console().print(table)
 
 
@@ -67,7 +71,7 @@ def write(name: str, module: ModuleType, world: World, recording: Recording, out
     tracking = world.controllers.get(f"{follow} tracking")
     made = {"page": out / f"{name}.html", "picture": out / f"{name}.png"}
     ghost = {"ghost": tracking.reference} if tracking is not None else {}
-    recording.save(made["page"], title=name, **ghost)
+    recording.save(made["page"], title=name, trails=list(getattr(module, "TRAILS", ())), **ghost)
     save_png(made["picture"], strip(module, recording))
     if hasattr(module, "charts"):
         made["curves"] = module.charts(world, recording).save(out / f"{name}.svg")
@@ -83,17 +87,33 @@ def strip(module: ModuleType, recording: Recording) -> Any:
     size = getattr(module, "PICTURE", PICTURE)
     painter, follow = Painter(model, size), getattr(module, "FOLLOW", None)
     distance, above = getattr(module, "DISTANCE", 3.4), getattr(module, "ABOVE", 0.0)
-    if hasattr(module, "camera"):
-        still, follow = module.camera(model), None
+    asked = recording.options.get("camera") or {}
+    if "position" in asked:
+        still, follow = Camera(tuple(asked["position"]), tuple(asked["target"])), None
     else:
         whole = recording.q[:: max(1, len(recording) // 20)]
         still = Camera.looking_at(model, whole, side=(0.5, -1.0, 0.35), aspect=size[0] / size[1])
     pictures = []
     for moment in getattr(module, "MOMENTS", np.linspace(0.0, module.SECONDS, 6)):
-        q = recording.q[int(np.argmin(np.abs(recording.time - moment)))]
-        camera = still if follow is None else beside(model, q, follow, distance, above)
-        pictures.append(painter.draw(q, camera))
+        k = int(np.argmin(np.abs(recording.time - moment)))
+        camera = still if follow is None else beside(model, recording.q[k], follow, distance, above)
+        marks = ways(recording, k, getattr(module, "TRAILS", {}))
+        pictures.append(painter.draw(recording.q[k], camera, marks=marks))
     return np.concatenate(pictures, axis=1)
+
+
+def ways(recording: Recording, last: int, trails: dict[str, Any]) -> list[Any]:
+    """Lines along which bodies have come to a frame."""
+    frames = np.unique(np.linspace(0, last, 1 + min(last, 240)).round().astype(int))
+    if not trails:
+        return []
+    place, model = bodies(recording.model, recording.q[frames]).position, recording.model
+    return [
+        line(a, b, 0.008, color)
+        for name, color in trails.items()
+        for a, b in pairwise(place[:, model.body_index(name)])
+        if np.linalg.norm(b - a) > 1e-6
+    ]
 
 
 def beside(model: Any, q: Any, follow: str, distance: float, above: float) -> Camera:

@@ -13,7 +13,7 @@ from poise.characters import clips, humanoid
 from poise.control import DeadZone, Push, SecondaryTarget
 from poise.dynamics import bodies
 from poise.sim import Recording, World
-from poise.view import Camera, Curve, Drawing, below, chart
+from poise.view import Curve, Drawing, below, chart
 
 SECONDS = 3.0
 PUSH, PUSHED, LASTS = (-125.0, 0.0, 0.0), 0.3, 0.2
@@ -33,6 +33,7 @@ Floats = NDArray[np.float64]
 def scene() -> poise.Scene:
     """Two people who balance, and are pushed alike."""
     stage = poise.Scene(name="torso", dt=1 / 120)
+    stage.settings.camera = {"position": (2.6, -3.3, 1.5), "target": (0.15, 0.6, 0.9)}
     stage.add_ground()
     person = humanoid(height=1.75, mass=70.0)
     for name, y in PLACES.items():
@@ -71,11 +72,6 @@ def lean(recording: Recording, name: str) -> Floats:
     """(frames,) of a torso; degrees."""
     up = bodies(recording.model, recording.q).rotation[:, recording.model.body_index(f"{name}/torso"), 2, 2]
     return np.asarray(np.degrees(np.arccos(np.clip(up, -1.0, 1.0))))
-
-
-def camera(model: poise.Model) -> Camera:
-    """Beside both."""
-    return Camera((2.6, -3.3, 1.5), (0.15, 0.6, 0.9))
 
 
 def tell(world: World, recording: Recording) -> dict[str, str]:
