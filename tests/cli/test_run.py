@@ -128,6 +128,33 @@ def test_ctrl_c_keeps_what_was_recorded(scene, tmp_path, monkeypatch):
     assert 0 < len(poise.sim.Recording.load(save)) < 31
 
 
+def test_hdf5_is_written_as_it_goes_and_told_as_the_same(scene, tmp_path, monkeypatch):
+    told = []
+    for name in ("x.npz", "x.h5"):
+        done = run(app, ["run", str(scene), "--save", str(tmp_path / name), "--json"])
+        assert done.exit_code == 0, done.stderr
+        told.append(json.loads(done.stdout))
+    a, b = ({name: value for name, value in facts.items() if name not in ("wall", "speed")} for facts in told)
+    assert a.pop("saved").endswith("x.npz")
+    assert b.pop("saved").endswith("x.h5")
+    assert a == b
+    assert a["contacts"]["strongest"] > 0.0
+    assert a["energy"][0] != a["energy"][1]
+    mine, theirs = (poise.sim.Recording.load(tmp_path / name) for name in ("x.npz", "x.h5"))
+    assert mine.q.tobytes() == theirs.q.tobytes()
+    steps = poise.World.step
+
+    def impatient(world, *arguments):
+        if world.time > 0.2:
+            raise KeyboardInterrupt
+        return steps(world, *arguments)
+
+    monkeypatch.setattr(poise.World, "step", impatient)
+    done = run(app, ["run", str(scene), "--save", str(tmp_path / "part.h5")])
+    assert done.exit_code == 130
+    assert 0 < len(poise.sim.Recording.load(tmp_path / "part.h5")) < 31
+
+
 def test_info_of_yaml(scene):
     done = run(app, ["info", str(scene), "--json", "--set", "high=3"])
     assert done.exit_code == 0, done.stderr

@@ -39,7 +39,8 @@ def run(
         int | None, typer.Option("--every", help="Keep one state in so many; about 60 a second else.")
     ] = None,
     save: Annotated[
-        Path | None, typer.Option("--save", "-o", help="Write the recording there: .npz, .h5, .html, .glb, ...")
+        Path | None,
+        typer.Option("--save", "-o", help="Write the recording there: .npz, .h5 (as it goes), .html, .glb, ..."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
 ) -> None:
@@ -50,10 +51,12 @@ def run(
         length = _positive("--seconds", seconds) or loaded.settings.duration or SECONDS
         if save is not None:
             _check_target(save)
-        recording, problem, wall, status = _run(world, loaded, length, every)
-        facts = summary(loaded, world, recording, wall) | {"problem": problem, "saved": None}
-        if save is not None and len(recording):
-            recording.save(save)
+        recording, problem, wall, status = _run(world, loaded, length, every, save)
+        outline = _outline(recording) if recording is not None else _outline_of_file(save)
+        facts = summary(loaded, world, outline, wall) | {"problem": problem, "saved": None}
+        if save is not None and outline["frames"]:
+            if recording is not None:
+                recording.save(save)
             facts["saved"] = str(save)
     if as_json:
         typer.echo(to_json(facts))
@@ -95,52 +98,73 @@ def _check_target(save: Path) -> None:
     writer(checked_path(save))
 
 
-def _run(world: World, scene: Scene, length: float, every: int | None) -> tuple[Recording, str | None, float, int]:
-    """The recording, what went wrong, how long it took (s), and the exit status."""
+def _run(
+    world: World, scene: Scene, length: float, every: int | None, save: Path | None
+) -> tuple[Recording | None, str | None, float, int]:
+    """The recording (None where it was written as it went), what went wrong, how long it took (s), the exit status."""
     from poise.dynamics.simulation import Diverged
     from poise.sim.recording import PARTS
 
     kept = every or scene.settings.every or max(1, round(1.0 / (FRAMES * world.dt)))
+    record = scene.settings.record or PARTS
+    streamed = save is not None and save.suffix.lower() in (".h5", ".hdf5")
     problem, status, start = None, 0, perf_counter()
     try:
-        world.run(length, every=kept, record=scene.settings.record or PARTS)
+        if streamed and save is not None:
+            world.stream(length, save, every=kept, record=record)
+        else:
+            world.run(length, every=kept, record=record)
     except Diverged as error:
         problem, status = f"it diverged: {error}", DIVERGED
     except KeyboardInterrupt:
         problem, status = f"stopped at {world.time:g} s", STOPPED
     except ValueError as error:
         fail(str(error))
-    recording = world.recording
-    assert recording is not None
-    return recording, problem, perf_counter() - start, status
+    return None if streamed else world.recording, problem, perf_counter() - start, status
 
 
-def summary(scene: Scene, world: World, recording: Recording, wall: float) -> dict[str, Any]:
+def _outline_of_file(path: Path | None) -> dict[str, Any]:
+    from poise.io.hdf5_stream import outline
+
+    assert path is not None
+    return outline(path)
+
+
+def _outline(recording: Recording) -> dict[str, Any]:
+    """What is told of a recording; see `poise.io.hdf5_stream.outline`."""
+    n, contacts = len(recording), recording.contacts
+    told: dict[str, Any] = {
+        "frames": n,
+        "time": float(recording.time[-1] - recording.time[0]) if n else 0.0,
+        "events": len(recording.events),
+    }
+    if recording.energy is not None and n:
+        total = recording.energy.total
+        told["energy"] = [float(total[0]), float(total[-1])]
+    if contacts is not None and n:
+        told["contacts"] = {
+            "most": int((contacts.start[1:] - contacts.start[:-1]).max()),
+            "deepest": float(contacts.depth.max(initial=0.0)),
+            "strongest": float((contacts.force**2).sum(axis=1).max(initial=0.0) ** 0.5),
+        }
+    return told
+
+
+def summary(scene: Scene, world: World, outline: dict[str, Any], wall: float) -> dict[str, Any]:
     """What happened, as plain data; SI units."""
-    done = float(recording.time[-1] - recording.time[0]) if len(recording) else 0.0
+    done = outline["time"]
     facts: dict[str, Any] = {
         "name": scene.name,
         "source": scene.source,
         "time": done,
         "dt": world.dt,
         "steps": round(done / world.dt),
-        "frames": len(recording),
+        "frames": outline["frames"],
         "wall": wall,
         "speed": done / wall if wall > 0.0 else None,
         "unsupported": list(scene.unsupported),
     }
-    if recording.energy is not None and len(recording):
-        total = recording.energy.total
-        facts["energy"] = [float(total[0]), float(total[-1])]
-    contacts = recording.contacts
-    if contacts is not None and len(recording):
-        counts = contacts.start[1:] - contacts.start[:-1]
-        facts["contacts"] = {
-            "most": int(counts.max()),
-            "deepest": float(contacts.depth.max(initial=0.0)),
-            "strongest": float((contacts.force**2).sum(axis=1).max(initial=0.0) ** 0.5),
-        }
-    facts["events"] = len(recording.events)
+    facts |= {name: outline[name] for name in ("energy", "contacts", "events") if name in outline}
     facts["bodies"] = {
         name: [float(x) for x in world.body(name).position]
         for name, link in zip(world.model.body_names, world.model.body_link, strict=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,8 @@ _FRAMES = 240
 """Frames that are written at a time: a chunk of each dataset."""
 _ROWS = 4096
 """Of a chunk of what has any number of rows a frame."""
+_LOOK = 1 << 16
+"""Rows that are looked at at a time."""
 _FIXED = ("header", "model", "solids")
 _EVENTS = "events"
 
@@ -115,3 +118,38 @@ class Stream:
 def _of_one_kind(name: str, array: Array) -> Array:
     """Signals may be whole numbers now and others later; what is written is of one kind."""
     return array.astype(np.float64) if name.startswith("signals/") else array
+
+
+def outline(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """What a file of a recording tells at a glance, read part by part: it may be larger than memory.
+
+    "frames"; "time" from the first to the last (s); "events", how many; "energy", first and last (J); "contacts": the
+    "most" in a frame, the "deepest" (m), the "strongest" (N). The last two only where they were recorded.
+
+    >>> import poise, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     outline(poise.Scene().build(dt=0.25).stream(1.0, f"{folder}/still.h5", record=()))
+    {'frames': 5, 'time': 1.0, 'events': 0}
+    """
+    with h5py_module().File(os.fspath(path), "r") as file:
+        time, n = file["time"], len(file["time"])
+        lines = sum(int((part == ord("\n")).sum()) for part in _parts(file[_EVENTS]))
+        told: dict[str, Any] = {"frames": n, "time": float(time[-1] - time[0]) if n else 0.0, "events": lines}
+        if "energy" in file and n:
+            told["energy"] = [float(sum(part[k] for part in file["energy"].values())) for k in (0, -1)]
+        if "contacts" in file and n:
+            found = file["contacts"]
+            counts = [int(np.diff(found["start"][k : k + _LOOK + 1]).max()) for k in range(0, n, _LOOK)]
+            told["contacts"] = {
+                "most": max(counts),
+                "deepest": max((float(part.max()) for part in _parts(found["depth"])), default=0.0),
+                "strongest": max((float((part**2).sum(axis=1).max()) for part in _parts(found["force"])), default=0.0)
+                ** 0.5,
+            }
+        return told
+
+
+def _parts(data: Any) -> Iterator[Array]:
+    """A dataset, some rows at a time."""
+    for k in range(0, len(data), _LOOK):
+        yield data[k : k + _LOOK]
