@@ -17,6 +17,7 @@ from poise.cli.demos import (
     bird,
     dragged,
     exact,
+    feet,
     path,
     punch,
     stairs,
@@ -146,6 +147,25 @@ def test_springs_met_at_the_end_of_the_step_hold_where_plain_ones_blow_up():
     # the weight of six bars of 1.5 kg at 1.1 m takes 60 N·m at most: 0.11° of these springs
     assert np.degrees(np.abs(recording.q[-1] - stiff.GOAL).max()) < 0.12
     assert "growing" in told["plain"] or "blown up" in told["plain"]
+
+
+def test_two_feet_share_the_weight_and_few_sweeps_do_not_do(tmp_path: Path):
+    world, recording, _ = played(feet)
+    assert feet.redundancy(world) == (8, 24, 12)  # four corners of each foot, which have six freedoms each
+    left, right = (feet.press(recording, name) for name in feet.FEET)
+    at_rest = (recording.time > feet.REST[0]) & (recording.time < feet.REST[1])
+    weight = 9.81 * float(world.model.link_mass.sum())
+    # steps are solved to 1e-4 of their speeds
+    np.testing.assert_allclose((left + right)[at_rest], weight, rtol=1e-3)
+    # a push to the side is borne by the feet: moments about x, before it and towards its end
+    moments = sum(recording.signals[name][:, 7] * feet.press(recording, name) for name in feet.FEET)
+    calm, late = (int(np.searchsorted(recording.time, time)) for time in (0.7, 1.38))
+    height = world.body("hero/torso").position[2] + world.model.body_com[world.model.body_index("hero/torso"), 2]
+    assert moments[late] - moments[calm] == pytest.approx(feet.PUSH * height, rel=0.1)
+    assert feet.noise(recording) < 0.05
+    assert feet.noise(feet.swept(10)) > 5.0
+    assert feet.charts(world, recording).save(tmp_path / "feet.svg").read_text(encoding="utf-8").startswith("<svg")
+    assert len(feet.marks(recording, calm)) == 2 * len(feet.arrow((0, 0, 0), (0, 0, 1), 0.01, (1, 0, 0)))
 
 
 def test_a_torso_is_kept_upright_by_little(tmp_path: Path):

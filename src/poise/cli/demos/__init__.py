@@ -67,6 +67,7 @@ _ALL: tuple[Demo, ...] = (
     Demo("stairs", "A ragdoll falls down the stairs and comes to rest.", "KOK"),
     Demo("exact", "Joints follow exactly, however the body is pushed; those of a twin under plain PD do not.", "KOK"),
     Demo("stiff", "Springs so stiff that plain PD control blows up, met at the end of the step.", "LIU"),
+    Demo("feet", "Both feet down: more contacts than there is to hold, and how ways to solve take it.", "LIU"),
     Demo("torso", "Someone who is pushed keeps the torso within 5° of upright by the hips, and no longer.", "LIU"),
     Demo("path", "A path with corners that no body could follow, smoothed as far as is asked for.", "LAM"),
     Demo("steps", "Balls pulled to their targets, damped in any way; steps by chance change nothing.", "LAM"),

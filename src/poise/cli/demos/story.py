@@ -8,8 +8,8 @@ A story is a module with
 - perhaps `FOLLOW`, the character that the camera goes with at a `DISTANCE`, looking at what is `ABOVE` its middle (m),
   `CORRECTED`, a function that gives the clip in whose skeleton the motion of that character is written as BVH,
   `MOMENTS`, the times of the picture, `PICTURE`, the size of each, `TRAILS`, bodies whose ways are drawn and their
-  colours, `signals(world)`, which gives functions of the world that are recorded, and `charts(world, recording)`, which
-  gives a drawing of curves.
+  colours, `marks(recording, frame)`, which gives other marks for the picture, `signals(world)`, which gives functions
+  of the world that are recorded, and `charts(world, recording)`, which gives a drawing of curves.
 
 A scene whose settings tell a camera with a position and a target is looked at from there.
 """
@@ -98,6 +98,7 @@ def strip(module: ModuleType, recording: Recording) -> Any:
         k = int(np.argmin(np.abs(recording.time - moment)))
         camera = still if follow is None else beside(model, recording.q[k], follow, distance, above)
         marks = ways(recording, k, getattr(module, "TRAILS", {}))
+        marks += module.marks(recording, k) if hasattr(module, "marks") else []
         pictures.append(painter.draw(recording.q[k], camera, marks=marks))
     return np.concatenate(pictures, axis=1)
 
