@@ -100,7 +100,7 @@ class Split:
         start = s.q.copy(), s.v.copy()
         rows = {name: array.copy() for name, array in stepper.rows.now.arrays.items()}
         kept = {
-            name: float(rules.arrays[name][0]) for name in ("erp", "creep", "quick", "margin", "close", "tolerance")
+            name: float(rules.arrays[name][0]) for name in ("erp", "creep", "quick", "margin", "close", "tolerance", "carry")
         }
         paths = self._paths()
         few = ceil(dt * float(rules.haste[0]) / HASTE)
@@ -132,8 +132,8 @@ class Split:
         """So many parts of one length, in none of which anything goes far."""
         stepper, length = self.stepper, dt / parts
         stepper.rules.erp[...] /= parts
-        scale_multipliers(stepper.rows.now, 1.0 / parts)
         for part in range(parts):
+            stepper.rules.carry[...] = 1.0 if part else 1.0 / parts
             self._follow(paths, part * length, (part + 1) * length, dt)
             top = stepper.free_motion(length)
             # what is not finite is on its way to `Diverged`

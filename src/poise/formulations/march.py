@@ -1,28 +1,32 @@
 """Steps of one world in compiled code from first to last: Python takes as long for a step as half of its kernels.
 
-What needs Python ends the march: memory that must grow, a step that sweeps leave unsolved, one that is to be split
-because something is fast. The stepper does that step in its own way, and marches on.
+What needs Python ends the march: memory that must grow, a step that sweeps leave unsolved, something so fast that its
+touches must be looked for. The stepper does that step in its own way, and marches on. A step in a few parts of one
+length (see `fast`) is done here, or not begun: there are three stores for rows, and those from before it stay.
 """
 
 from __future__ import annotations
 
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from poise.collision.narrow import PLACE, SIFT
+from poise.constraints.row_kernels import N_KINDS, stride_of
+from poise.constraints.store import STORE
 from poise.dynamics.layout import INPUT, MODEL, STATE
-from poise.formulations.fast import HASTE, TOO_FAST
+from poise.formulations.fast import EVEN, HASTE, TOO_FAST
 from poise.formulations.rules import ASLEEP, DONE, DRIVEN, NO_ROOM, RULES
 from poise.kernel.bound import Bound
 from poise.kernel.calls import ask_bound
 from poise.kernel.jit import entry, kernel
-from poise.kernel.memory import F64, Count, Index, Real, Shared, View, load, store
+from poise.kernel.memory import F64, Count, Index, Int, Real, Shared, View, load, store
 from poise.kernel.spatial import Force
 
 if TYPE_CHECKING:
-    from poise.formulations.stepper import Stepper
+    from poise.formulations.stepper import Entries, Stepper
 
 Array = NDArray[Any]
 AGAIN = -1
@@ -37,11 +41,16 @@ MARCH = View(
     find_table=Count,
     make=Count,
     make_table=Count,
+    haste=Count,
+    haste_table=Count,
     advance=Count,
-    advance_table=Count,  # rows and those of the step before change places from step to step
-    advance_turned=Count,
+    advance_table=Int,  # (9) by store of the rows, and by store of those from before
+    grow=Count,
+    grow_table=Int,  # (3) by store
+    place=Index,  # (3) stores of the last rows, of those before, and the spare one
     room=Count,  # for contacts
     coupled=Count,  # 1 where joints are coupled
+    erp=Real,  # (1) that of rules over this one is that of joints
     q=Real,  # (nq) at the beginning of the last step
     v=Real,  # (nv)
     v_end=Real,  # (nv) at its end
@@ -49,41 +58,115 @@ MARCH = View(
     force=Force,  # (n_bodies)
     made=Index,  # (1) 1 where the last step had rows that are made apart
     end=Index,  # (1) how the last step ended
+    parts=Index,  # (1) of the last step
 )
 
 
 @kernel
-def take_step(m, s, o, k, dt, erp, turn):
-    """A step: whether it is done. Its rows change places with those before in every second turn."""
+def grow_multipliers(r, share):
+    """Of all rows."""
+    for kind in range(N_KINDS):
+        first = load(r.first, kind)
+        for slot in range(first, first + load(r.count, kind) * stride_of(kind)):
+            store(r.lam, slot, load(r.lam, slot) * share)
+    return r.term_room  # bound entries return whole numbers
+
+
+@kernel
+def count_parts(o, k, dt):
+    """How many parts a step has whose free motion is known and whose contacts are found: 0 where Python is to see."""
+    if not dt * load(o.haste, 0) > HASTE:
+        return 1
+    ask_bound(k.haste, k.haste_table, dt)
+    parts = ceil(dt * load(o.haste, 0) * (1.0 / HASTE))
+    return 0 if parts > EVEN else max(int(parts), 1)
+
+
+@kernel
+def finish_part(o, k, found, now, old, dt, whole):
+    """A part of a step, from its contacts on: how it ends; AGAIN where there is no room."""
+    driven = found == DRIVEN
+    if driven or load(k.made, 0) != 0 or k.coupled != 0:
+        if ask_bound(k.make, k.make_table, dt, whole, load(o.erp, 0) / load(k.erp, 0), 0, 1) == 0:
+            return AGAIN
+        store(k.made, 0, 1 if driven else 0)
+    end = ask_bound(k.advance, load(k.advance_table, 3 * now + old), dt, 0)
+    return AGAIN if end == NO_ROOM else end
+
+
+@kernel
+def take_parts(o, k, dt, parts):
+    """A step in parts, the first of which begins anew: how it ends. Rows from before it stay where they are."""
+    erp, length, made = load(o.erp, 0), dt / parts, load(k.made, 0)
+    kept, now, other = load(k.place, 0), load(k.place, 1), load(k.place, 2)
+    old, end = kept, DONE
+    store(o.erp, 0, erp / parts)
+    store(o.carry, 0, 1.0 / parts)
+    for _ in range(parts):
+        found = ask_bound(k.free_motion, k.free_motion_table, length)
+        if not load(o.top, 0) < TOO_FAST or ask_bound(k.find, k.find_table, load(o.ahead, 0), PLACE | SIFT) > k.room:
+            end = AGAIN
+            break
+        end = finish_part(o, k, found, now, old, length, dt)
+        if end != DONE:
+            break
+        store(o.carry, 0, 1.0)
+        old, now, other = now, other, now
+    store(o.erp, 0, erp)
+    store(o.carry, 0, 1.0)
+    if end != DONE:
+        store(k.made, 0, made)
+        return AGAIN
+    ask_bound(k.grow, load(k.grow_table, old), float(parts))
+    store(k.place, 0, old)
+    store(k.place, 1, kept)
+    store(k.place, 2, now)
+    return DONE
+
+
+@kernel
+def take_step(m, s, o, k, dt):
+    """A step: whether it is done. If not, and its end is AGAIN, all is as it was before."""
     for j in range(m.nq):
         store(k.q, j, load(s.q, j))
     for d in range(m.nv):
         store(k.v, d, load(s.v, d))
     store(k.end, 0, AGAIN)
+    store(k.parts, 0, 1)
     found = ask_bound(k.free_motion, k.free_motion_table, dt)
     if found == ASLEEP:
         store(k.end, 0, DONE)
         return True
-    driven = found == DRIVEN
-    if not load(o.top, 0) < TOO_FAST or dt * load(o.haste, 0) > HASTE:
+    if not load(o.top, 0) < TOO_FAST:
         return False
     if ask_bound(k.find, k.find_table, load(o.ahead, 0), PLACE | SIFT) > k.room:
         return False
-    if driven or load(k.made, 0) != 0 or k.coupled != 0:
-        if ask_bound(k.make, k.make_table, dt, dt, erp, 0, 1) == 0:
-            return False
-        store(k.made, 0, 1 if driven else 0)
-    end = ask_bound(k.advance, k.advance_turned if turn & 1 else k.advance_table, dt, 0)
-    if end != NO_ROOM:
-        store(k.end, 0, end)
+    parts = count_parts(o, k, dt)
+    if parts == 0:
+        return False
+    store(k.parts, 0, parts)
+    if parts > 1:
+        end = take_parts(o, k, dt, parts)
+        if end == AGAIN:
+            for j in range(m.nq):
+                store(s.q, j, load(k.q, j))
+            for d in range(m.nv):
+                store(s.v, d, load(k.v, d))
+    else:
+        last, before = load(k.place, 0), load(k.place, 1)
+        end = finish_part(o, k, found, before, last, dt, dt)
+        if end != AGAIN:
+            store(k.place, 0, before)
+            store(k.place, 1, last)
+    store(k.end, 0, end)
     return end == DONE
 
 
 @kernel
-def march(m, s, x, o, k, dt, erp, n, turn):
+def march(m, s, x, o, k, dt, n):
     """N steps at most: how many are done, with a note of the last one."""
     done = 0
-    while done < n and take_step(m, s, o, k, dt, erp, turn + done):
+    while done < n and take_step(m, s, o, k, dt):
         done += 1
     if done > 0:
         for d in range(m.nv):
@@ -94,7 +177,8 @@ def march(m, s, x, o, k, dt, erp, n, turn):
     return done
 
 
-_march = entry(march, MODEL, STATE, INPUT, RULES, MARCH, extra=("float64", "float64", "int64", "int64"), lanes=False)
+_march = entry(march, MODEL, STATE, INPUT, RULES, MARCH, extra=("float64", "int64"), lanes=False)
+_grow = entry(grow_multipliers, STORE, extra=("float64",), lanes=False)
 
 
 class March:
@@ -105,13 +189,15 @@ class March:
         self._direct = stepper.width == F64 and stepper.collider.finder(stepper.space) is not None
         self._makes = bool(model.motors or model.couplings)
         self._end, self._made = np.zeros(1, np.int32), np.zeros(1, np.int32)
+        self._parts, self._place = np.ones(1, np.int32), np.zeros(3, np.int32)
         self.note_in(np.zeros(model.nq), *np.zeros((3, model.nv)), forces=np.zeros((model.n_bodies, 6)))
 
     def note_in(self, q: Array, v: Array, v_end: Array, tau: Array, forces: Array) -> None:
         """Where to note of the last step how it began and ended, and what was given to act in it."""
         shared = {"q": q, "v": v, "v_end": v_end, "tau": tau, "force": forces, "made": self._made, "end": self._end}
+        shared |= {"parts": self._parts, "place": self._place}
         self._shared = {name: Shared(array) for name, array in shared.items()}
-        self._ways: dict[int, Bound] | None = None
+        self._entries: Entries | None = None
 
     @property
     def can(self) -> bool:
@@ -124,17 +210,17 @@ class March:
         """N steps at most: how many are done; `end` tells how the next one ended."""
         stepper = self._stepper
         rows, extras = stepper.rows, stepper.extras
-        free_motion, ways = stepper.bound_entries()
-        if ways is not self._ways:  # memory has grown
-            self._bind(free_motion, ways)
+        entries = stepper.bound_entries()
+        if entries is not self._entries:  # memory has grown
+            self._bind(entries)
+        stores = self._stores
+        self._place[...] = [stores.index(store) for store in (rows.now, rows.before, stepper.spare)]
         self._made[0] = extras.had
         stepper.sleep.look()
-        done = int(self._call(dt, self._erp, n, rows.before is not self._first))
+        done = int(self._call(dt, n))
         extras.had = self._made.item() != 0
-        stepper.parts = 1
-        begun = done < n and self.end != AGAIN  # the next one has its rows
-        if (done + begun) & 1:
-            rows.now, rows.before = rows.before, rows.now
+        rows.now, rows.before, stepper.spare = (stores[k] for k in self._place.tolist())
+        stepper.parts = self._parts.item()
         return done
 
     @property
@@ -142,20 +228,25 @@ class March:
         """How the first step that is not done has ended, if it has: UNSOLVED and DIVERGED; else AGAIN."""
         return int(self._end.item())
 
-    def _bind(self, free_motion: Bound, ways: dict[int, Bound]) -> None:
+    def _bind(self, entries: Entries) -> None:
         stepper = self._stepper
-        space, self._ways, self._erp = stepper.space, ways, stepper.joint_erp
-        self._first, turned = stepper.rows.before, stepper.rows.now
+        space, self._entries = stepper.space, entries
+        self._stores = [stepper.rows.now, stepper.rows.before, stepper.spare]
         find = stepper.collider.finder(space)
         assert find is not None
+        assert entries.haste_near_others is not None
         make = stepper.extras.maker(space) if self._makes else find  # which nobody calls then
-        calls = {"free_motion": free_motion, "find": find, "make": make}
-        calls["advance"] = ways[id(self._first)]
+        calls = {"free_motion": entries.free_motion, "find": find, "make": make, "haste": entries.haste_near_others}
+        grow = [Bound(_grow, F64, store.handle) for store in self._stores]
+        pairs = [entries.advance.get((id(now), id(old))) for now in self._stores for old in self._stores]
         fronts = {name: call.front for name, call in calls.items()}
-        tables = {f"{name}_table": call.table for name, call in calls.items()}
+        fronts |= {"advance": next(iter(entries.advance.values())).front, "grow": grow[0].front}
+        tables: dict[str, Any] = {f"{name}_table": call.table for name, call in calls.items()}
+        tables["advance_table"] = np.array([0 if pair is None else pair.table for pair in pairs])
+        tables["grow_table"] = np.array([one.table for one in grow])
         counts = {"room": stepper.collider.room, "coupled": len(stepper.model.couplings) > 0}
-        turns = ways[id(turned)].table
-        block = MARCH.block(F64, **fronts, **tables, advance_turned=turns, **counts, **self._shared)
-        self._called = (*calls.values(), ways)
+        erp = np.array([stepper.unit_erp])
+        block = MARCH.block(F64, **fronts, **tables, **counts, erp=erp, **self._shared)
+        self._called = (*calls.values(), *grow, entries)
         handles = (one.handle for one in (space.m, space.s, space.x, stepper.rules, block))
         self._call = Bound(_march, F64, *handles)

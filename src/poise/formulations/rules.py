@@ -46,6 +46,7 @@ RULES = View(
     swept=Real,  # (1) sweeps that the hardest island took
     stepped=Real,  # (1) steps of Newton's method between them
     wrong=Real,  # (1) how often impulses brought about what no rows stood against
+    carry=Real,  # (1) share of the multipliers of the step before that a step starts from
     look=Index,  # (1) how often rows were taken anew
     answered=Index,  # (1) 1 where the flow has what the impulses do
     known=Real,  # (nv) what impulses were known to do to velocities when rows were last made

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import permutations
 from math import inf
 from typing import Any
 
@@ -36,6 +37,7 @@ from poise.dynamics.workspace import Workspace
 from poise.formulations import velocity
 from poise.formulations.extras import Extras
 from poise.formulations.fast import HASTE, TOO_FAST, Split
+from poise.formulations.hurry import haste_near_others
 from poise.formulations.impulses import lay_unsolved
 from poise.formulations.march import March
 from poise.formulations.rules import ASLEEP, BY_DISPLACEMENT, DONE, DRIVEN, NO_ROOM, RULES, UNSOLVED
@@ -75,6 +77,12 @@ _advance = entry(
     extra=("float64", "int64"),
     widths=of_system(14, 21),
 )
+_haste_near_others = entry(
+    haste_near_others,
+    *(MODEL, STATE, WORK, SHAPES, SURFACES, CONTACTS, FLOW, RULES),
+    extra=("float64",),
+    lanes=False,
+)
 _lay_unsolved = entry(
     lay_unsolved,
     *(MODEL, STATE, WORK, STORE, ISLANDS, SYSTEM, FLOW, PLAIN, ROWS, ANSWER, RULES),
@@ -97,6 +105,16 @@ class Told:
     """Tentative steps that were taken back, at acceleration level."""
     level: str = "velocity"
     """At which the step was done, in the end."""
+
+
+@dataclass(frozen=True)
+class Entries:
+    """What a step calls, with all that it works on."""
+
+    free_motion: Bound
+    haste_near_others: Bound | None
+    advance: dict[tuple[int, int], Bound]
+    """By where the rows of the step are, and those of the step before (`id`)."""
 
 
 class Stepper:
@@ -175,6 +193,7 @@ class Stepper:
             "close": close,
             "turn": turn,
             "tolerance": tolerance,
+            "carry": 1.0,
         }
         counts = {"lanes": width.lanes, "sweeps": sweeps, "every": every, "stabilize": stabilize}
         counts |= {"steps": STEPS if self.newton else 0}
@@ -203,6 +222,9 @@ class Stepper:
         room = self.rows.now.room.tolist()
         total = sum(n * stride for n, stride in zip(room, STRIDES, strict=True))
         model, width = self.model, self.width
+        terms = self.rows.now.counts()["term_room"]
+        self.spare = make_store(width, room, terms) if self._of_rows else self.rows.before
+        """Where a step in parts has rows, so that those from before it stay."""
         rows = self._island_room = min(self._island_room, total) if self._of_rows else total
         self.system = system_block(width, self._lanes, rows, model.nv, model.n_links)
         self.plain = row_by_row(self.system, width)
@@ -220,9 +242,17 @@ class Stepper:
         solve = (*solve, self.newton_room, self.rules)
         found = (c.g, self.surfaces, c.c, self.limits, self.extras.rows.now)
         free = (c.g, self.surfaces, self.extras.motors, self.sleep.block, self.rules)
-        self._free_motion = bound(_free_motion, self.width, *state, *free)
-        orders = (rows.now, rows.before), (rows.before, rows.now)
-        self._advance = {id(now): bound(_advance, self.width, *state, *found, now, old, *solve) for now, old in orders}
+        near = (space.m, space.s, space.w, c.g, self.surfaces, c.c, self.flow, self.rules)
+        stores = (rows.now, rows.before, self.spare)
+        self._entries = Entries(
+            free_motion=bound(_free_motion, self.width, *state, *free),
+            haste_near_others=bound(_haste_near_others, self.width, *near) if self._of_rows else None,
+            advance={
+                (id(now), id(old)): bound(_advance, self.width, *state, *found, now, old, *solve)
+                for now, old in permutations(stores, 2)
+                if now is not old
+            },
+        )
         self._contacts, self._guests = c.c, self.extras.rows.now
 
     def step(self, dt: float, time: float = 0.0) -> int:
@@ -242,14 +272,22 @@ class Stepper:
             return self.advance(dt, min(self.near + 2.0 * dt * top, self._far))
         if not top < TOO_FAST:  # on its way to `Diverged`
             return self.advance(dt, self._far)
-        if self.split and dt * self._haste.item() > HASTE:
+        if self.split and dt * self._haste.item() > HASTE and self._hurries(dt):
             self._split = self._split or Split(self)
             return self._split.step(dt)
         return self.advance(dt, self._ahead.item())
 
+    def _hurries(self, dt: float) -> bool:
+        """Whether anything that moves far in a step may touch something in it."""
+        self.collider.find(self.space, self._ahead.item())
+        haste = self.bound_entries().haste_near_others
+        assert haste is not None
+        haste(dt)
+        return dt * float(self._haste.item()) > HASTE
+
     def free_motion(self, dt: float) -> float:
         """Accelerations without rows; the greatest speed of a shape."""
-        self._found = self._free_motion(dt)
+        self._found = self._entries.free_motion(dt)
         return float(self._top.item() if self._of_rows else self._top.max())
 
     @property
@@ -295,21 +333,28 @@ class Stepper:
         self._make_room()
 
     @property
-    def joint_erp(self) -> float:
-        """Share of a loop's error that is mended: all of it by displacements, which leave no speed behind."""
-        now = float(self.rules.erp.flat[0])
+    def unit_erp(self) -> float:
+        """What the rules' share of errors is over that of a loop's error: loops are mended whole by displacements, which
+        leave no speed behind.
+        """
         if self._stabilize != BY_DISPLACEMENT:
-            return now
-        return now / self._erp if self._erp > 0.0 else 0.0
+            return 1.0
+        return self._erp if self._erp > 0.0 else inf
 
-    def bound_entries(self) -> tuple[Bound, dict[int, Bound]]:
-        """The free motion, and the rest of a step by where its rows are (`id`), with all that they work on."""
+    @property
+    def joint_erp(self) -> float:
+        """Share of a loop's error that is mended."""
+        return float(self.rules.erp.flat[0]) / self.unit_erp
+
+    def bound_entries(self) -> Entries:
+        """What a step calls, with all that it works on."""
         if self._contacts is not self.collider.c or self._guests is not self.extras.rows.now:  # there was no room
             self._bind()
-        return self._free_motion, self._advance
+        return self._entries
 
     def _find(self, dt: float, goes_on: bool = False) -> int:
-        return int(self.bound_entries()[1][id(self.rows.now)](dt, goes_on))
+        rows = self.rows
+        return int(self.bound_entries().advance[id(rows.now), id(rows.before)](dt, goes_on))
 
     def _try_newton(self, dt: float) -> int:
         """Newton's method on what sweeps have left unsolved; how many steps it took."""

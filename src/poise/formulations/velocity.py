@@ -16,33 +16,22 @@ from poise.constraints.limit_rows import emit_frictions, emit_limits, overlooked
 from poise.constraints.motor_rows import add_motor_forces
 from poise.constraints.row_kernels import N_KINDS, blank, has_room, warm_start
 from poise.constraints.tree import place_centres, take_roots
-from poise.constraints.tree_values import spread_velocity
 from poise.dynamics.abm import accelerate, balance, prepare
 from poise.dynamics.integrate import displace, follow, is_sound, keep
 from poise.formulations.displacements import shift_out
+from poise.formulations.hurry import find_haste, predict
 from poise.formulations.impulses import answer_islands, solve_islands
 from poise.formulations.rules import ASLEEP, BY_DISPLACEMENT, DIVERGED, DONE, DRIVEN, NO_ROOM, UNSOLVED, look_ahead
 from poise.formulations.sleeping import fall_asleep, freeze, wake_changed, wake_tied
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store
-from poise.kernel.scalars import any_lane, maximum, select, zero
-from poise.kernel.spatial import motion_at, no_motion
-from poise.kernel.vec import norm
-from poise.model.solids import Solid
+from poise.kernel.scalars import any_lane, select, zero
+from poise.kernel.spatial import no_motion
 
-SPHERE = int(Solid.SPHERE)
 LOOKS = 2
 """How often rows are taken anew at most, for where impulses take bodies and joints."""
 MORE_ROOM, MORE_WAY = 0.5, 0.05
 """How much nearer limits (rad or m) and contacts (m) count in the last look."""
-
-
-@kernel
-def predict(m, s, w, x, dt):
-    """Motion of all links at the end of the step, without rows."""
-    for d in range(m.nv):
-        store(x.x, d, load(s.v, d) + load(w.a, d) * dt)
-    spread_velocity(m, w, x)
 
 
 @kernel
@@ -88,21 +77,7 @@ def free_motion(m, s, x, w, y, g, u, b, z, o, dt):
     balance(m, x, w)
     accelerate(m, x, w)
     freeze(m, w, z)
-    top = zero(load(s.q, 0))
-    haste = top
-    for i in range(g.n_shapes):
-        link = load(g.link, i)
-        if link >= 0:
-            velocity = load(w.velocity, link)
-            arm = load(w.R, link) @ load(g.position, i) + load(w.r, link)
-            speed = norm(motion_at(velocity, arm))
-            most = speed + norm(velocity.w) * load(g.reach, i)
-            top = maximum(top, most)
-            if load(g.kind, i) != SPHERE:  # which is nowhere else when it turns
-                speed = most
-            haste = maximum(haste, speed * (1.0 / load(u.thin, i)))
-    store(o.haste, 0, haste)
-    store(o.top, 0, top)
+    find_haste(w, g, u, o)
     store(o.ahead, 0, look_ahead(o, dt))
     return DRIVEN if any_lane(driven) else 0
 
@@ -128,7 +103,7 @@ def make_rows(m, s, x, w, g, u, c, l, e, r, old, i, z, flow, o, dt, look):
             return False
         if o.lanes > 1:
             blank(r, o.lanes)
-        warm_start(r, old, o.lanes, 1.0)
+        warm_start(r, old, o.lanes, load(o.carry, 0))
         if o.lanes == 1:
             join_blocks(m, i, r)
         if z.sleeps == 0 or not wake_tied(m, s, r, i, z):

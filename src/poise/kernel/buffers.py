@@ -1,6 +1,8 @@
 """Buffers: typed memory inside a kernel, and the only ways to read and write it.
 
 A buffer holds elements of one kind, each a scalar or a value of several, with the lanes of a scalar side by side.
+Of a buffer of plain numbers a group of neighbours can be had at once, as lanes; of a buffer of lanes a group is an
+element. So a loop over groups is one source for both.
 """
 
 from __future__ import annotations
@@ -12,6 +14,9 @@ import numpy as np
 
 from poise.kernel.trace import ScalarType, Traced, formula
 from poise.kernel.values import Value
+
+GROUP = 8
+"""Plain numbers that make a group. Arrays have so much room beyond their ends."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +99,45 @@ class Buffer:
                 self.emit.store(x.value, pointer, self.type.scalar)
             else:
                 self.emit.store_masked(x.value, pointer, self.type.scalar, mask.value)
+
+    @property
+    def group(self) -> ScalarType:
+        """Type of a group."""
+        if self.type.value is not None:
+            raise TypeError(f"a buffer of {self.type.value.__name__} has no groups")
+        return self.type.scalar if self.type.scalar.width > 1 else ScalarType(self.type.scalar.elem, GROUP)
+
+    def group_size(self) -> Any:
+        """Elements of a group."""
+        return Traced(ScalarType("i64"), None, self.emit).like(self.group.width // self.type.scalar.width)
+
+    def load_group(self, i: Any) -> Any:
+        """The group that begins with element i."""
+        t, e, where = self.group, self.emit, self._place(i, 0)
+        if e is None:
+            return Traced(t)
+        pointer = e.flat(e.address(self.pointer, where.value), t)
+        return Traced(t, e.load(pointer, t, self.type.constant, self._group_align), e)
+
+    def store_group(self, i: Any, value: Any) -> None:
+        """Write the group that begins with element i."""
+        t, e, where = self.group, self.emit, self._place(i, 0)
+        if self.type.constant:
+            raise TypeError("a kernel cannot write to a constant")
+        value = value.cast(t) if isinstance(value, Traced) else Traced(t, None, e).like(value)
+        if e is not None:
+            e.store(value.value, e.flat(e.address(self.pointer, where.value), t), t, self._group_align)
+
+    @property
+    def _group_align(self) -> int:
+        return self.type.scalar.bits // 8 * self.type.scalar.width
+
+    def sum_group(self, value: Any) -> Any:
+        """The sum of a group's plain numbers; of a buffer of lanes, the lanes as they are."""
+        if self.group == self.type.scalar:
+            return value
+        t = self.type.scalar
+        return Traced(t, self.emit.sum_lanes(value.value, value.type), self.emit) if self.emit else Traced(t)
 
     def load_lane(self, i: Any, lane: Any) -> Any:
         """The plain numbers that element i has in one lane."""
@@ -188,6 +232,15 @@ class PlainBuffer:
             self.array[i] = tuple(value.leaves()) if self.value else value
 
     gather, scatter = load, store
+    load_group, store_group = load, store
+
+    def group_size(self) -> int:
+        """Plain Python takes one by one."""
+        return 1
+
+    def sum_group(self, value: Any) -> Any:
+        """There is one."""
+        return value
 
     def load_lane(self, i: int, lane: int) -> Any:
         """There is one lane."""
@@ -226,6 +279,30 @@ def load_lane(buffer: Any, i: Any, lane: Any) -> Any:
 def store_lane(buffer: Any, i: Any, lane: Any, value: Any) -> None:
     """Write a plain number or value to one lane of element i; of a plain buffer `lane` is 0."""
     buffer.store_lane(i, lane, value)
+
+
+@formula
+def group_size(buffer: Any) -> Any:
+    """Elements of a group: 8 of a buffer of plain numbers, 1 of a buffer of lanes."""
+    return buffer.group_size()
+
+
+@formula
+def load_group(buffer: Any, i: Any) -> Any:
+    """The group of a buffer that begins with element i; it may go beyond the end, where any numbers are."""
+    return buffer.load_group(i)
+
+
+@formula
+def store_group(buffer: Any, i: Any, value: Any) -> None:
+    """Write the group of a buffer that begins with element i; it may go beyond the end."""
+    buffer.store_group(i, value)
+
+
+@formula
+def sum_group(buffer: Any, value: Any) -> Any:
+    """The sum of a group of the buffer: one element."""
+    return buffer.sum_group(value)
 
 
 @formula

@@ -128,6 +128,16 @@ class Emitter:
         nothing, everything = ir.Constant(bits.type, 0), ir.Constant(bits.type, -1)
         return self.b.icmp_signed("!=", bits, nothing) if name == "or" else self.b.icmp_signed("==", bits, everything)
 
+    def sum_lanes(self, value: ir.Value, t: ScalarType) -> ir.Value:
+        """All lanes, each half added to the other until one number is left."""
+        while t.width > 1:
+            half = t.width // 2
+            parts = [ir.Constant(ir.VectorType(_I32, half), list(range(k, k + half))) for k in (0, half)]
+            low, high = (self.b.shuffle_vector(value, value, part) for part in parts)
+            t = ScalarType(t.elem, half)
+            value = self.b.fadd(low, high, flags=FLAGS)
+        return self.b.extract_element(value, ir.Constant(_I32, 0))
+
     def get_lane(self, value: ir.Value, t: ScalarType, lane: ir.Value) -> ir.Value:
         """One number; of a plain one, itself."""
         return value if t.width == 1 else self.b.extract_element(value, lane)
@@ -162,9 +172,9 @@ class Emitter:
         """The same memory as plain numbers."""
         return self.b.bitcast(pointer, llvm_type(plain).as_pointer())
 
-    def load(self, pointer: ir.Value, t: ScalarType, constant: bool) -> ir.Value:
+    def load(self, pointer: ir.Value, t: ScalarType, constant: bool, align: int | None = None) -> ir.Value:
         """A scalar from memory; `constant` promises that nobody writes there while the kernel runs."""
-        value = self.b.load(pointer, align=t.bits // 8 * t.width)
+        value = self.b.load(pointer, align=align or t.bits // 8 * t.width)
         if constant:
             value.set_metadata("invariant.load", self.b.module.add_metadata([]))
         return value
@@ -180,9 +190,9 @@ class Emitter:
         value.add_incoming(inside, after)
         return value
 
-    def store(self, value: ir.Value, pointer: ir.Value, t: ScalarType) -> None:
+    def store(self, value: ir.Value, pointer: ir.Value, t: ScalarType, align: int | None = None) -> None:
         """A scalar to memory."""
-        self.b.store(value, pointer, align=t.bits // 8 * t.width)
+        self.b.store(value, pointer, align=align or t.bits // 8 * t.width)
 
     def store_masked(self, value: ir.Value, pointer: ir.Value, t: ScalarType, mask: ir.Value) -> None:
         """Only the lanes whose mask is set are written."""

@@ -18,18 +18,23 @@ from typing import Any
 import numpy as np
 
 from poise.kernel.buffers import (
+    GROUP,
     Buffer,
     BufferType,
     PlainBuffer,
     gather,
     gather_where,
+    group_size,
     load,
+    load_group,
     load_lane,
     scatter,
     scatter_where,
     store,
+    store_group,
     store_lane,
     store_where,
+    sum_group,
 )
 from poise.kernel.trace import ScalarType
 
@@ -54,14 +59,18 @@ __all__ = [
     "aligned",
     "gather",
     "gather_where",
+    "group_size",
     "lane_array",
     "load",
+    "load_group",
     "load_lane",
     "scatter",
     "scatter_where",
     "store",
+    "store_group",
     "store_lane",
     "store_where",
+    "sum_group",
 ]
 
 _DTYPES = {"f64": np.float64, "f32": np.float32, "i64": np.int64, "i32": np.int32}
@@ -139,13 +148,14 @@ Count = Field("Count")
 def aligned(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     """Zeros that start at a multiple of 64 bytes.
 
-    An array of no elements has room for one: kernels may look at element 0 for its type before they count.
+    An array of no elements has room for one: kernels may look at element 0 for its type before they count. Beyond the
+    end there is room for a group: the last one may be less than full.
     """
     if min(shape, default=0) < 0:
         raise ValueError(f"an array of shape {shape}; lengths are 0 or more")
     roomy = (max(shape[0], 1), *shape[1:]) if shape else ()
     size = math.prod(roomy) * np.dtype(dtype).itemsize
-    raw = np.zeros(size + ALIGNMENT, np.uint8)
+    raw = np.zeros(size + ALIGNMENT + GROUP * np.dtype(dtype).itemsize, np.uint8)
     start = -raw.ctypes.data % ALIGNMENT
     array = raw[start : start + size].view(dtype).reshape(roomy)
     return array[: shape[0]] if shape else array

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load
-from poise.kernel.scalars import any_lane, fabs, maximum, minimum, select, sqrt, zero
+from poise.kernel.scalars import all_lanes, any_lane, fabs, maximum, minimum, select, sqrt, zero
 from poise.kernel.trace import constant, formula, precision
 from poise.kernel.values import Value
 from poise.kernel.vec import Sym3, Vec3, dot
@@ -39,15 +39,25 @@ def least(x):
 
 
 @formula
+def handy(x):
+    """Where a square has lost nothing to its size."""
+    small = constant(1e-30 if precision(x) == 24 else 1e-250, x)
+    return (x > small) & (x < 1.0 / small)
+
+
+@kernel
 def length(x, y):
     """√(x² + y²), without overflow in between."""
+    square = x * x + y * y
+    if all_lanes(handy(square)):
+        return sqrt(square)
     big = maximum(fabs(x), fabs(y))
     safe = maximum(big, least(big))
     u, v = x / safe, y / safe
     return big * sqrt(u * u + v * v)
 
 
-@formula
+@kernel
 def length3(v):
     """Length of a vector, without overflow in between."""
     return length(length(v.x, v.y), v.z)
@@ -108,7 +118,7 @@ def add_diagonal(a, alpha):
     return Sym3(a.xx + alpha, a.yy + alpha, a.zz + alpha, a.xy, a.xz, a.yz)
 
 
-@formula
+@kernel
 def in_ball(point, radius):
     """The nearest point of a ball about nought."""
     size = length3(point)
@@ -140,7 +150,7 @@ def solve_ball(a, q, radius):
 # ---- friction cones --------------------------------------------------------------------------------------------------
 
 
-@formula
+@kernel
 def in_cone(point, mu):
     """The nearest point of the cone |(y, z)| ≤ μ x."""
     n, slide = point.x, length(point.y, point.z)
@@ -174,7 +184,7 @@ def slip(c, alpha):
     return Vec3(c.n - c.g1 * x - c.g2 * y, x, y)
 
 
-@formula
+@kernel
 def excess(c, alpha, mu):
     """By how much friction at a slip of α is too strong, and its change with α: (mean S + α) (|λ_t| − μ λ_n).
 
@@ -228,7 +238,7 @@ def solve_cone(a, q, mu, start):
     return settle(lam, c.n, mu, sliding), alpha
 
 
-@formula
+@kernel
 def settle(lam, n, mu, sliding):
     """λ of a contact: nought where it lifts off, n without friction where μ is nought, on the cone where it slides."""
     smooth, nought = mu <= 0.0, zero(n)

@@ -11,27 +11,42 @@ Blocks of other kinds than bounds and cones stay where they are in a step. A is 
 from __future__ import annotations
 
 from poise.kernel.jit import entry, kernel
-from poise.kernel.memory import Block, Count, Index, Real, View, Width, load, store, store_where
+from poise.kernel.buffers import GROUP
+from poise.kernel.memory import (
+    Block,
+    Count,
+    Index,
+    Real,
+    View,
+    Width,
+    group_size,
+    load,
+    load_group,
+    store,
+    store_group,
+    store_where,
+    sum_group,
+)
 from poise.kernel.scalars import all_lanes, any_lane, fabs, maximum, select, zero
 from poise.kernel.vec import Sym3, Vec3
 from poise.solve.local_kernels import clip, in_cone, least, length
 from poise.solve.pgs_kernels import ANSWER, BOUNDED, CONE, ROWS, largest_scale, load_three, measure, natural, relax
 from poise.solve.pgs_kernels import refresh as find_residuals
 
-SOFTNESS = (1e-2, 1e-5, 1e-1, 1e-4)
+SOFTNESS = (1e-2, 1e-1, 1e-3, 1e-5)
 """How softly rows are held where they are, of their diagonal: one after another, when steps do not lead down."""
 LOOSER, LOOSEST = 0.1, 1e-10
 """What is left of the softness after a step down, and its least."""
-ROWS_A_SWEEP = 32
-"""For each so many rows there is a sweep more before a step, which takes as long as many sweeps then."""
-GROUP = 8
-"""Numbers that a register holds."""
-TRIES, SHORTER = 3, 0.3
+FOUR = 4
+"""Lines that are taken from others at once."""
+TRIES, SHORTER = 4, 0.5
 """Tries of a step, each shorter than the one before."""
-DOWN = 0.9
+DOWN = 0.98
 """What a step must leave of the natural residual at most."""
 STEPS = 6
 """Between two rounds of sweeps, at most."""
+ROUNDS, AT_ONCE = 6, 64
+"""Of sweeps and steps from one beginning, before another; and sweeps at once at most."""
 
 NEWTON = View(
     "Newton",
@@ -40,10 +55,12 @@ NEWTON = View(
     across=Index,  # (1) from one row of the matrix to the next
     row=Index,  # which they are
     matrix=Real,
-    right=Real,
+    right=Real,  # what steps are to do, of all rows; then of the system's lines
+    known=Real,  # steps of the system's lines
     step=Real,  # of all multipliers
     shift=Real,  # what the steps of rows at bounds do to w
     kept=Real,  # multipliers before a step
+    swept=Real,  # and before all steps since the last sweep
     softness=Real,  # (1)
     fails=Real,  # (1) steps that have not led down, from 0 to 3 and again
     steps=Real,  # (1) that have led down
@@ -52,9 +69,9 @@ NEWTON = View(
 
 def newton_block(width: Width, rows: int) -> Block:
     """Room for so many rows."""
-    sizes = dict.fromkeys(("row", "right", "step", "shift", "kept"), rows)
+    sizes = dict.fromkeys(("row", "step", "shift", "kept", "swept"), rows) | {"right": rows, "known": rows + GROUP}
     one = dict.fromkeys(("n_active", "across", "softness", "fails", "steps"), 1)
-    return NEWTON.block(width, lanes=width.lanes, matrix=rows * (rows + GROUP), **sizes, **one)
+    return NEWTON.block(width, lanes=width.lanes, matrix=rows * (rows + 2 * GROUP), **sizes, **one)
 
 
 # ---- pieces ----------------------------------------------------------------------------------------------------------
@@ -162,19 +179,42 @@ def shift_residuals(p, n):
         else:
             change = load(n.step, r)
             if any_lane(change != 0.0):
-                for i in range(rows):
-                    store(n.shift, i, load(n.shift, i) + load(p.a, r * stride + i) * change)
+                for i in range(0, rows, group_size(n.shift)):
+                    store_group(n.shift, i, load_group(n.shift, i) + load_group(p.a, r * stride + i) * change)
+
+
+@kernel
+def pick_row(p, n, i, r):
+    """Line i of the system as far as it is row r of A, with what rows at bounds do to it in the last column."""
+    active, across, at = load(n.n_active, 0), load(n.across, 0), r * load(p.stride, 0)
+    if active == load(p.n_rows, 0):
+        for j in range(0, active, group_size(n.matrix)):
+            store_group(n.matrix, i * across + j, load_group(p.a, at + j))
+    else:
+        for j in range(active):
+            store(n.matrix, i * across + j, load(p.a, at + load(n.row, j)))
+    store(n.matrix, i * across + active, load(n.shift, r))
+    for j in range(active + 1, across):
+        store(n.matrix, i * across + j, zero(load(n.softness, 0)))
+
+
+@kernel
+def end_row(n, i, r):
+    """The last column of line i, row r: what the step is to do, less what rows at bounds do."""
+    at = i * load(n.across, 0) + load(n.n_active, 0)
+    store(n.matrix, at, load(n.right, r) - load(n.matrix, at))
 
 
 @kernel
 def lay_row(p, n, i, r, free, scale, softness):
     """Line i of the system, row r: free A + (1 − free) scale; `free` is 0 or 1."""
-    active, across, at = load(n.n_active, 0), load(n.across, 0), r * load(p.stride, 0)
-    for j in range(active):
-        store(n.matrix, i * across + j, load(p.a, at + load(n.row, j)) * free)
-    end_row(n, i)
+    across = load(n.across, 0)
+    pick_row(p, n, i, r)
+    if n.lanes > 1:  # else all are free
+        for j in range(across):
+            store(n.matrix, i * across + j, load(n.matrix, i * across + j) * free)
+    end_row(n, i, r)
     add_entry(n, i * across + i, scale * (1.0 - free + softness))
-    store(n.right, r, load(n.right, r) - load(n.shift, r) * free)
 
 
 @kernel
@@ -183,41 +223,31 @@ def lay_cone(p, s, n, i, k, at, softness):
     mu, scale = load(p.bound, k), largest_scale(p, at, 3)
     _, aim, u, v = cone_aim(p, s, k, at)
     f = cone_slope(aim, mu)
-    active, across, stride = load(n.n_active, 0), load(n.across, 0), load(p.stride, 0)
-    x, y, z = at * stride, (at + 1) * stride, (at + 2) * stride
+    across = load(n.across, 0)
+    pick_row(p, n, i, at)
+    pick_row(p, n, i + 1, at + 1)
+    pick_row(p, n, i + 2, at + 2)
+    x, y, z = i * across, (i + 1) * across, (i + 2) * across
     u, v = u * mu, v * mu
-    for j in range(active):
-        c = load(n.row, j)
-        ay, az = load(p.a, y + c), load(p.a, z + c)
-        felt = f @ Vec3(load(p.a, x + c) + u * ay + v * az, ay, az)
-        store(n.matrix, i * across + j, felt.x)
-        store(n.matrix, (i + 1) * across + j, felt.y)
-        store(n.matrix, (i + 2) * across + j, felt.z)
-    end_row(n, i)
-    end_row(n, i + 1)
-    end_row(n, i + 2)
-    ay, az = load(n.shift, at + 1), load(n.shift, at + 2)
-    felt = f @ Vec3(load(n.shift, at) + u * ay + v * az, ay, az)
-    store(n.right, at, load(n.right, at) - felt.x)
-    store(n.right, at + 1, load(n.right, at + 1) - felt.y)
-    store(n.right, at + 2, load(n.right, at + 2) - felt.z)
+    for j in range(0, across, group_size(n.matrix)):
+        ay, az = load_group(n.matrix, y + j), load_group(n.matrix, z + j)
+        felt = f @ Vec3(load_group(n.matrix, x + j) + u * ay + v * az, ay, az)
+        store_group(n.matrix, x + j, felt.x)
+        store_group(n.matrix, y + j, felt.y)
+        store_group(n.matrix, z + j, felt.z)
+    end_row(n, i, at)
+    end_row(n, i + 1, at + 1)
+    end_row(n, i + 2, at + 2)
     held = 1.0 + softness
-    add_entry(n, i * across + i, scale * (held - f.xx))
-    add_entry(n, i * across + i + 1, -(scale * f.xy))
-    add_entry(n, i * across + i + 2, -(scale * f.xz))
-    add_entry(n, (i + 1) * across + i, -(scale * f.xy))
-    add_entry(n, (i + 1) * across + i + 1, scale * (held - f.yy))
-    add_entry(n, (i + 1) * across + i + 2, -(scale * f.yz))
-    add_entry(n, (i + 2) * across + i, -(scale * f.xz))
-    add_entry(n, (i + 2) * across + i + 1, -(scale * f.yz))
-    add_entry(n, (i + 2) * across + i + 2, scale * (held - f.zz))
-
-
-@kernel
-def end_row(n, i):
-    """Fill up a row of the matrix."""
-    for j in range(load(n.n_active, 0), load(n.across, 0)):
-        store(n.matrix, i * load(n.across, 0) + j, zero(load(n.softness, 0)))
+    add_entry(n, x + i, scale * (held - f.xx))
+    add_entry(n, x + i + 1, -(scale * f.xy))
+    add_entry(n, x + i + 2, -(scale * f.xz))
+    add_entry(n, y + i, -(scale * f.xy))
+    add_entry(n, y + i + 1, scale * (held - f.yy))
+    add_entry(n, y + i + 2, -(scale * f.yz))
+    add_entry(n, z + i, -(scale * f.xz))
+    add_entry(n, z + i + 1, -(scale * f.yz))
+    add_entry(n, z + i + 2, scale * (held - f.zz))
 
 
 @kernel
@@ -232,7 +262,7 @@ def lay_system(p, s, n):
     shift_residuals(p, n)
     softness = load(n.softness, 0)
     i, active = 0, load(n.n_active, 0)
-    store(n.across, 0, (active + GROUP - 1) // GROUP * GROUP)
+    store(n.across, 0, (active + GROUP) // GROUP * GROUP)
     for k in range(load(p.n_blocks, 0)):
         at = load(p.block_start, k)
         if i < active and load(n.row, i) == at:
@@ -249,32 +279,130 @@ def lay_system(p, s, n):
 
 
 @kernel
+def inverse_of(pivot):
+    """1 / pivot; 1 where there is none."""
+    return 1.0 / select(fabs(pivot) > least(pivot), pivot, zero(pivot) + 1.0)
+
+
+@kernel
+def take_away(n, i, k, first, across):
+    """A share of line k, whose pivot is inverted, from line i."""
+    at, x = i * across, k * across
+    share = load(n.matrix, at + k) * load(n.matrix, x + k)
+    for j in range(first, across, group_size(n.matrix)):
+        store_group(n.matrix, at + j, load_group(n.matrix, at + j) - share * load_group(n.matrix, x + j))
+
+
+@kernel
+def factor_few(n, k, end, first, across):
+    """Lines k and on, less than four: each is taken from those after it."""
+    for i in range(k, end):
+        store(n.matrix, i * across + i, inverse_of(load(n.matrix, i * across + i)))
+        for j in range(i + 1, end):
+            take_away(n, j, i, first, across)
+
+
+@kernel
+def factor_four(n, k, first, across):
+    """Lines k to k + 3: each is taken from those after it. Their own 4 × 4 entries go first, so that no line waits for
+    another one to be written.
+    """
+    m, x, y, z, w = n.matrix, k * across, (k + 1) * across, (k + 2) * across, (k + 3) * across
+    a, b, c = load(m, x + k + 1), load(m, x + k + 2), load(m, x + k + 3)
+    one = inverse_of(load(m, x + k))
+    p = load(m, y + k) * one
+    two = inverse_of(load(m, y + k + 1) - p * a)
+    d, e = load(m, y + k + 2) - p * b, load(m, y + k + 3) - p * c
+    q = load(m, z + k) * one
+    r = (load(m, z + k + 1) - q * a) * two
+    three = inverse_of(load(m, z + k + 2) - q * b - r * d)
+    f = load(m, z + k + 3) - q * c - r * e
+    s = load(m, w + k) * one
+    t = (load(m, w + k + 1) - s * a) * two
+    u = (load(m, w + k + 2) - s * b - t * d) * three
+    four = inverse_of(load(m, w + k + 3) - s * c - t * e - u * f)
+    for j in range(first, across, group_size(m)):
+        i = load_group(m, x + j)
+        g = load_group(m, y + j) - p * i
+        h = load_group(m, z + j) - q * i - r * g
+        store_group(m, y + j, g)
+        store_group(m, z + j, h)
+        store_group(m, w + j, load_group(m, w + j) - s * i - t * g - u * h)
+    store(m, x + k, one)
+    store(m, y + k + 1, two)
+    store(m, z + k + 2, three)
+    store(m, w + k + 3, four)
+
+
+@kernel
+def shares(n, at, k, x, y, z, w):
+    """Of lines k to k + 3, that a line is to lose."""
+    a = load(n.matrix, at + k) * load(n.matrix, x + k)
+    b = (load(n.matrix, at + k + 1) - a * load(n.matrix, x + k + 1)) * load(n.matrix, y + k + 1)
+    c = load(n.matrix, at + k + 2) - a * load(n.matrix, x + k + 2) - b * load(n.matrix, y + k + 2)
+    c = c * load(n.matrix, z + k + 2)
+    d = load(n.matrix, at + k + 3) - a * load(n.matrix, x + k + 3) - b * load(n.matrix, y + k + 3)
+    return a, b, c, (d - c * load(n.matrix, z + k + 3)) * load(n.matrix, w + k + 3)
+
+
+@kernel
+def take_four(n, i, also, k, first, across):
+    """Shares of lines k to k + 3 from two lines, which may be one and the same. All are read and written once."""
+    x, y, z, w, at, to = k * across, (k + 1) * across, (k + 2) * across, (k + 3) * across, i * across, also * across
+    a, b, c, d = shares(n, at, k, x, y, z, w)
+    e, f, g, h = shares(n, to, k, x, y, z, w)
+    for j in range(first, across, group_size(n.matrix)):
+        one, two = load_group(n.matrix, x + j), load_group(n.matrix, y + j)
+        three, four = load_group(n.matrix, z + j), load_group(n.matrix, w + j)
+        left = load_group(n.matrix, at + j) - a * one - b * two
+        other = load_group(n.matrix, to + j) - e * one - f * two
+        store_group(n.matrix, at + j, left - c * three - d * four)
+        store_group(n.matrix, to + j, other - g * three - h * four)
+
+
+@kernel
 def eliminate(n):
     """Solve the system, without a choice of pivots: rows are held by their softness. Steps go to `step`.
 
-    Rows of the matrix begin and end at whole groups of eight, and so do their sums: what is to the left of a pivot does
-    not count any more.
+    Lines begin and end at whole groups: what is to the left of a pivot does not count any more, and may be anything.
     """
     active, across = load(n.n_active, 0), load(n.across, 0)
+    for k in range(0, active, FOUR):
+        end, first = k + FOUR, k // GROUP * GROUP
+        if end > active:
+            factor_few(n, k, active, first, across)
+        else:
+            factor_four(n, k, first, across)
+            for i in range(end, active, 2):
+                take_four(n, i, min(i + 1, active - 1), k, first, across)
     for k in range(active):
-        pivot = load(n.matrix, k * across + k)
-        inverse = 1.0 / select(fabs(pivot) > least(pivot), pivot, zero(pivot) + 1.0)
-        right = load(n.right, load(n.row, k))
-        first = (k + 1) // GROUP * GROUP
-        for i in range(k + 1, active):
-            share = load(n.matrix, i * across + k) * inverse
-            if any_lane(share != 0.0):
-                for j in range(first, across):
-                    entry = load(n.matrix, i * across + j)
-                    store(n.matrix, i * across + j, entry - share * load(n.matrix, k * across + j))
-                store(n.right, load(n.row, i), load(n.right, load(n.row, i)) - share * right)
-        store(n.matrix, k * across + k, inverse)
-    for down in range(active):
-        k = active - 1 - down
-        sum = load(n.right, load(n.row, k))
-        for j in range(k + 1, active):
-            sum = sum - load(n.matrix, k * across + j) * load(n.step, load(n.row, j))
-        store(n.step, load(n.row, k), sum * load(n.matrix, k * across + k))
+        store(n.right, k, load(n.matrix, k * across + active))
+    for back in range((active - 1) // GROUP + 1):
+        first = (active - 1) // GROUP * GROUP - back * GROUP
+        solve_back(n, first, min(first + GROUP, active), across)
+
+
+@kernel
+def solve_back(n, first, end, across):
+    """Steps of a few lines, the last one first; those after them are known."""
+    active = load(n.n_active, 0)
+    for k in range(first, end):
+        if end < active:
+            sum = load_group(n.matrix, k * across + end) * load_group(n.known, end)
+            for j in range(end + group_size(n.known), active, group_size(n.known)):
+                sum = sum + load_group(n.matrix, k * across + j) * load_group(n.known, j)
+            store(n.right, k, load(n.right, k) - sum_group(n.known, sum))
+    for down in range(end - first):
+        k = end - 1 - down
+        step = load(n.right, k)
+        for back in range(down):
+            step = step - load(n.matrix, k * across + end - 1 - back) * load(n.known, end - 1 - back)
+        step = step * load(n.matrix, k * across + k)
+        store(n.known, k, step)
+        store(n.step, load(n.row, k), step)
+    if end == active:  # the last group is full
+        for k in range(end, first + GROUP):
+            store(n.known, k, zero(load(n.known, 0)))
 
 
 # ---- steps -----------------------------------------------------------------------------------------------------------
@@ -362,38 +490,84 @@ def take_best(p, s):
 
 
 @kernel
+def sweep(p, s, done):
+    """Put every block on its law, one after another."""
+    for k in range(load(p.n_blocks, 0)):
+        relax(p, s, k, done)
+    count = load(s.sweeps, 0)
+    store(s.sweeps, 0, select(done, count, count + 1.0))
+
+
+@kernel
+def step_on(p, s, n, done, most):
+    """Steps as long as they lead down, `most` at most: the lanes that are within their tolerance, or were."""
+    moving, steps = ~done, 0
+    while steps < most and any_lane(moving):
+        moving = step_down(p, s, n, moving)
+        count = load(n.steps, 0)
+        store(n.steps, 0, select(moving, count + 1.0, count))
+        keep_best(p, s, moving)
+        done = done | (moving & (load(s.residual, 0) <= load(s.tolerance, 0)))
+        moving = moving & ~done
+        steps += 1
+    return done
+
+
+@kernel
+def hold_firmly(n, like):
+    """Steps as at the beginning."""
+    store(n.softness, 0, zero(like) + SOFTNESS[0])
+    store(n.fails, 0, zero(like))
+
+
+@kernel
+def begin_anew(p, s, n, mask):
+    """Nought for multipliers in the lanes of a mask: what is in the way of those at hand may not be in theirs."""
+    for r in range(load(p.n_rows, 0)):
+        store_where(s.lam, r, zero(load(s.lam, r)), mask)
+    hold_firmly(n, load(s.tolerance, 0))
+
+
+@kernel
 def solve(p, s, n, sweeps, every, most):
-    """Sweep some times, `every` at least, then take steps as long as they lead down, `most` at most, and again, until
-    every lane is within its tolerance; `sweeps` at most.
+    """Steps as long as they lead down, `most` at most, then `every` sweeps, and so on, until every lane is within its
+    tolerance; `sweeps` at most.
+
+    Where ROUNDS of that do not end, it begins anew from nought. Where that does not either, steps lead back again and
+    again to where sweeps came from. Then sweeps go on from the best that was found, more and more at a time, and steps
+    are tries that count where they end.
     """
-    if n.lanes == 1:  # lanes must not depend on how many rows their neighbours have
-        every = every + load(p.n_rows, 0) // ROWS_A_SWEEP
     tolerance = load(s.tolerance, 0)
     store(n.steps, 0, zero(tolerance))
-    store(n.softness, 0, zero(tolerance) + SOFTNESS[0])
-    store(n.fails, 0, zero(tolerance))
+    hold_firmly(n, tolerance)
     done = tolerance < 0.0
     measure(p, s, done, True)
     done = load(s.residual, 0) <= tolerance
-    swept = 0
-    while swept < sweeps and not all_lanes(done):
+    swept, rounds = 0, 0
+    while not all_lanes(done):
+        if rounds >= 2 * ROUNDS:
+            for r in range(load(p.n_rows, 0)):
+                store(n.swept, r, load(s.lam, r))
+        done = step_on(p, s, n, done, most)
+        if swept >= sweeps or all_lanes(done):
+            break
+        rounds += 1
+        if rounds == ROUNDS:
+            begin_anew(p, s, n, ~done)
+            find_residuals(p, s, ~done)
+        elif rounds == 2 * ROUNDS:
+            take_best(p, s)
+            find_residuals(p, s, ~done)
+        elif rounds > 2 * ROUNDS:
+            every = min(2 * every, AT_ONCE)
+            for r in range(load(p.n_rows, 0)):
+                store_where(s.lam, r, load(n.swept, r), ~done)
+            find_residuals(p, s, ~done)
         for _ in range(every):
-            for k in range(load(p.n_blocks, 0)):
-                relax(p, s, k, done)
-            count = load(s.sweeps, 0)
-            store(s.sweeps, 0, select(done, count, count + 1.0))
+            sweep(p, s, done)
         swept += every
         measure(p, s, done, True)
         done = load(s.residual, 0) <= tolerance
-        moving, steps = ~done, 0
-        while steps < most and any_lane(moving):
-            moving = step_down(p, s, n, moving)
-            count = load(n.steps, 0)
-            store(n.steps, 0, select(moving, count + 1.0, count))
-            keep_best(p, s, moving)
-            done = done | (moving & (load(s.residual, 0) <= tolerance))
-            moving = moving & ~done
-            steps += 1
     take_best(p, s)
 
 

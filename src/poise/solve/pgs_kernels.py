@@ -10,7 +10,18 @@ on its neighbours'.
 from __future__ import annotations
 
 from poise.kernel.jit import entry, kernel
-from poise.kernel.memory import Count, Index, Real, View, load, store, store_where
+from poise.kernel.memory import (
+    Count,
+    Index,
+    Real,
+    View,
+    group_size,
+    load,
+    load_group,
+    store,
+    store_group,
+    store_where,
+)
 from poise.kernel.scalars import all_lanes, any_lane, fabs, maximum, select, zero
 from poise.kernel.vec import Sym3, Vec3
 from poise.solve.local_kernels import clip, in_ball, in_cone, length, solve_ball, solve_cone, solve_law
@@ -92,8 +103,8 @@ def push(p, s, r, change):
     """Pass on what a change of a row's multiplier does."""
     if p.storage == DENSE:
         at = r * load(p.stride, 0)
-        for i in range(load(p.n_rows, 0)):
-            store(s.w, i, load(s.w, i) + load(p.a, at + i) * change)
+        for i in range(0, load(p.n_rows, 0), group_size(s.w)):
+            store_group(s.w, i, load_group(s.w, i) + load_group(p.a, at + i) * change)
     elif p.storage == SPARSE:
         for k in range(load(p.column_start, r), load(p.column_start, r + 1)):
             i = load(p.column_row, k)
@@ -109,14 +120,18 @@ def push_three(p, s, x, y, z, change):
     """Pass on the changes of three rows at once, where A is stored whole."""
     stride = load(p.stride, 0)
     x, y, z = x * stride, y * stride, z * stride
-    for i in range(load(p.n_rows, 0)):
-        w = load(s.w, i) + load(p.a, x + i) * change.x
-        store(s.w, i, w + load(p.a, y + i) * change.y + load(p.a, z + i) * change.z)
+    for i in range(0, load(p.n_rows, 0), group_size(s.w)):
+        w = load_group(s.w, i) + load_group(p.a, x + i) * change.x
+        store_group(s.w, i, w + load_group(p.a, y + i) * change.y + load_group(p.a, z + i) * change.z)
 
 
 @kernel
 def refresh(p, s, mask):
     """Compute w (or v) from the multipliers, in the lanes of a mask."""
+    if p.storage == DENSE:
+        if any_lane(mask):
+            multiply(p, s, mask)
+        return
     if p.storage == FACTORS:
         for i in range(p.n_coordinates):
             store_where(s.v, i, zero(load(s.v, i)), mask)
@@ -126,6 +141,21 @@ def refresh(p, s, mask):
     for r in range(load(p.n_rows, 0)):
         lam = load(s.lam, r)
         push(p, s, r, select(mask, lam, zero(lam)))
+
+
+@kernel
+def multiply(p, s, mask):
+    """W = A λ + b where A is stored whole, in the lanes of a mask. Columns are taken in turns, two and two."""
+    n, stride = load(p.n_rows, 0), load(p.stride, 0)
+    for i in range(0, n, group_size(s.w)):
+        even = load_group(p.b, i)
+        odd = zero(even)
+        for r in range(0, n - 1, 2):
+            even = even + load_group(p.a, r * stride + i) * load(s.lam, r)
+            odd = odd + load_group(p.a, (r + 1) * stride + i) * load(s.lam, r + 1)
+        if n & 1 == 1:
+            even = even + load_group(p.a, (n - 1) * stride + i) * load(s.lam, n - 1)
+        store_group(s.w, i, select(mask, even + odd, load_group(s.w, i)))
 
 
 # ---- where a block wants to go ---------------------------------------------------------------------------------------
