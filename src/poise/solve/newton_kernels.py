@@ -35,14 +35,15 @@ from poise.solve.pgs_kernels import refresh as find_residuals
 
 SOFTNESS = (1e-2, 1e-1, 1e-3, 1e-5)
 """How softly rows are held where they are, of their diagonal: one after another, when steps do not lead down."""
-LOOSER, LOOSEST = 0.1, 1e-10
+LOOSER, LOOSEST = 0.5, 1e-10
 """What is left of the softness after a step down, and its least."""
 FOUR = 4
 """Lines that are taken from others at once."""
-TRIES, SHORTER = 4, 0.5
+TRIES, SHORTER = 5, 0.5
 """Tries of a step, each shorter than the one before."""
-DOWN = 0.98
-"""What a step must leave of the natural residual at most."""
+
+DOWN = 0.02
+"""Share of the merit that a whole step must take away at least."""
 STEPS = 6
 """Between two rounds of sweeps, at most."""
 ROUNDS, AT_ONCE = 6, 64
@@ -447,24 +448,25 @@ def hold_next(n, down, failed):
 @kernel
 def step_down(p, s, n, moving):
     """A step in the lanes of a mask: those in which it led down. In the others nothing has moved."""
-    start = load(s.residual, 0)
+    start = load(s.merit, 0)
     for r in range(load(p.n_rows, 0)):
         store(n.kept, r, load(s.lam, r))
     find_pieces(p, s, n)
     lay_system(p, s, n)
     eliminate(n)
-    left, tries = moving, 0
+    left, tries, wanted = moving, 0, DOWN
     while tries < TRIES and any_lane(left):
         go(p, s, n, left)
         residual = natural(p, s)
-        down = left & (residual < DOWN * start)
+        down = left & (load(s.merit, 0) < (1.0 - wanted) * start)
         store_where(s.residual, 0, residual, down)
         left = left & ~down
         for r in range(load(p.n_rows, 0)):
             store(n.step, r, load(n.step, r) * SHORTER)
-        tries += 1
+        tries, wanted = tries + 1, wanted * SHORTER
     if any_lane(left):
         go_back(p, s, n, left)
+        store_where(s.merit, 0, start, left)
     hold_next(n, moving & ~left, left)
     return moving & ~left
 

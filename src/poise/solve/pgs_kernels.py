@@ -23,7 +23,7 @@ from poise.kernel.memory import (
     store_where,
 )
 from poise.kernel.scalars import all_lanes, any_lane, fabs, maximum, select, zero
-from poise.kernel.vec import Sym3, Vec3
+from poise.kernel.vec import Sym3, Vec3, dot
 from poise.solve.local_kernels import clip, in_ball, in_cone, length, solve_ball, solve_cone, solve_law
 
 DENSE, SPARSE, FACTORS = 0, 1, 2
@@ -74,6 +74,7 @@ ANSWER = View(
     best=Real,  # multipliers with the least natural residual so far
     best_residual=Real,
     residual=Real,
+    merit=Real,  # sum of squares of natural residuals, each over its row's scale
     tolerance=Real,  # in units of w
     sweeps=Real,
 )
@@ -293,10 +294,18 @@ def worse(worst, change, scale):
 
 
 @kernel
+def add_merit(s, change, scale):
+    """One more natural residual."""
+    store(s.merit, 0, load(s.merit, 0) + scale * change * change)
+
+
+@kernel
 def row_natural(p, s, r, lo, hi, worst):
     """Natural map of a bounded row."""
     lam, scale = load(s.lam, r), load(p.scale, r)
-    return worse(worst, lam - clip(lam - load(s.w, r) / scale, lo, hi), scale)
+    change = lam - clip(lam - load(s.w, r) / scale, lo, hi)
+    add_merit(s, change, scale)
+    return worse(worst, change, scale)
 
 
 @kernel
@@ -318,6 +327,7 @@ def three_natural(p, s, k, at, size, worst):
         change = lam - in_cone(lam - corrected * (1.0 / scale), bound)
     else:
         change = lam - in_ball(lam - w * (1.0 / scale), bound)
+    store(s.merit, 0, load(s.merit, 0) + scale * dot(change, change))
     return worse(worse(worse(worst, change.x, scale), change.y, scale), change.z, scale)
 
 
@@ -328,14 +338,17 @@ def wide_ball_natural(p, s, k, at, size, worst):
     aim_wide_ball(p, s, k, at, size, scale)
     for i in range(at, at + size):
         r = load(p.block_row, i)
-        worst = worse(worst, load(s.lam, r) - load(s.goal, r), scale)
+        change = load(s.lam, r) - load(s.goal, r)
+        add_merit(s, change, scale)
+        worst = worse(worst, change, scale)
     return worst
 
 
 @kernel
 def natural(p, s):
-    """Largest natural residual of all rows and blocks, in units of w (`check.natural_map`)."""
+    """Largest natural residual of all rows and blocks, in units of w (`check.natural_map`); and the merit of all."""
     worst = zero(load(s.tolerance, 0))
+    store(s.merit, 0, worst)
     for r in range(load(p.n_rows, 0)):
         fetch(p, s, r)
     for k in range(load(p.n_blocks, 0)):
@@ -350,6 +363,7 @@ def natural(p, s):
         elif kind == LAW:
             lam, scale = load(s.lam, r), load(p.scale, r)
             goal = solve_law(p, k, scale, load(s.w, r) - scale * lam)
+            add_merit(s, lam - goal, scale)
             worst = worse(worst, lam - goal, scale)
         elif kind == WIDE_BALL:
             worst = wide_ball_natural(p, s, k, at, size, worst)
