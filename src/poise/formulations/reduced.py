@@ -33,7 +33,7 @@ class Reduced:
     """Parts that a step is made of."""
     tolerance: float = 1e-4
     """Natural residual of the rows, over the largest speed that they have to take away, at which a step is solved."""
-    sweeps: int = 200
+    sweeps: int = 500
     """Sweeps at most, over the rows of a step."""
     newton: bool = True
     """Whether Newton's method is tried between them."""

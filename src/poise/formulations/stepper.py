@@ -159,7 +159,7 @@ class Stepper:
 
     def _rules(
         self,
-        sweeps: int = 200,
+        sweeps: int = 500,
         every: int = 2,
         stabilize: int = BY_DISPLACEMENT,
         erp: float = 0.2,

@@ -49,12 +49,13 @@ def handy(x):
 def length(x, y):
     """√(x² + y²), without overflow in between."""
     square = x * x + y * y
-    if all_lanes(handy(square)):
+    fine = handy(square)
+    if all_lanes(fine):
         return sqrt(square)
     big = maximum(fabs(x), fabs(y))
     safe = maximum(big, least(big))
     u, v = x / safe, y / safe
-    return big * sqrt(u * u + v * v)
+    return select(fine, sqrt(square), big * sqrt(u * u + v * v))
 
 
 @kernel

@@ -10,8 +10,8 @@ Blocks of other kinds than bounds and cones stay where they are in a step. A is 
 
 from __future__ import annotations
 
-from poise.kernel.jit import entry, kernel
 from poise.kernel.buffers import GROUP
+from poise.kernel.jit import entry, kernel
 from poise.kernel.memory import (
     Block,
     Count,
@@ -35,19 +35,22 @@ from poise.solve.pgs_kernels import refresh as find_residuals
 
 SOFTNESS = (1e-2, 1e-1, 1e-3, 1e-5)
 """How softly rows are held where they are, of their diagonal: one after another, when steps do not lead down."""
-LOOSER, LOOSEST = 0.5, 1e-10
+LOOSER, LOOSEST = 0.1, 1e-10
 """What is left of the softness after a step down, and its least."""
 FOUR = 4
 """Lines that are taken from others at once."""
 TRIES, SHORTER = 5, 0.5
 """Tries of a step, each shorter than the one before."""
-
 DOWN = 0.02
 """Share of the merit that a whole step must take away at least."""
 STEPS = 6
 """Between two rounds of sweeps, at most."""
+FEW_ROWS = 9
+"""With so many, sweeps come first."""
 ROUNDS, AT_ONCE = 6, 64
 """Of sweeps and steps from one beginning, before another; and sweeps at once at most."""
+STUCK = 1e-4
+"""Natural residual, of the largest |b|, above which rounds that go on may be in vain."""
 
 NEWTON = View(
     "Newton",
@@ -378,9 +381,12 @@ def eliminate(n):
                 take_four(n, i, min(i + 1, active - 1), k, first, across)
     for k in range(active):
         store(n.right, k, load(n.matrix, k * across + active))
-    for back in range((active - 1) // GROUP + 1):
-        first = (active - 1) // GROUP * GROUP - back * GROUP
-        solve_back(n, first, min(first + GROUP, active), across)
+    few = GROUP
+    if n.lanes > 1:  # sums do not depend on where rows are: neighbours have blank ones between
+        few = max(active, 1)
+    for back in range((active - 1) // few + 1):
+        first = (active - 1) // few * few - back * few
+        solve_back(n, first, min(first + few, active), across)
 
 
 @kernel
@@ -401,9 +407,9 @@ def solve_back(n, first, end, across):
         step = step * load(n.matrix, k * across + k)
         store(n.known, k, step)
         store(n.step, load(n.row, k), step)
-    if end == active:  # the last group is full
-        for k in range(end, first + GROUP):
-            store(n.known, k, zero(load(n.known, 0)))
+    if end == active:
+        for k in range(group_size(n.known) - 1):  # the last group is full
+            store(n.known, end + k, zero(load(n.known, 0)))
 
 
 # ---- steps -----------------------------------------------------------------------------------------------------------
@@ -516,10 +522,19 @@ def step_on(p, s, n, done, most):
 
 
 @kernel
-def hold_firmly(n, like):
-    """Steps as at the beginning."""
-    store(n.softness, 0, zero(like) + SOFTNESS[0])
-    store(n.fails, 0, zero(like))
+def hold_firmly(n, like, mask):
+    """Steps as at the beginning, in the lanes of a mask."""
+    store_where(n.softness, 0, zero(like) + SOFTNESS[0], mask)
+    store_where(n.fails, 0, zero(like), mask)
+
+
+@kernel
+def largest_residual(p):
+    """The largest |b|."""
+    largest = zero(load(p.b, 0))
+    for r in range(load(p.n_rows, 0)):
+        largest = maximum(largest, fabs(load(p.b, r)))
+    return largest
 
 
 @kernel
@@ -527,7 +542,17 @@ def begin_anew(p, s, n, mask):
     """Nought for multipliers in the lanes of a mask: what is in the way of those at hand may not be in theirs."""
     for r in range(load(p.n_rows, 0)):
         store_where(s.lam, r, zero(load(s.lam, r)), mask)
-    hold_firmly(n, load(s.tolerance, 0))
+    hold_firmly(n, load(s.tolerance, 0), mask)
+    find_residuals(p, s, mask)
+
+
+@kernel
+def has_few_rows(p):
+    """Lanes in which no more than FEW_ROWS can be moved: sweeps solve these well, and single ones exactly."""
+    count = zero(load(p.scale, 0))
+    for r in range(load(p.n_rows, 0)):
+        count = count + select(load(p.a, r * load(p.stride, 0) + r) > 0.0, zero(count) + 1.0, zero(count))
+    return count <= FEW_ROWS
 
 
 @kernel
@@ -535,35 +560,39 @@ def solve(p, s, n, sweeps, every, most):
     """Steps as long as they lead down, `most` at most, then `every` sweeps, and so on, until every lane is within its
     tolerance; `sweeps` at most.
 
-    Where ROUNDS of that do not end, it begins anew from nought. Where that does not either, steps lead back again and
-    again to where sweeps came from. Then sweeps go on from the best that was found, more and more at a time, and steps
-    are tries that count where they end.
+    Where ROUNDS of that leave it STUCK, it begins anew from nought, and after as many goes on from the best that was
+    found. Where a quarter of the sweeps does not help, steps lead back again and again to where sweeps came from: then sweeps
+    are more and more at a time, and steps are tries that count where they end.
     """
     tolerance = load(s.tolerance, 0)
     store(n.steps, 0, zero(tolerance))
-    hold_firmly(n, tolerance)
+    hold_firmly(n, tolerance, tolerance == tolerance)
     done = tolerance < 0.0
     measure(p, s, done, True)
     done = load(s.residual, 0) <= tolerance
+    many = done | ~has_few_rows(p)
+    if not all_lanes(many):
+        for _ in range(every):
+            sweep(p, s, many)
+        measure(p, s, done, True)
+        done = load(s.residual, 0) <= tolerance
     swept, rounds = 0, 0
     while not all_lanes(done):
-        if rounds >= 2 * ROUNDS:
-            for r in range(load(p.n_rows, 0)):
-                store(n.swept, r, load(s.lam, r))
+        trying = 4 * swept > sweeps
+        if trying:
+            keep(p, s.lam, n.swept, ~done)
         done = step_on(p, s, n, done, most)
         if swept >= sweeps or all_lanes(done):
             break
         rounds += 1
         if rounds == ROUNDS:
-            begin_anew(p, s, n, ~done)
-            find_residuals(p, s, ~done)
+            begin_anew(p, s, n, ~done & (load(s.best_residual, 0) > STUCK * largest_residual(p)))
         elif rounds == 2 * ROUNDS:
             take_best(p, s)
             find_residuals(p, s, ~done)
-        elif rounds > 2 * ROUNDS:
+        elif trying:
             every = min(2 * every, AT_ONCE)
-            for r in range(load(p.n_rows, 0)):
-                store_where(s.lam, r, load(n.swept, r), ~done)
+            keep(p, n.swept, s.lam, ~done)
             find_residuals(p, s, ~done)
         for _ in range(every):
             sweep(p, s, done)
@@ -571,6 +600,13 @@ def solve(p, s, n, sweeps, every, most):
         measure(p, s, done, True)
         done = load(s.residual, 0) <= tolerance
     take_best(p, s)
+
+
+@kernel
+def keep(p, of, to, mask):
+    """A number of each row, in the lanes of a mask."""
+    for r in range(load(p.n_rows, 0)):
+        store_where(to, r, load(of, r), mask)
 
 
 SOLVE = entry(solve, ROWS, ANSWER, NEWTON, extra=("int64", "int64", "int64"))

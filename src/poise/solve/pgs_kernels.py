@@ -146,17 +146,13 @@ def refresh(p, s, mask):
 
 @kernel
 def multiply(p, s, mask):
-    """W = A λ + b where A is stored whole, in the lanes of a mask. Columns are taken in turns, two and two."""
+    """W = A λ + b where A is stored whole, in the lanes of a mask; column after column, as `push` would."""
     n, stride = load(p.n_rows, 0), load(p.stride, 0)
     for i in range(0, n, group_size(s.w)):
-        even = load_group(p.b, i)
-        odd = zero(even)
-        for r in range(0, n - 1, 2):
-            even = even + load_group(p.a, r * stride + i) * load(s.lam, r)
-            odd = odd + load_group(p.a, (r + 1) * stride + i) * load(s.lam, r + 1)
-        if n & 1 == 1:
-            even = even + load_group(p.a, (n - 1) * stride + i) * load(s.lam, n - 1)
-        store_group(s.w, i, select(mask, even + odd, load_group(s.w, i)))
+        w = load_group(p.b, i)
+        for r in range(n):
+            w = w + load_group(p.a, r * stride + i) * load(s.lam, r)
+        store_group(s.w, i, select(mask, w, load_group(s.w, i)))
 
 
 # ---- where a block wants to go ---------------------------------------------------------------------------------------
