@@ -151,8 +151,9 @@ def emit_contact(w, g, u, c, r, k, there, dt, erp, quick):
 
 
 @kernel
-def emit_contacts(w, g, u, x, c, r, dt, erp, quick, reach, margin, again):
-    """Rows of the contacts within reach whose gap is less than `margin` at the end of the step.
+def emit_contacts(w, g, u, x, c, r, dt, erp, quick, reach, margin, touch, again):
+    """Rows of the contacts within reach whose gap is less than `touch` now, or less than `margin` at the end of the
+    step: what rests may be held by impulses alone.
 
     `x` has the motion without rows, and what impulses add to it as far as they are known. What had rows before keeps
     them where `again` is not 0. `tree.place_centres` has been there.
@@ -161,7 +162,7 @@ def emit_contacts(w, g, u, x, c, r, dt, erp, quick, reach, margin, again):
         had = load(c.listed, k)
         there = (load(c.count, 0) > k) & (load(c.gap, k) <= reach)
         if any_lane(there):
-            wanted = gap_ahead(w, g, x, c, k, there, dt) <= margin
+            wanted = (load(c.gap, k) <= touch) | (gap_ahead(w, g, x, c, k, there, dt) <= margin)
             if again != 0:
                 wanted = wanted | (had != 0)
             there = there & wanted

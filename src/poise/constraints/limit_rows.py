@@ -138,8 +138,9 @@ def room_ahead(s, w, x, l, k, dt):
 
 
 @kernel
-def emit_limits(s, w, x, l, r, held, dt, erp, close, again):
-    """Rows of coordinates that are within `close` of an end of their range, or will be at the end of the step.
+def emit_limits(s, w, x, l, r, held, dt, erp, close, at_end, again):
+    """Rows of coordinates that are within `at_end` of an end of their range, or will be within `close` at the end of
+    the step: what rests at its end may be held there by impulses alone.
 
     `w` has the motion without rows, `x` what impulses add to it as far as they are known. What was `held` before keeps
     its rows where `again` is not 0.
@@ -147,10 +148,10 @@ def emit_limits(s, w, x, l, r, held, dt, erp, close, again):
     for k in range(l.n_limits):
         d = load(l.limit_dof, k)
         below, above, below_then, above_then = room_ahead(s, w, x, l, k, dt)
-        near = wanted(held, 2 * k, below_then < close, again)
+        near = wanted(held, 2 * k, (below_then < close) | (below < at_end), again)
         if any_lane(near):
             emit_limit(r, d, LOWER, below, 1.0, near, erp)
-        near = wanted(held, 2 * k + 1, above_then < close, again)
+        near = wanted(held, 2 * k + 1, (above_then < close) | (above < at_end), again)
         if any_lane(near):
             emit_limit(r, d, UPPER, above, -1.0, near, erp)
 

@@ -170,10 +170,23 @@ def lay_terms(m, w, r, t, at):
 
 
 @kernel
+def lay_first(t, link, f):
+    """The same where nothing is on the link yet."""
+    there = link >= 0
+    if any_lane(there):
+        scatter_where(t.p, link, -f, there)
+        touch(t, link)
+
+
+@kernel
 def lean(m, w, r, t, k, at):
     """Y of a row: its force on the way to the root, and what each degree of freedom takes of it."""
-    lay(t, load(t.link_a, k), load(t.force_a, k))
-    lay(t, load(t.link_b, k), load(t.force_b, k))
+    link_a, link_b = load(t.link_a, k), load(t.link_b, k)
+    lay_first(t, link_a, load(t.force_a, k))
+    if any_lane((link_a == link_b) & (link_a >= 0)):
+        lay(t, link_b, load(t.force_b, k))
+    else:
+        lay_first(t, link_b, load(t.force_b, k))
     lay_on_dof(m, t, gather(r.dof, at), gather(r.Jdof, at))
     lay_terms(m, w, r, t, at)
     none = no_force(load(t.tau, 0))

@@ -53,9 +53,9 @@ def emit(m, s, w, g, u, c, l, e, r, x, o, dt, look):
         far, none = load(o.wrong, 0) > LOOKS - 0.5, zero(margin)
         close = close + select(far, none + MORE_ROOM, none)
         margin = margin + select(far, load(o.top, 0) * dt + MORE_WAY, none)
-    emit_contacts(w, g, u, x, c, r, dt, erp, load(o.quick, 0), look_ahead(o, dt), margin, look)
+    emit_contacts(w, g, u, x, c, r, dt, erp, load(o.quick, 0), look_ahead(o, dt), margin, load(o.margin, 0), look)
     emit_frictions(l, r)
-    emit_limits(s, w, x, l, r, o.held, dt, erp, close, look)
+    emit_limits(s, w, x, l, r, o.held, dt, erp, close, load(o.close, 0), look)
     emit_ball_limits(s, w, x, l, r, o.held, dt, erp, close, look)
 
 

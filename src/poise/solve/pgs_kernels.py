@@ -146,13 +146,19 @@ def refresh(p, s, mask):
 
 @kernel
 def multiply(p, s, mask):
-    """W = A λ + b where A is stored whole, in the lanes of a mask; column after column, as `push` would."""
-    n, stride = load(p.n_rows, 0), load(p.stride, 0)
-    for i in range(0, n, group_size(s.w)):
-        w = load_group(p.b, i)
+    """W = A λ + b where A is stored whole, in the lanes of a mask; column after column, as `push` would. Two groups go
+    together: each sum waits for itself only.
+    """
+    n, stride, step = load(p.n_rows, 0), load(p.stride, 0), group_size(s.w)
+    for i in range(0, n, 2 * step):
+        also = min(i + step, (n - 1) // step * step)
+        one, two = load_group(p.b, i), load_group(p.b, also)
         for r in range(n):
-            w = w + load_group(p.a, r * stride + i) * load(s.lam, r)
-        store_group(s.w, i, select(mask, w, load_group(s.w, i)))
+            lam = load(s.lam, r)
+            one = one + load_group(p.a, r * stride + i) * lam
+            two = two + load_group(p.a, r * stride + also) * lam
+        store_group(s.w, also, select(mask, two, load_group(s.w, also)))
+        store_group(s.w, i, select(mask, one, load_group(s.w, i)))
 
 
 # ---- where a block wants to go ---------------------------------------------------------------------------------------
