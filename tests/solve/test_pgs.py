@@ -570,7 +570,7 @@ def test_lanes_give_the_answers_of_single_problems():
         alone = PGS().solve(problem, MANY)
         assert result.ok
         assert result.iterations == alone.iterations
-        assert result.lam == pytest.approx(alone.lam, abs=1e-12)
+        assert result.lam == pytest.approx(alone.lam, abs=1e-10)  # both are within 1e-9 of |b| of the answer
 
 
 def test_lanes_know_nothing_of_their_neighbours():

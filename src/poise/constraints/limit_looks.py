@@ -5,6 +5,8 @@ Worlds look at limits where the step will lead; here nothing moves, and steps ar
 
 from __future__ import annotations
 
+from math import inf
+
 from poise.constraints.ball_limit_rows import emit_ball_limits
 from poise.constraints.limit_rows import LIMITS, emit_limits
 from poise.constraints.store import STORE
@@ -20,7 +22,7 @@ HELD = View("Held", held=Int)
 @kernel
 def emit_limits_of_pose(s, w, x, l, r, h, close):
     """Rows of all limits that are nearer than `close`; v, a of the tree and of `x` are nought."""
-    emit_limits(s, w, x, l, r, h.held, 1.0, 1.0, close, 0)
+    emit_limits(s, w, x, l, r, h.held, 1.0, 1.0, close, -inf, 0)
     emit_ball_limits(s, w, x, l, r, h.held, 1.0, 1.0, close, 0)
 
 
