@@ -1,20 +1,20 @@
-"""How long a whole step takes beside MuJoCo's: a humanoid on the ground, from its squat and once it lies.
+"""How long a whole step takes beside MuJoCo's: a humanoid that settles from its squat, under random controls.
 
-Both engines step MuJoCo's humanoid with its own time step, each along its own way, from a state of its own:
-"settling" from the squat, "settled" after 1,500 steps. Controls are random numbers that stay for a batch of steps, the
-same torques for both. The residual told is the largest of 200 steps, the natural map of the rows over the largest speed
-that they have to take away; MuJoCo's contacts are soft, ours are hard. It is one set of controls a stage, with few
-contacts: without controls, or under stronger ones, the ratio is larger.
+Both engines step MuJoCo's humanoid with its own time step, each along its own way, for two seconds from the squat. A
+line is a sort of controls: how strong they are, of their range, and how long they stay before new ones are drawn; a
+round goes through a few draws, the same torques for both. The residual told is the largest of all steps, the natural
+map of the rows over the largest speed that they have to take away. MuJoCo's contacts are soft, ours are hard.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from _common import Case, Report, Row, arguments, effort, measure
+from _common import Case, Report, Row, Spread, Timings, arguments, effort, measure
 from _trees import find_humanoid, load_model
 
 from poise.formulations.reduced import Reduced
@@ -23,9 +23,34 @@ from poise.model.state import State
 from poise.sim.world import World
 
 QUESTION = "a whole step of a humanoid on the ground, beside MuJoCo's"
-SETTLED, CHECKED, STRENGTH = 1500, 200, 0.3
-TOLERANCE = 1e-3
-MOST = {"settling": 0.7, "settled": 1.0}
+STEPS, DRAWS, SETTLED = 400, 4, 1500
+TOLERANCE, MOST = 1e-3, 0.7
+
+
+@dataclass(frozen=True)
+class Controls:
+    """Random controls: uniform between ± `strength` of their range, drawn anew after `hold` steps."""
+
+    strength: float
+    hold: int = STEPS
+
+    @property
+    def name(self) -> str:
+        """For the table."""
+        if self.strength == 0.0:
+            return "no controls"
+        return f"controls ±{self.strength:g}, " + ("held" if self.hold == STEPS else f"new after {self.hold}")
+
+    def draw(self, seed: int, size: int) -> np.ndarray:
+        """(n, size) one line for each time that they are drawn."""
+        return self.strength * np.random.default_rng(seed).uniform(-1.0, 1.0, (STEPS // self.hold, size))
+
+
+SORTS = (
+    *(Controls(strength) for strength in (0.1, 0.3, 1.0)),
+    *(Controls(strength, 20) for strength in (0.3, 1.0)),
+    Controls(1.0, 1),
+)
 
 
 class Mujoco:
@@ -47,14 +72,18 @@ class Mujoco:
         self._state = np.zeros(self.mujoco.mj_stateSize(self.model, self._kind))
         self.mujoco.mj_getState(self.model, self.data, self._state, self._kind)
 
-    def restore(self, control: np.ndarray) -> None:
-        """Go back, with controls."""
+    def restore(self) -> None:
+        """Go back."""
         self.mujoco.mj_setState(self.model, self.data, self._state, self._kind)
+
+    def act(self, control: np.ndarray) -> None:
+        """Let controls act."""
         self.data.ctrl[:] = control
 
     def torques(self, control: np.ndarray) -> np.ndarray:
-        """(nv,) what controls do at the state."""
-        self.restore(control)
+        """(nv,) what controls do."""
+        self.restore()
+        self.act(control)
         self.mujoco.mj_forward(self.model, self.data)
         return np.array(self.data.qfrc_actuator)
 
@@ -69,64 +98,111 @@ class Ours:
     def __init__(self, model: Model, peer: Mujoco) -> None:
         self.world = World(model, Reduced(tolerance=TOLERANCE), dt=float(peer.model.opt.timestep))
         self.world.state = State(np.array(peer.data.qpos), np.array(peer.data.qvel))
+        self.run = self.world.step
         self.keep()
 
     def keep(self) -> None:
         """Remember the state."""
         self._state = self.world.state
 
-    def restore(self, torques: np.ndarray) -> None:
-        """Go back, with torques; memory stays as large as it is."""
-        self.world.q[...], self.world.v[...] = self._state.q, self._state.v
+    def restore(self) -> None:
+        """Go back."""
+        self.world.state = self._state
+
+    def act(self, torques: np.ndarray) -> None:
+        """Let torques act."""
         self.world.tau[...] = torques
 
-    def look(self) -> tuple[float, str]:
-        """The largest residual of some steps, and what they took."""
-        residuals, rows, sweeps, newton = [], [], [], []
-        for _ in range(CHECKED):
-            self.world.step()
-            told = self.world.report()
-            residuals.append(told.residual)
-            rows.append(told.rows)
-            sweeps.append(told.sweeps)
-            newton.append(told.newton_steps > 0)
-        note = f"{np.mean(rows):.0f} rows, {np.mean(sweeps):.1f} sweeps, Newton's method in {np.mean(newton):.1%}"
-        return float(max(residuals)), note
+
+def goes(engine: Mujoco | Ours, draws: Sequence[np.ndarray], steps: int) -> Callable[[int], None]:
+    """All draws, one after another, each from the state that is kept: so many times."""
+
+    def go(times: int) -> None:
+        for _ in range(times):
+            for draw in draws:
+                engine.restore()
+                hold = steps // len(draw)
+                for line in draw:
+                    engine.act(line)
+                    engine.run(hold)
+
+    return go
+
+
+@dataclass
+class Look:
+    """What the steps of a sort of controls took, one by one."""
+
+    residual: float
+    note: str
+    beside: str
+
+
+def look(ours: Ours, peer: Mujoco, torques: Sequence[np.ndarray], controls: Sequence[np.ndarray], steps: int) -> Look:
+    """At the same steps that were timed."""
+    told, contacts, rows = [], [], []
+    for mine, theirs in zip(torques, controls, strict=True):
+        ours.restore()
+        peer.restore()
+        for k in range(steps):
+            ours.act(mine[k * len(mine) // steps])
+            peer.act(theirs[k * len(theirs) // steps])
+            ours.run(1)
+            peer.run(1)
+            report = ours.world.report()
+            touching = sum(contact.gap < 1e-3 for contact in report.contacts)
+            newton = report.newton_steps
+            told.append((report.residual, touching, report.rows, report.sweeps, newton, report.parts > 1))
+            contacts.append(peer.data.ncon)
+            rows.append(peer.data.nefc)
+    found = np.array(told, float)
+    mean = found.mean(axis=0)
+    note = f"{mean[1]:.1f} contacts, {mean[2]:.0f} rows, {mean[3]:.1f} sweeps, {mean[4]:.1f} Newton steps"
+    note += f", {mean[5]:.1%} split" if mean[5] else ""
+    return Look(float(found[:, 0].max()), note, f"{np.mean(contacts):.1f} contacts, {np.mean(rows):.0f} rows")
 
 
 def main(argv: Sequence[str]) -> int:
     options = arguments(QUESTION, argv, model=True)
-    much = effort(options, rounds=40, batch=3e-3)
+    much = effort(options, rounds=9, batch=1e-3)
     path = find_humanoid(options.model)
     peer = Mujoco(path)
     ours = Ours(load_model(path), peer)
-    rng = np.random.default_rng(0)
-    rows, results = [], []
-    for stage in ("settling", "settled"):
-        if stage == "settled":
-            for engine, run in ((peer, peer.run), (ours, ours.world.step)):
-                engine.restore(0.0)
-                run(SETTLED)
-                engine.keep()
-        control = STRENGTH * rng.uniform(-1.0, 1.0, peer.model.nu)
-        torques = peer.torques(control)
+    report = Report("step", QUESTION, {"model": path.name, "dt": float(peer.model.opt.timestep), "rounds": much.rounds})
+    all_times = []
+
+    def time(name: str, sort: Controls, draws: int, most: float | None) -> Timings:
+        """Time a sort of controls from the kept states, and look at its steps."""
+        controls = [sort.draw(seed, peer.model.nu) for seed in range(draws)]
+        torques = [np.array([peer.torques(line) for line in draw]) for draw in controls]
+        steps = STEPS * draws
         cases = [
-            Case("Poise", ours.world.step, prepare=lambda torques=torques: ours.restore(torques)),
-            Case("mj_step", peer.run, prepare=lambda control=control: peer.restore(control)),
+            Case("Poise", goes(ours, torques, STEPS), worlds=steps),
+            Case("mj_step", goes(peer, controls, STEPS), worlds=steps),
         ]
         times = measure(cases, much)
-        ours.restore(torques)
-        residual, note = ours.look()
-        results.append(ours.world.q.copy())
-        peer.restore(control)
-        peer.run(CHECKED)
+        seen = look(ours, peer, torques, controls, STEPS)
         ratio = times.ratio("Poise", "mj_step")
-        row = Row(f"{stage}: one world", times.of("Poise"), beside="mj_step", ratio=ratio, most=MOST[stage], note=note)
-        row.residual, row.allowed = residual, TOLERANCE
-        told = f"{peer.data.ncon} contacts, {peer.data.nefc} rows"
-        rows += [row, Row(f"{stage}: mj_step", times.of("mj_step"), note=told)]
-    settings = {"model": path.name, "dt": float(peer.model.opt.timestep), "rounds": much.rounds}
-    return Report("step", QUESTION, settings, rows, results).finish(options.json)
+        row = Row(name, times.of("Poise"), beside="mj_step", ratio=ratio, most=most, note=seen.note)
+        row.residual, row.allowed = seen.residual, TOLERANCE
+        report.rows += [row, Row(f"{name}: mj_step", times.of("mj_step"), note=seen.beside)]
+        report.results.append(ours.world.q.copy())
+        return times
+
+    for sort in SORTS:
+        all_times.append(time(sort.name, sort, DRAWS, MOST))
+    totals = {name: np.sum([times.seconds[name] for times in all_times], axis=0) for name in ("Poise", "mj_step")}
+    ratio = Spread.of(totals["Poise"] / totals["mj_step"])
+    mean = Spread.of(totals["Poise"] / len(all_times))
+    report.rows.append(Row("all random controls", mean, beside="mj_step", ratio=ratio, most=MOST, note="mean of the above"))
+    time(Controls(0.0).name, Controls(0.0), 1, None)
+    for engine in (peer, ours):
+        engine.restore()
+        engine.act(0.0)  # type: ignore[arg-type]
+        engine.run(SETTLED)
+        engine.keep()
+    time("settled, no controls", Controls(0.0), 1, None)
+    return report.finish(options.json)
 
 
 if __name__ == "__main__":

@@ -188,13 +188,12 @@ def test_an_acceleration_into_a_limit_falls_back_and_comes_back() -> None:
 
 
 def test_a_step_that_falls_back_in_parts_tells_the_mean_force_of_a_loop() -> None:
-    """A bullet along a plate splits the rest of the step: a weld still bears its weight, once."""
+    """A bullet splits the rest of the step: a weld still bears its weight, once."""
     scene = poise.Scene()
     scene.slider(None, Body("cart", inertia=Inertia(MASS, moments=(0.1, 0.1, 0.1))), axis="x", limits=(-1.0, 0.1))
     scene.add(poise.box(0.2, 0.2, 0.2, mass=2.0), name="block", position=(0, 0, 3))
     scene.loop("fixed", None, "block", "weld", break_force=1.5 * 2.0 * 9.81)
     scene.add(poise.sphere(0.01, mass=0.1), name="bullet", position=(0, 0, 5))
-    scene.add(poise.box(2.0, 2.0, 0.1), name="plate", position=(0, 0, 4.935), fixed=True)  # 5 mm below
     scene.motor("cart")
     world = scene.build(acceleration(), dt=0.01)
     world.body("bullet").place(velocity=(5.0, 0, 0))

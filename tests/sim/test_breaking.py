@@ -96,7 +96,7 @@ def test_lanes_break_one_by_one() -> None:
     assert np.abs(worlds.space.s.v[2, 4:]).max() < 1e-4
 
 
-@pytest.mark.parametrize("speed", [12.0, 200.0])
+@pytest.mark.parametrize("speed", [8.0, 200.0])
 def test_what_happens_elsewhere_breaks_nothing(speed: float) -> None:
     """Steps are split where something is fast, here a ball that flies into a wall; a pendulum beside it bears no more.
 
@@ -122,7 +122,7 @@ def test_what_happens_elsewhere_breaks_nothing(speed: float) -> None:
     assert world.body("ball").velocity[0] < 0.0
 
 
-@pytest.mark.parametrize(("speed", "gap"), [(0.5, 0.0), (12.0, 0.03), (200.0, 0.8)])
+@pytest.mark.parametrize(("speed", "gap"), [(0.5, 0.0), (8.0, 0.03), (200.0, 0.8)])
 @pytest.mark.parametrize("breaks", [False, True])
 def test_a_blow_counts_over_the_whole_step(speed: float, gap: float, breaks: bool) -> None:
     """A ball that stays on a block takes m v of impulse, however the step is split: the weld bears m v / h."""

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 HASTE = 0.5
-"""Of a shape, that a step may have without being split: it moves by its least extent, or turns by half a radian."""
+"""Share of its least extent that a shape may move in a step without being looked after here."""
 EVEN, LIMBS = 16, 64
 """Parts of one length at most; and where limbs are fast, whose ways are bent: many short parts know their limits better
 than a few up to touches, and take no longer.

@@ -41,8 +41,6 @@ MARCH = View(
     find_table=Count,
     make=Count,
     make_table=Count,
-    haste=Count,
-    haste_table=Count,
     advance=Count,
     advance_table=Int,  # (9) by store of the rows, and by store of those from before
     grow=Count,
@@ -73,13 +71,12 @@ def grow_multipliers(r, share):
 
 
 @kernel
-def count_parts(o, k, dt):
-    """How many parts a step has whose free motion is known and whose contacts are found: 0 where Python is to see."""
+def count_parts(o, dt):
+    """How many parts a step has whose free motion is known: 0 where Python is to see."""
     if not dt * load(o.haste, 0) > HASTE:
         return 1
-    ask_bound(k.haste, k.haste_table, dt)
-    parts = ceil(dt * load(o.haste, 0) * (1.0 / HASTE))
-    return 0 if parts > EVEN else max(int(parts), 1)
+    parts = ceil(dt * load(o.haste, 0) / HASTE)
+    return 0 if parts > EVEN else int(parts)
 
 
 @kernel
@@ -92,6 +89,19 @@ def finish_part(o, k, found, now, old, dt, whole):
         store(k.made, 0, 1 if driven else 0)
     end = ask_bound(k.advance, load(k.advance_table, 3 * now + old), dt, 0)
     return AGAIN if end == NO_ROOM else end
+
+
+@kernel
+def take_whole(o, k, found, dt):
+    """A step in one part, whose free motion is known: how it ends."""
+    last, before = load(k.place, 0), load(k.place, 1)
+    if ask_bound(k.find, k.find_table, load(o.ahead, 0), PLACE | SIFT) > k.room:
+        return AGAIN
+    end = finish_part(o, k, found, before, last, dt, dt)
+    if end != AGAIN:
+        store(k.place, 0, before)
+        store(k.place, 1, last)
+    return end
 
 
 @kernel
@@ -137,27 +147,19 @@ def take_step(m, s, o, k, dt):
     if found == ASLEEP:
         store(k.end, 0, DONE)
         return True
-    if not load(o.top, 0) < TOO_FAST:
-        return False
-    if ask_bound(k.find, k.find_table, load(o.ahead, 0), PLACE | SIFT) > k.room:
-        return False
-    parts = count_parts(o, k, dt)
-    if parts == 0:
+    parts = count_parts(o, dt)
+    if parts == 0 or not load(o.top, 0) < TOO_FAST:
         return False
     store(k.parts, 0, parts)
-    if parts > 1:
+    if parts == 1:
+        end = take_whole(o, k, found, dt)
+    else:
         end = take_parts(o, k, dt, parts)
         if end == AGAIN:
             for j in range(m.nq):
                 store(s.q, j, load(k.q, j))
             for d in range(m.nv):
                 store(s.v, d, load(k.v, d))
-    else:
-        last, before = load(k.place, 0), load(k.place, 1)
-        end = finish_part(o, k, found, before, last, dt, dt)
-        if end != AGAIN:
-            store(k.place, 0, before)
-            store(k.place, 1, last)
     store(k.end, 0, end)
     return end == DONE
 
@@ -234,9 +236,8 @@ class March:
         self._stores = [stepper.rows.now, stepper.rows.before, stepper.spare]
         find = stepper.collider.finder(space)
         assert find is not None
-        assert entries.haste_near_others is not None
         make = stepper.extras.maker(space) if self._makes else find  # which nobody calls then
-        calls = {"free_motion": entries.free_motion, "find": find, "make": make, "haste": entries.haste_near_others}
+        calls = {"free_motion": entries.free_motion, "find": find, "make": make}
         grow = [Bound(_grow, F64, store.handle) for store in self._stores]
         pairs = [entries.advance.get((id(now), id(old))) for now in self._stores for old in self._stores]
         fronts = {name: call.front for name, call in calls.items()}

@@ -37,7 +37,6 @@ from poise.dynamics.workspace import Workspace
 from poise.formulations import velocity
 from poise.formulations.extras import Extras
 from poise.formulations.fast import HASTE, TOO_FAST, Split
-from poise.formulations.hurry import haste_near_others
 from poise.formulations.impulses import lay_unsolved
 from poise.formulations.march import March
 from poise.formulations.rules import ASLEEP, BY_DISPLACEMENT, DONE, DRIVEN, NO_ROOM, RULES, UNSOLVED
@@ -77,12 +76,6 @@ _advance = entry(
     extra=("float64", "int64"),
     widths=of_system(14, 21),
 )
-_haste_near_others = entry(
-    haste_near_others,
-    *(MODEL, STATE, WORK, SHAPES, SURFACES, CONTACTS, FLOW, RULES),
-    extra=("float64",),
-    lanes=False,
-)
 _lay_unsolved = entry(
     lay_unsolved,
     *(MODEL, STATE, WORK, STORE, ISLANDS, SYSTEM, FLOW, PLAIN, ROWS, ANSWER, RULES),
@@ -112,7 +105,6 @@ class Entries:
     """What a step calls, with all that it works on."""
 
     free_motion: Bound
-    haste_near_others: Bound | None
     advance: dict[tuple[int, int], Bound]
     """By where the rows of the step are, and those of the step before (`id`)."""
 
@@ -242,11 +234,9 @@ class Stepper:
         solve = (*solve, self.newton_room, self.rules)
         found = (c.g, self.surfaces, c.c, self.limits, self.extras.rows.now)
         free = (c.g, self.surfaces, self.extras.motors, self.sleep.block, self.rules)
-        near = (space.m, space.s, space.w, c.g, self.surfaces, c.c, self.flow, self.rules)
         stores = (rows.now, rows.before, self.spare)
         self._entries = Entries(
             free_motion=bound(_free_motion, self.width, *state, *free),
-            haste_near_others=bound(_haste_near_others, self.width, *near) if self._of_rows else None,
             advance={
                 (id(now), id(old)): bound(_advance, self.width, *state, *found, now, old, *solve)
                 for now, old in permutations(stores, 2)
@@ -272,18 +262,10 @@ class Stepper:
             return self.advance(dt, min(self.near + 2.0 * dt * top, self._far))
         if not top < TOO_FAST:  # on its way to `Diverged`
             return self.advance(dt, self._far)
-        if self.split and dt * self._haste.item() > HASTE and self._hurries(dt):
+        if self.split and dt * self._haste.item() > HASTE:
             self._split = self._split or Split(self)
             return self._split.step(dt)
         return self.advance(dt, self._ahead.item())
-
-    def _hurries(self, dt: float) -> bool:
-        """Whether anything that moves far in a step may touch something in it."""
-        self.collider.find(self.space, self._ahead.item())
-        haste = self.bound_entries().haste_near_others
-        assert haste is not None
-        haste(dt)
-        return dt * float(self._haste.item()) > HASTE
 
     def free_motion(self, dt: float) -> float:
         """Accelerations without rows; the greatest speed of a shape."""

@@ -16,10 +16,11 @@ from poise.constraints.limit_rows import emit_frictions, emit_limits, overlooked
 from poise.constraints.motor_rows import add_motor_forces
 from poise.constraints.row_kernels import N_KINDS, blank, has_room, warm_start
 from poise.constraints.tree import place_centres, take_roots
+from poise.constraints.tree_values import spread_velocity
 from poise.dynamics.abm import accelerate, balance, prepare
 from poise.dynamics.integrate import displace, follow, is_sound, keep
 from poise.formulations.displacements import shift_out
-from poise.formulations.hurry import find_haste, predict
+from poise.formulations.haste import find_haste
 from poise.formulations.impulses import answer_islands, solve_islands
 from poise.formulations.rules import ASLEEP, BY_DISPLACEMENT, DIVERGED, DONE, DRIVEN, NO_ROOM, UNSOLVED, look_ahead
 from poise.formulations.sleeping import fall_asleep, freeze, wake_changed, wake_tied
@@ -32,6 +33,14 @@ LOOKS = 2
 """How often rows are taken anew at most, for where impulses take bodies and joints."""
 MORE_ROOM, MORE_WAY = 0.5, 0.05
 """How much nearer limits (rad or m) and contacts (m) count in the last look."""
+
+
+@kernel
+def predict(m, s, w, x, dt):
+    """Motion of all links at the end of the step, without rows."""
+    for d in range(m.nv):
+        store(x.x, d, load(s.v, d) + load(w.a, d) * dt)
+    spread_velocity(m, w, x)
 
 
 @kernel
