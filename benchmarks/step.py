@@ -150,7 +150,7 @@ def look(ours: Ours, peer: Mujoco, torques: Sequence[np.ndarray], controls: Sequ
             ours.run(1)
             peer.run(1)
             report = ours.world.report()
-            touching = sum(contact.gap < 1e-3 for contact in report.contacts)
+            touching = sum(contact.depth > -1e-3 for contact in report.contacts)
             newton = report.newton_steps
             told.append((report.residual, touching, report.rows, report.sweeps, newton, report.parts > 1))
             contacts.append(peer.data.ncon)
@@ -194,7 +194,9 @@ def main(argv: Sequence[str]) -> int:
     totals = {name: np.sum([times.seconds[name] for times in all_times], axis=0) for name in ("Poise", "mj_step")}
     ratio = Spread.of(totals["Poise"] / totals["mj_step"])
     mean = Spread.of(totals["Poise"] / len(all_times))
-    report.rows.append(Row("all random controls", mean, beside="mj_step", ratio=ratio, most=MOST, note="mean of the above"))
+    report.rows.append(
+        Row("all random controls", mean, beside="mj_step", ratio=ratio, most=MOST, note="mean of the above")
+    )
     time(Controls(0.0).name, Controls(0.0), 1, None)
     for engine in (peer, ours):
         engine.restore()

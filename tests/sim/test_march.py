@@ -58,12 +58,32 @@ def stack() -> World:
     return scene.build(poise.Reduced(sweeps=1, newton=False), dt=1 / 100)
 
 
+def flail() -> World:
+    """Limbs so fast that most steps have several parts, in the air and on the ground."""
+    scene = poise.Scene()
+    scene.add_ground()
+    scene.add(poise.characters.ragdoll(height=1.75, mass=70.0), name="hero", position=(0, 0, 1.5))
+    world = scene.build(dt=1 / 60)
+    world.v[...] = np.random.default_rng(3).normal(scale=2.0, size=world.model.nv)
+    return world
+
+
+def whirl() -> World:
+    """A driven arm whose end moves by several of its own widths in a step."""
+    scene = poise.Scene()
+    scene.hinge(None, poise.box(0.05, 0.05, 1.0, mass=1.0), axis="y", anchor=(0, 0, 0.5), name="arm")
+    scene.motor("arm", damping=5.0, speed=20.0, limit=30.0, name="motor")
+    return scene.build(dt=1 / 100)
+
+
 SCENES: dict[str, tuple[Callable[[], World], int]] = {
     "humanoid": (falling_humanoid, 200),
     "rain": (rain, 60),
     "motor": (driven_arm, 50),
     "gears": (geared, 50),
     "stack": (stack, 30),
+    "flail": (flail, 90),
+    "whirl": (whirl, 60),
 }
 
 
@@ -104,6 +124,31 @@ def test_the_scenes_end_marches_in_every_way() -> None:
         march.run = run
         world.step(n)
     assert {AGAIN, UNSOLVED} <= ends
+
+
+@pytest.mark.parametrize("make", [flail, whirl])
+def test_steps_in_parts_are_marched_through(make: Callable[[], World]) -> None:
+    world, parts = make(), []
+    world.step(10)  # room is made for what there is
+    for _ in range(50):
+        if world._stepper.march.run(world.dt, 1):
+            parts.append(world._stepper.parts)
+        else:
+            world._step_once(world._stepper.march.end)
+    assert len(parts) > 45
+    assert max(parts) > 2
+    assert np.mean(np.array(parts) > 1) > 0.3
+
+
+def test_a_step_in_parts_that_finds_no_room_begins_again() -> None:
+    """Room for contacts runs out in the middle of a step: it is done as if it had been there from the start."""
+    roomy, tight = flail(), flail()
+    roomy.step(60)
+    tight._stepper.collider._make_room(4)
+    tight.step(60)
+    assert tight._stepper.collider.room > 4
+    assert np.array_equal(tight.q, roomy.q)
+    assert np.array_equal(tight.v, roomy.v)
 
 
 def test_a_motor_that_is_let_go_in_between_is_gone() -> None:

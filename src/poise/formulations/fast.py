@@ -58,6 +58,8 @@ TURN = 0.1
 """Angle that a fast link of a tree turns by in a part at most; rad."""
 INSTANT = 1e-9
 """Way in a part without length; m."""
+CHANGED = ("erp", "creep", "quick", "margin", "close", "tolerance", "carry")
+"""Rules that parts of a step have of their own."""
 LITTLE = 2.0**-200
 """Of a multiplier: for impacts it is as nought, and can be undone to the last bit."""
 
@@ -100,7 +102,8 @@ class Split:
         start = s.q.copy(), s.v.copy()
         rows = {name: array.copy() for name, array in stepper.rows.now.arrays.items()}
         kept = {
-            name: float(rules.arrays[name][0]) for name in ("erp", "creep", "quick", "margin", "close", "tolerance", "carry")
+            name: float(rules.arrays[name][0])
+            for name in ("erp", "creep", "quick", "margin", "close", "tolerance", "carry")
         }
         paths = self._paths()
         few = ceil(dt * float(rules.haste[0]) / HASTE)

@@ -26,7 +26,8 @@ from poise.kernel.memory import F64, Count, Index, Int, Real, Shared, View, load
 from poise.kernel.spatial import Force
 
 if TYPE_CHECKING:
-    from poise.formulations.stepper import Entries, Stepper
+    from poise.formulations.step_blocks import Entries
+    from poise.formulations.stepper import Stepper
 
 Array = NDArray[Any]
 AGAIN = -1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import NDArray
@@ -14,6 +15,15 @@ from poise.kernel.memory import Block, Shared, Width
 from poise.solve.pgs_kernels import ANSWER, DENSE, ROWS
 
 Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Entries:
+    """What a step calls, with all that it works on."""
+
+    free_motion: Bound
+    advance: dict[tuple[int, int], Bound]
+    """By where the rows of the step are, and those of the step before (`id`)."""
 
 
 def bound(of: Entry, width: Width, *blocks: Block) -> Bound:

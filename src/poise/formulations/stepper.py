@@ -41,9 +41,8 @@ from poise.formulations.impulses import lay_unsolved
 from poise.formulations.march import March
 from poise.formulations.rules import ASLEEP, BY_DISPLACEMENT, DONE, DRIVEN, NO_ROOM, RULES, UNSOLVED
 from poise.formulations.sleep_state import SLEEP, Sleep, sleep_block
-from poise.formulations.step_blocks import answer_block, bound, problem_block, system_block
+from poise.formulations.step_blocks import Entries, answer_block, bound, problem_block, system_block
 from poise.formulations.unsolved import try_newton
-from poise.kernel.bound import Bound
 from poise.kernel.jit import entry, kernel
 from poise.kernel.memory import F64, Block, Width
 from poise.model.model import Model
@@ -98,15 +97,6 @@ class Told:
     """Tentative steps that were taken back, at acceleration level."""
     level: str = "velocity"
     """At which the step was done, in the end."""
-
-
-@dataclass(frozen=True)
-class Entries:
-    """What a step calls, with all that it works on."""
-
-    free_motion: Bound
-    advance: dict[tuple[int, int], Bound]
-    """By where the rows of the step are, and those of the step before (`id`)."""
 
 
 class Stepper:
@@ -316,8 +306,8 @@ class Stepper:
 
     @property
     def unit_erp(self) -> float:
-        """What the rules' share of errors is over that of a loop's error: loops are mended whole by displacements, which
-        leave no speed behind.
+        """The rules' share of errors that is mended, over that of a loop's: displacements, which leave no speed behind,
+        mend loops whole.
         """
         if self._stabilize != BY_DISPLACEMENT:
             return 1.0

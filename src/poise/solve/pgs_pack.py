@@ -105,7 +105,8 @@ def start(
 ) -> Block:
     """Where the iteration begins: given multipliers, else nought, within bounds."""
     room = dict.fromkeys(("lam", "w", "goal", "best"), layout.size)
-    room |= {"slip": len(layout.kinds)} | dict.fromkeys(("best_residual", "residual", "merit", "tolerance", "sweeps"), 1)
+    told = dict.fromkeys(("best_residual", "residual", "merit", "tolerance", "sweeps"), 1)
+    room |= {"slip": len(layout.kinds)} | told
     block = ANSWER.block(width, v=max(layout.coordinates, 0), **room)
     first = [first_guess(p, None if guesses is None else guesses[k]) for k, p in enumerate(problems)]
     tolerances = [np.array([options.tolerance * size_of(problem)]) for problem in problems]

@@ -1,0 +1,74 @@
+"""Elimination of a Newton step's lines, against NumPy's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from poise.kernel.buffers import GROUP
+from poise.kernel.jit import entry
+from poise.kernel.memory import F64, F64X8, Block, Width
+from poise.solve.elimination import eliminate
+from poise.solve.newton_pieces import NEWTON, newton_block
+
+ELIMINATE = entry(eliminate, NEWTON)
+
+
+def systems(seed: int, n: int, lanes: int) -> tuple[np.ndarray, np.ndarray]:
+    """(lanes, n, n) matrices that need no choice of pivots, and (lanes, n) right sides."""
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(lanes, n, n)) + 3.0 * np.sqrt(n) * np.eye(n), rng.normal(size=(lanes, n))
+
+
+def laid(width: Width, A: np.ndarray, b: np.ndarray, rows: list[int], room: int) -> Block:
+    n = newton_block(width, room)
+    active = len(rows)
+    across = (active + GROUP) // GROUP * GROUP
+    n.n_active[0], n.across[0], n.row[:active] = active, across, rows
+    for i in range(active):
+        n.matrix[i * across : i * across + active] = A[:, i].T.reshape(n.matrix[:active].shape)
+        n.matrix[i * across + active] = b[:, i] if width.lanes > 1 else b[0, i]
+    return n
+
+
+@pytest.mark.parametrize("width", [F64, F64X8], ids=str)
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 30, 41])
+def test_systems_of_any_size(width: Width, size: int) -> None:
+    A, b = systems(size, size, width.lanes)
+    rows = list(range(0, 2 * size, 2))  # steps of other rows stay as they are
+    n = laid(width, A, b, rows, 2 * size)
+    n.step[...] = 9.0
+    ELIMINATE[width](n.handle)
+    exact = np.linalg.solve(A, b[..., None])[..., 0]
+    assert pytest.approx(exact, abs=1e-13) == n.step.reshape(2 * size, -1)[::2].T
+    assert (n.step.reshape(2 * size, -1)[1::2] == 9.0).all()
+
+
+def test_what_was_there_before_does_not_count() -> None:
+    """Memory keeps the numbers of larger systems, whatever they are."""
+    A, b = systems(1, 13, 1)
+    fresh, used = laid(F64, A, b, list(range(13)), 40), laid(F64, A, b, list(range(13)), 40)
+    used.known[...], used.right[...], used.step[...] = np.nan, np.nan, np.nan
+    ELIMINATE[F64](fresh.handle)
+    ELIMINATE[F64](used.handle)
+    assert np.array_equal(used.step[:13], fresh.step[:13])
+
+
+def test_lanes_do_not_depend_on_blank_lines_between() -> None:
+    """Neighbours may have more rows: a lane then has blank ones between its own, and the same bits."""
+    A, b = systems(2, 9, 8)
+    close = laid(F64X8, A, b, list(range(9)), 9)
+    at = [0, 1, 4, 5, 6, 9, 12, 13, 16]
+    wide, right = np.tile(np.eye(17), (8, 1, 1)), np.zeros((8, 17))
+    wide[np.ix_(range(8), at, at)], right[:, at] = A, b
+    apart = laid(F64X8, wide, right, list(range(17)), 17)
+    ELIMINATE[F64X8](close.handle)
+    ELIMINATE[F64X8](apart.handle)
+    assert np.array_equal(apart.step[at], close.step)
+
+
+def test_a_pivot_of_nought_counts_as_one() -> None:
+    A, b = np.zeros((1, 3, 3)), np.array([[1.0, 2.0, 3.0]])
+    n = laid(F64, A, b, [0, 1, 2], 3)
+    ELIMINATE[F64](n.handle)
+    assert n.step.tolist() == [1.0, 2.0, 3.0]
