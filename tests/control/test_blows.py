@@ -158,6 +158,24 @@ def test_arms_of_a_walker_give_way_to_a_ball_and_recover_within_a_second():
     assert soft.lean < 3.0
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("file", files(), ids=lambda file: file.stem)
+def test_arms_as_strong_as_the_clips_are_followed_with_recover_in_all_of_them(file):
+    """Arms of 60 N·m, with which `test_tracking` follows the clips to 3° on the mean: a second after a blow no more than
+    that is left of it, at eight moments of each clip but for one: in CMU's 02_04, just before a leap, whose landing
+    is a second later; a quarter of a second after that it is 1.3°.
+    """
+    clip = loaded(file)
+    first, _, last = moments(clip)
+    eight = blows(hero_and_ball(clip, 60.0), np.linspace(first, last, 8).tolist(), SPEED)
+    assert np.median([gives(blow) for blow in eight]) > 0.7
+    assert min(map(gives, eight)) > 0.3
+    left = sorted(max(blow.left.values()) for blow in eight)
+    assert left[-2 if file.stem == "02_04" else -1] < 3.0
+    assert left[-1] < 6.0
+    assert sorted(blow.root for blow in eight)[-2] < NEAR_BY
+
+
 JERKED = [file for file in files() if file.stem == "humanoid3d_run"]
 
 
