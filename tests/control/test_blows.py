@@ -161,8 +161,8 @@ def test_arms_of_a_walker_give_way_to_a_ball_and_recover_within_a_second():
 @pytest.mark.slow
 @pytest.mark.parametrize("file", files(), ids=lambda file: file.stem)
 def test_arms_as_strong_as_the_clips_are_followed_with_recover_in_all_of_them(file):
-    """Arms of 60 N·m, with which `test_tracking` follows the clips to 3° on the mean: a second after a blow no more than
-    that is left of it, at eight moments of each clip but for one: in CMU's 02_04, just before a leap, whose landing
+    """Arms of 60 N·m, with which `test_tracking` follows the clips to 3° on the mean: a second after a blow no more
+    than that is left, at eight moments of each clip but for one: in CMU's 02_04, just before a leap, whose landing
     is a second later; a quarter of a second after that it is 1.3°.
     """
     clip = loaded(file)
