@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -140,6 +140,20 @@ def used_rows(block: Block) -> dict[str, NDArray[Any]]:
                 n, source, goal = room[k] * stride, int(block.first[k]), int(small.first[k])
                 kept[goal : goal + n] = array[source : source + n]
     return dict(small.arrays)
+
+
+def put_rows(block: Block, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Let a store have the rows of the arrays of another one, for which it has room."""
+    block.count[...], block.term_count[...] = arrays["count"], arrays["term_count"]
+    room, first = arrays["room"].tolist(), arrays["first"].tolist()
+    regions = list(zip(room, STRIDES, first, block.first.tolist(), strict=True))
+    for field, array in arrays.items():
+        if field in _TERM or field in _LAW:
+            block.arrays[field][: len(array)] = array
+        elif field not in _HEAD:
+            for n, stride, source, goal in regions:
+                if n:
+                    block.arrays[field][goal : goal + n * stride] = array[source : source + n * stride]
 
 
 def listed(counts: tuple[int, ...], first: NDArray[Any]) -> Listing:

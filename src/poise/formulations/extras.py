@@ -197,11 +197,12 @@ class Extras:
         self._next, self._serials, told = len(self.model.loops), [], []
         if "loops/attached" in slots:
             self._next, self._serials, told = json.loads(slots["loops/attached"].tobytes())
-        self.attached = [_loop(item) for item in told]
-        n = len(self.model.loops)
-        holds = self.loops.active[:n].copy()
-        self._lay_loops()
-        self.loops.active[:n] = holds
+        attached, self.attached = self.attached, [_loop(item) for item in told]
+        if attached or self.attached or not all(f"loops/{name}" in slots for name in REMEMBERED if self.joints):
+            n = len(self.model.loops)
+            holds = self.loops.active[:n].copy()
+            self._lay_loops()
+            self.loops.active[:n] = holds
         for name in REMEMBERED:
             if f"loops/{name}" in slots:
                 self.loops.arrays[name][...] = slots[f"loops/{name}"]

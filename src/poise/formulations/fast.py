@@ -12,7 +12,6 @@ parts are so short that they turn by TURN at most.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil, inf
 from typing import TYPE_CHECKING, Any
@@ -26,7 +25,7 @@ from poise.collision.impacts import NEAR
 from poise.collision.layout import MANIFOLD, PLACES, SHAPES
 from poise.collision.pipeline import _place_links, _place_shapes
 from poise.collision.swept import sweeps, swept_pairs
-from poise.constraints.store import STRIDES, make_store, moved
+from poise.constraints.store import STRIDES, put_rows
 from poise.formulations.fast_kernels import look_now, next_touches
 from poise.formulations.rules import DIVERGED, DONE
 from poise.kernel.jit import entry
@@ -122,7 +121,7 @@ class Split:
                 stepper.space.stages.arrays[name][...] = array
         if end != DONE:
             s.q[...], s.v[...] = start
-            put_back_rows(stepper.rows.now, rows)
+            put_rows(stepper.rows.now, rows)
         stepper.parts = parts
         return end
 
@@ -352,16 +351,6 @@ def keep_contacts(c: Block, keep: Array) -> None:
         array = c.arrays[name]
         array[: int(keep.sum())] = array[:n][keep]
     c.count[0] = int(keep.sum())
-
-
-def put_back_rows(now: Block, before: Mapping[str, Array]) -> None:
-    """Let a store have rows that it had before, though it may have grown since."""
-    old = make_store(now.width, before["room"].tolist(), len(before["term_body"]))
-    for name, array in before.items():
-        old.arrays[name][...] = array
-    same = moved(old, now.room.tolist(), now.counts()["term_room"])
-    for name, array in now.arrays.items():
-        array[...] = same.arrays[name]
 
 
 def scale_multipliers(rows: Block, share: float) -> None:

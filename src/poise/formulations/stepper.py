@@ -19,7 +19,7 @@ from poise.constraints.islands import ISLANDS, islands_block
 from poise.constraints.limit_rows import LIMITS, limits_block
 from poise.constraints.motor_rows import MOTORS
 from poise.constraints.rows import Rows
-from poise.constraints.store import LAW, STORE, STRIDES, make_store, moved, used_rows
+from poise.constraints.store import LAW, STORE, STRIDES, make_store, moved, put_rows, used_rows
 from poise.constraints.tree import FLOW, PLAIN, SYSTEM
 from poise.constraints.tree_rows import (
     GRAM_LANES,
@@ -374,21 +374,10 @@ class Stepper:
         if not kept:
             self.rows.now.count[...] = 0
             return
-        rows, old = self.rows, restored(self.rows.now, kept)
-        room = np.maximum(rows.now.room, old.room).tolist()
-        terms = max(rows.now.counts()["term_room"], old.counts()["term_room"])
+        rows = self.rows
+        room = np.maximum(rows.now.room, kept["room"]).tolist()
+        terms = max(rows.now.counts()["term_room"], len(kept["term_body"]))
         if not np.array_equal(room, rows.now.room) or terms > rows.now.counts()["term_room"]:
             rows.now, rows.before = (moved(block, room, terms) for block in (rows.now, rows.before))
             self._make_room()
-        same = moved(old, room, terms)
-        for name, array in rows.now.arrays.items():
-            array[...] = same.arrays[name]
-
-
-def restored(block: Block, arrays: Mapping[str, Array]) -> Block:
-    """A store with these arrays."""
-    terms = len(arrays["term_body"])
-    new = make_store(block.width, arrays["room"].tolist(), terms)
-    for name, array in arrays.items():
-        new.arrays[name][...] = array
-    return new
+        put_rows(rows.now, kept)

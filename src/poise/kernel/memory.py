@@ -271,15 +271,18 @@ class Block:
 
     def _copy(self, field: str, what: np.ndarray, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
         """An aligned copy; numbers that lanes share are repeated in each."""
-        fault = f"{self.view.name}.{field}: {what.dtype}{what.shape} does not fit {self._wanted(shape, dtype)}"
         if what.ndim == 0 or not np.can_cast(what.dtype, dtype, "same_kind"):
-            raise TypeError(fault)
+            raise self._unfit(field, what, shape, dtype)
         array = aligned((len(what), *shape), dtype)
         try:
             array[...] = np.reshape(what, array.shape) if what.size == array.size else what[..., None]
         except ValueError:
-            raise TypeError(fault) from None
+            raise self._unfit(field, what, shape, dtype) from None
         return array
+
+    def _unfit(self, field: str, what: np.ndarray, shape: tuple[int, ...], dtype: Any) -> TypeError:
+        found, right = f"{what.dtype}{what.shape}", self._wanted(shape, dtype)
+        return TypeError(f"{self.view.name}.{field}: {found} does not fit {right}")
 
     @staticmethod
     def _wanted(shape: tuple[int, ...], dtype: Any) -> str:
