@@ -70,6 +70,28 @@ def test_a_reference_goes_through_its_keys_with_the_velocities_of_its_curve():
     np.testing.assert_allclose(now.v, slope, atol=1e-6 * np.abs(slope).max() + 1e-7)
 
 
+def test_times_and_coordinates_may_be_a_loop():
+    scene = poise.Scene()
+    scene.add(poise.sphere(0.1), name="ball")
+    scene.hinge("ball", poise.box(0.1, 0.1, 1.0), axis="y", name="arm")
+    model = scene.compile()
+    times = np.linspace(0.0, 1.0, 21)
+    q = np.zeros((21, model.nq))
+    q[:, model.q_slice("ball")] = (0, 0, 1, 1, 0, 0, 0)
+    q[:, 0], q[:, model.q_slice("arm")] = 2.0 * times, np.sin(2 * np.pi * times)[:, None]
+    loop = Reference((times, q), model, loop=True)
+    found = loop.coordinates(model, [0.25, 7.25])
+    np.testing.assert_allclose(found.q[1] - found.q[0], [14.0, *np.zeros(model.nq - 1)], atol=1e-12)
+    np.testing.assert_allclose(found.v[1], found.v[0], atol=1e-12)
+    assert found.v[0, 0] == pytest.approx(2.0)
+    bare = poise.Scene()
+    bare.hinge(None, poise.box(0.1, 0.1, 1.0), axis="y", name="arm")
+    swing = Reference(([0.0, 1.0, 2.0], [[0.0], [1.0], [0.0]]), bare.compile(), loop=True)
+    assert swing.coordinates(swing.model, 3.0).q == pytest.approx(1.0)
+    with pytest.raises(ValueError, match="key-frames tell themselves"):
+        Reference(poise.motion.keyframes({0.0: {"arm": 0.0}, 1.0: {"arm": 1.0}}), bare.compile(), loop=True)
+
+
 def test_a_reference_of_the_character_alone_fits_any_world_with_one():
     alone = poise.Scene()
     alone.add(poise.characters.humanoid(), name="hero")

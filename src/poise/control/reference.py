@@ -51,7 +51,8 @@ class Reference:
 
     `motion` is a clip (which is retargeted, `poise.motion.retarget`), key-frames, what `retarget` gives, or a pair of
     times (s) and coordinates (frames, nq). Of key-frames only joints that have keys take part. With `floor` (m) its
-    feet stand there (`plant_feet`). Beyond its ends it stands still, unless it is a loop, which goes on and on. `place`
+    feet stand there (`plant_feet`). Beyond its ends it stands still, unless it is a loop, which goes on and on: a clip
+    tells whether it is one, times and coordinates are one with `loop=True`, their last frame being the first again. `place`
     is where the origin of a clip is put, a position (m) and a quaternion (w, x, y, z), of which what turns about the
     vertical counts; other motions are coordinates in the world already.
 
@@ -71,11 +72,16 @@ class Reference:
         *,
         floor: float | None = None,
         place: tuple[ArrayLike, ArrayLike] | None = None,
+        loop: bool = False,
     ) -> None:
         self.model = model
         self._layout = layout(model)
         self._keyed: Keyframes | None = motion if isinstance(motion, Keyframes) else None
         if self._keyed is not None:
+            if loop:
+                raise ValueError(
+                    "key-frames tell themselves whether they are a loop: poise.motion.keyframes(…, loop=True)"
+                )
             keys = self._keyed
             self.start, self.end = keys.start, keys.end
             keys.coordinates(model, self.start)  # a name that is no joint's is told of here
@@ -83,7 +89,7 @@ class Reference:
         else:
             times, q, self.joints = _keys(motion, model)
             self.start, self.end = float(times[0]), float(times[-1])
-            loop = isinstance(motion, Clip) and motion.loop
+            loop = bool(loop) or (isinstance(motion, Clip) and motion.loop)
             if floor is not None:
                 q = on_feet(model, times, q, float(vectors("floor", floor, ())), loop=loop)
             if place is not None and isinstance(motion, Clip):
@@ -95,10 +101,11 @@ class Reference:
         lay = self._layout
         numbers, quats = q[:, lay.numbers], q[:, lay.quats]
         self._stride = np.zeros(len(lay.numbers))
-        """What a round of a loop adds to each number; only a root goes on."""
+        """What a round of a loop adds to each number; only free bodies go on."""
         if loop:
-            root = _root_start(self.model)
-            self._stride = np.where((lay.numbers >= root) & (lay.numbers < root + 3), numbers[-1] - numbers[0], 0.0)
+            starts = self.model.joint_q_start[[kind == "free" for kind in self.model.joint_kinds]]
+            goes_on = np.isin(lay.numbers, starts[:, None] + np.arange(3))
+            self._stride = np.where(goes_on, numbers[-1] - numbers[0], 0.0)
             # what a round goes is taken out of its curve, and added again when it is sampled
             numbers = numbers - ((times - times[0]) / (times[-1] - times[0]))[:, None] * self._stride
             numbers[-1], quats[-1] = numbers[0], quats[0]

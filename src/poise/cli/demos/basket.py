@@ -31,7 +31,7 @@ def scene() -> poise.Scene:
     stage = poise.Scene(name="basket")
     stage.add_ground(friction=0.9)
     hero = stage.add(humanoid(), name="hero")
-    reference = carrying(walk(), stage.compile())
+    reference = carrying(clips.walk(speed=SPEED), stage.compile())
     hero.track(reference, strength=STRENGTH, give=GIVE)
     hang_basket(stage)
     throw_ball(stage, reference)
@@ -47,11 +47,11 @@ CORRECTED = walk
 
 
 def carrying(clip: Clip, model: poise.Model) -> Reference:
-    """A walk with the right forearm held out for a basket."""
+    """A walk, round after round, with the right forearm held out for a basket."""
     times, q = retarget(clip, model)
     q[:, model.q_slice("shoulder_r")] = quat_multiply(quat_exp((-0.35, 0.0, 0.0)), quat_exp((0.0, -0.15, 0.0)))
     q[:, model.q_slice("elbow_r")] = ELBOW
-    return Reference((times, q), model)
+    return Reference((times, q), model, loop=True)
 
 
 def hang_basket(stage: poise.Scene) -> None:
