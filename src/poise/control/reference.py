@@ -52,7 +52,7 @@ class Reference:
     `motion` is a clip (which is retargeted, `poise.motion.retarget`), key-frames, what `retarget` gives, or a pair of
     times (s) and coordinates (frames, nq). Of key-frames only joints that have keys take part. With `floor` (m) its
     feet stand there (`plant_feet`). Beyond its ends it stands still, unless it is a loop, which goes on and on: a clip
-    tells whether it is one, times and coordinates are one with `loop=True`, their last frame being the first again. `place`
+    tells whether it is one, times and coordinates are with `loop=True`, their last frame being the first again. `place`
     is where the origin of a clip is put, a position (m) and a quaternion (w, x, y, z), of which what turns about the
     vertical counts; other motions are coordinates in the world already.
 
@@ -103,8 +103,8 @@ class Reference:
         self._stride = np.zeros(len(lay.numbers))
         """What a round of a loop adds to each number; only free bodies go on."""
         if loop:
-            starts = self.model.joint_q_start[[kind == "free" for kind in self.model.joint_kinds]]
-            goes_on = np.isin(lay.numbers, starts[:, None] + np.arange(3))
+            free = np.array([kind == "free" for kind in self.model.joint_kinds], np.bool_)
+            goes_on = np.isin(lay.numbers, self.model.joint_q_start[: len(free)][free, None] + np.arange(3))
             self._stride = np.where(goes_on, numbers[-1] - numbers[0], 0.0)
             # what a round goes is taken out of its curve, and added again when it is sampled
             numbers = numbers - ((times - times[0]) / (times[-1] - times[0]))[:, None] * self._stride
