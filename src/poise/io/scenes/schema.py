@@ -307,7 +307,7 @@ class FormulationPart(Part):
     integrator: Annotated[str | None, Choice(("euler", "midpoint", "rk4"), "an integrator")] = None
     substeps: Annotated[int, Whole(1)] = 1
     tolerance: Annotated[float, Number(negative=False, most=1.0)] = 1e-4
-    sweeps: Annotated[int, Whole(1)] = 200
+    sweeps: Annotated[int, Whole(1)] = 500
     newton: Annotated[bool, Flag()] = True
     stabilization: Annotated[str, Choice(("displacement", "speed"), "a way to mend errors")] = "displacement"
     erp: Annotated[float, Number(negative=False, most=1.0)] = 0.2
