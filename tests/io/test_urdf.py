@@ -9,7 +9,7 @@ import pytest
 
 from poise.io.urdf import load_urdf
 from poise.model.compile import compile_scene
-from poise.model.shapes import Box, Capsule, ConvexMesh, Cylinder, Sphere
+from poise.model.shapes import Box, Capsule, ConvexMesh, Cylinder, Sphere, TriangleMesh
 from scene_kinematics import rest_q, rotation, widths, world_poses
 from urdf_models import (
     INERTIAL,
@@ -296,12 +296,26 @@ class TestMeshes:
         assert line == 2
         assert said in message
 
-    def test_flat_and_open_visuals(self, tmp_path) -> None:
-        (tmp_path / "flat.obj").write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3")
-        scene = load_urdf(robot(mesh_link(str(tmp_path / "flat.obj"), "visual")))
+    @pytest.mark.parametrize(
+        ("content", "count"),
+        [
+            (b"v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3", 1),
+            (b"\n".join(obj().splitlines()[:-1]), 3),
+            (b"v 0 0 0\nv 1 0 0\nv 0 1 0\nv 2 0 0\nf 1 2 4\nf 1 2 3", 1),
+        ],
+        ids=["flat", "open", "with a triangle that has no area"],
+    )
+    def test_visuals_of_any_form_are_kept(self, tmp_path, content: bytes, count: int) -> None:
+        (tmp_path / "sheet.obj").write_bytes(content)
+        scene = load_urdf(robot(mesh_link(str(tmp_path / "sheet.obj"), "visual")))
+        (shape,) = scene.bodies[0].shapes
+        assert isinstance(shape, TriangleMesh)
+        assert shape.open
+        assert len(shape.faces) == count
+        assert not [sentence for sentence in scene.unsupported if "mesh" in sentence]
+
+    def test_visuals_without_an_area_are_left_out(self, tmp_path) -> None:
+        (tmp_path / "line.obj").write_text("v 0 0 0\nv 1 0 0\nv 2 0 0\nf 1 2 3")
+        scene = load_urdf(robot(mesh_link(str(tmp_path / "line.obj"), "visual")))
         assert scene.bodies[0].shapes == []
-        assert any("flat" in sentence for sentence in scene.unsupported)
-        (tmp_path / "open.obj").write_bytes(b"\n".join(obj().splitlines()[:-1]))
-        scene = load_urdf(robot(mesh_link(str(tmp_path / "open.obj"), "visual")))
-        assert scene.bodies[0].shapes[0].faces is None
-        assert any("not closed" in sentence for sentence in scene.unsupported)
+        assert any("without any area" in sentence for sentence in scene.unsupported)

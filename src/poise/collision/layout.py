@@ -199,7 +199,7 @@ _NO_TREE: dict[str, np.ndarray] = {
 
 
 def _trees(solids: Solids) -> dict[str, np.ndarray]:
-    """Trees over the triangles of meshes."""
+    """Trees over the triangles of meshes that can be touched."""
     trees = [_tree(solids, i) for i in range(len(solids))]
     faces = np.cumsum([0, *(len(tree["node_face"]) for tree in trees)])
     for tree, first in zip(trees, faces, strict=False):
@@ -210,7 +210,7 @@ def _trees(solids: Solids) -> dict[str, np.ndarray]:
 
 
 def _tree(solids: Solids, i: int) -> dict[str, np.ndarray]:
-    if solids.kind[i] != Solid.MESH:
+    if solids.kind[i] != Solid.MESH or (solids.group[i] == 0 and solids.mask[i] == 0):
         return dict(_NO_TREE)
     vertices = solids.vertices[solids.vertex_start[i] : solids.vertex_start[i + 1]]
     tree = triangle_tree(vertices, solids.faces[solids.face_start[i] : solids.face_start[i + 1]])

@@ -7,6 +7,7 @@ import numpy as np
 from poise.collision.bvh import node_arrays, triangle_tree
 from poise.kernel.memory import Block, Count, Index, Int, Real, View, Width
 from poise.kernel.vec import Vec3
+from poise.model.hull import convex_hull
 from poise.model.solids import Solid, Solids
 
 SURFACES = View(
@@ -82,7 +83,9 @@ def _highest(solids: Solids, i: int) -> float:
 def _corners(solids: Solids, i: int) -> tuple[np.ndarray, np.ndarray]:
     """(n, 3) vertices and (m, 3) faces of a shape; faces without an area are left out."""
     vertices = solids.vertices[solids.vertex_start[i] : solids.vertex_start[i + 1]]
-    faces = solids.faces[solids.face_start[i] : solids.face_start[i + 1]]
+    faces: np.ndarray = solids.faces[solids.face_start[i] : solids.face_start[i + 1]]
+    if not len(faces):  # nothing touches it, so its hull was not sought
+        faces = convex_hull(vertices)
     return vertices, faces[np.linalg.norm(_crosses(vertices[faces]), axis=1) > 0.0]
 
 

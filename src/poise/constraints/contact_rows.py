@@ -50,8 +50,9 @@ def surfaces_block(solids: Solids, width: Width) -> Block:
 
 
 def least_extents(solids: Solids) -> NDArray[Any]:
-    """(n,) what shapes measure where they are thinnest; infinite of planes and height fields; m."""
+    """(n,) what shapes measure where they are thinnest; infinite of planes, height fields and what is only seen; m."""
     thin = np.full(len(solids), inf)
+    touched = (solids.group != 0) | (solids.mask != 0)
     for i, kind in enumerate(solids.kind.tolist()):
         if kind in (Solid.SPHERE, Solid.CAPSULE):
             thin[i] = 2.0 * solids.size[i, 0]
@@ -59,7 +60,7 @@ def least_extents(solids: Solids) -> NDArray[Any]:
             thin[i] = 2.0 * solids.size[i, :2].min()
         elif kind in (Solid.BOX, Solid.ELLIPSOID):
             thin[i] = 2.0 * solids.size[i].min()
-        elif kind in (Solid.HULL, Solid.MESH):
+        elif kind in (Solid.HULL, Solid.MESH) and touched[i]:
             points = solids.vertices[solids.vertex_start[i] : solids.vertex_start[i + 1]]
             axes = np.linalg.eigh(np.cov(points.T))[1]  # a plate may lie askew in its own frame
             thin[i] = min(np.ptp(points, axis=0).min(), np.ptp(points @ axes, axis=0).min())

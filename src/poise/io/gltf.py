@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from poise._version import __version__
 from poise.io.moments import floor_half, frames_of, local_poses, seen_shapes, shape_pose
-from poise.io.surfaces import Surface, surface, tiles
+from poise.io.surfaces import Surface, has_back, surface, tiles
 from poise.model.errors import SceneError
 from poise.model.solids import Solid
 
@@ -138,12 +138,13 @@ class _Writer:
                 parts = list(zip(tiles(half, 1.0), [(*(tint * tone), 1.0) for tone in _FLOOR], strict=True))
             else:
                 parts = [(surface(solids, shape), tuple(color))]
-            primitives = [self._primitive(part, tone) for part, tone in parts]
+            back = has_back(solids, shape)
+            primitives = [self._primitive(part, tone, back) for part, tone in parts]
             self.meshes.append({"name": kind.name.lower(), "primitives": primitives})
             self._known[key] = len(self.meshes) - 1
         return self._known[key]
 
-    def _primitive(self, part: Surface, color: tuple[float, ...]) -> dict[str, Any]:
+    def _primitive(self, part: Surface, color: tuple[float, ...], back: bool) -> dict[str, Any]:
         wide = len(part.vertices) > 0xFFFF
         faces = part.faces.reshape(-1).astype(np.uint32 if wide else np.uint16)
         normals = part.normals / np.linalg.norm(part.normals, axis=1, keepdims=True)
@@ -153,10 +154,10 @@ class _Writer:
                 "NORMAL": self._array(normals.astype(np.float32), "VEC3", _VERTICES),
             },
             "indices": self._array(faces, "SCALAR", _INDICES),
-            "material": self._material(color),
+            "material": self._material(color, back),
         }
 
-    def _material(self, color: tuple[float, ...]) -> int:
+    def _material(self, color: tuple[float, ...], back: bool) -> int:
         opacity = float(np.clip(color[3], 0.0, 1.0)) or 0.25  # a shape that is not seen, and was asked for
         base = [*(round(float(part), 6) for part in _linear(color[:3])), opacity]
         material: dict[str, Any] = {
@@ -164,6 +165,8 @@ class _Writer:
         }
         if opacity < 1.0:
             material["alphaMode"] = "BLEND"
+        if back:
+            material["doubleSided"] = True
         if material not in self.materials:
             self.materials.append(material)
         return self.materials.index(material)

@@ -21,6 +21,7 @@ from poise.model.shapes import (
     Plane,
     Shape,
     Sphere,
+    TriangleMesh,
 )
 from poise.motion.path import ConstantPath
 
@@ -120,13 +121,13 @@ def _read_shapes(source: MjcfSource) -> list[list[Shape]]:
     groups = _collision_groups(source)
     lines = source.lines(source.spec.geoms)
     names = source.given_names("GEOM", model.ngeom)
-    hulls: dict[tuple[int, bool], dict[str, Any]] = {}
+    meshes: dict[tuple[int, bool], Any] = {}
     lost = moving_planes(source)
     for g in range(model.ngeom):
         if lost[g]:
             continue
         group, mask = groups[g]
-        geometry = _geometry(source, g, mask != 0, hulls)
+        geometry = _geometry(source, g, (group | mask) != 0, meshes)
         if geometry is not None:
             shape = geometry(
                 name=names[g] or None,
@@ -144,16 +145,16 @@ def _read_shapes(source: MjcfSource) -> list[list[Shape]]:
     return shapes
 
 
-def _geometry(source: MjcfSource, g: int, collides: bool, hulls: dict[tuple[int, bool], dict[str, Any]]) -> Any:
+def _geometry(source: MjcfSource, g: int, collides: bool, meshes: dict[tuple[int, bool], Any]) -> Any:
     """A maker of the geom's shape with its sizes filled in (full lengths; MuJoCo's are half), None for a gap."""
     model, types = source.model, source.mj.mjtGeom
     kind = types(model.geom_type[g])
     x, y, z = floats(model.geom_size[g])
     if kind == types.mjGEOM_MESH:
         key = (int(model.geom_dataid[g]), collides)
-        if key not in hulls:
-            hulls[key] = _hull(model, *key)
-        return partial(ConvexMesh, **hulls[key])
+        if key not in meshes:
+            meshes[key] = _hull(model, key[0]) if collides else _seen_mesh(model, key[0])
+        return meshes[key]
     makers = {
         types.mjGEOM_PLANE: partial(Plane, extent=(2 * x, 2 * y) if x > 0 and y > 0 else None),
         types.mjGEOM_SPHERE: partial(Sphere, radius=x),
@@ -165,18 +166,27 @@ def _geometry(source: MjcfSource, g: int, collides: bool, hulls: dict[tuple[int,
     return makers.get(kind)
 
 
-def _hull(model: Any, mesh: int, collides: bool) -> dict[str, Any]:
-    """Vertices and faces of a mesh: those of its convex hull where it collides and MuJoCo found one, else its own.
+def _seen_mesh(model: Any, mesh: int) -> Any:
+    """A maker of a mesh that is only looked at: its triangles as they are, closed or not."""
+    start, count = int(model.mesh_faceadr[mesh]), int(model.mesh_facenum[mesh])
+    faces = np.array(model.mesh_face[start : start + count])
+    return partial(TriangleMesh, vertices=_vertices(model, mesh), faces=faces, open=not is_closed(faces))
 
-    Faces that do not close a surface are left out: the hull is shown instead.
+
+def _vertices(model: Any, mesh: int) -> Any:
+    start, count = int(model.mesh_vertadr[mesh]), int(model.mesh_vertnum[mesh])
+    return np.array(model.mesh_vert[start : start + count], dtype=np.float64)
+
+
+def _hull(model: Any, mesh: int) -> Any:
+    """A maker of a mesh that collides: the convex hull that MuJoCo found, else the vertices to find it from.
 
     A hull in `mesh_graph` is: counts of vertices n and faces m, n edge addresses, n vertex indices, n + 3m edges,
     3m vertex indices of the faces.
     """
-    start, count = int(model.mesh_vertadr[mesh]), int(model.mesh_vertnum[mesh])
-    vertices = np.array(model.mesh_vert[start : start + count], dtype=np.float64)
+    vertices = _vertices(model, mesh)
     graph = int(model.mesh_graphadr[mesh])
-    if collides and graph >= 0:
+    if graph >= 0:
         n, m = (int(number) for number in model.mesh_graph[graph : graph + 2])
         corners = np.array(model.mesh_graph[graph + 2 + n : graph + 2 + 2 * n])
         end = graph + 2 + 3 * n + 6 * m
@@ -184,10 +194,8 @@ def _hull(model: Any, mesh: int, collides: bool) -> dict[str, Any]:
         order = np.argsort(corners)
         hull, triangles = vertices[corners], order[np.searchsorted(corners, faces, sorter=order)]
         # sides with more than three corners are not always flat there
-        return {"vertices": hull, "faces": triangles if dent(hull, triangles) is None else None}
-    start, count = int(model.mesh_faceadr[mesh]), int(model.mesh_facenum[mesh])
-    faces = np.array(model.mesh_face[start : start + count])
-    return {"vertices": vertices, "faces": None if collides or not is_closed(faces) else faces}
+        return partial(ConvexMesh, vertices=hull, faces=triangles if dent(hull, triangles) is None else None)
+    return partial(ConvexMesh, vertices=vertices)
 
 
 def moving_planes(source: MjcfSource) -> list[bool]:
@@ -195,15 +203,6 @@ def moving_planes(source: MjcfSource) -> list[bool]:
     model, plane = source.model, int(source.mj.mjtGeom.mjGEOM_PLANE)
     owners = zip(model.geom_type, model.geom_bodyid, strict=True)
     return [int(kind) == plane and source.moves(int(body)) for kind, body in owners]
-
-
-def open_meshes(source: MjcfSource) -> list[bool]:
-    """For every geom, whether it is a mesh that is only looked at and shown as its hull, as its faces do not close."""
-    model = source.model
-    mesh = int(source.mj.mjtGeom.mjGEOM_MESH)
-    groups = _collision_groups(source)
-    shown = [int(kind) == mesh and groups[g][1] == 0 for g, kind in enumerate(model.geom_type)]
-    return [shown[g] and _hull(model, int(model.geom_dataid[g]), False)["faces"] is None for g in range(model.ngeom)]
 
 
 def _material(source: MjcfSource, g: int) -> Material:

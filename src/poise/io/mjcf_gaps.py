@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from poise.io.mjcf_bodies import MOST_GROUPS, moving_planes, open_meshes
+from poise.io.mjcf_bodies import MOST_GROUPS, moving_planes
 from poise.io.mjcf_drives import read_actuators
 from poise.io.mjcf_source import MjcfSource, enum_name
 
@@ -88,9 +88,6 @@ def _shape_gaps(source: MjcfSource) -> list[str]:
         *_sentence(kinds == int(types.mjGEOM_HFIELD), names, "height field geom", "left out: not supported"),
         *_sentence(moving_planes(source), names, "plane", "on mocap bodies left out: planes do not move"),
         *_sentence(kinds == int(types.mjGEOM_SDF), names, "signed distance (SDF) geom", "left out: not supported"),
-        *_sentence(
-            open_meshes(source), names, "visual mesh geom", "with faces that do not close: shown as convex hulls"
-        ),
         *_sentence(fluid, names, "geom", "with fluid forces (fluidshape): the forces are ignored"),
         *_sentence(_nonzero(model, "geom_adhesion"), names, "geom", "with adhesion: it is ignored"),
         *_sentence(_nonzero(model, "geom_surfacevel"), names, "geom", "with a surface velocity: it is ignored"),

@@ -96,7 +96,10 @@ def _mesh(writer: MjcfWriter, body: Body, shape: ConvexMesh | TriangleMesh, geom
         asset.set("face", " ".join(str(int(index)) for index in np.ravel(shape.faces)))
     if isinstance(shape, TriangleMesh):
         asset.set("inertia", "shell")
-        writer.lose(f'A triangle mesh of body "{body.name}" touches with its convex hull: MJCF has no other meshes.')
+        if shape.group or shape.mask:
+            writer.lose(
+                f'A triangle mesh of body "{body.name}" touches with its convex hull: MJCF has no other meshes.'
+            )
     geom.set("type", "mesh")
     geom.set("mesh", name)
 

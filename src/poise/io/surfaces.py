@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from poise.io.meshes import is_closed
 from poise.model.massprops import mesh_arrays
 from poise.model.shapes import ConvexMesh
 from poise.model.solids import Solid, Solids
@@ -63,6 +64,13 @@ def surface(solids: Solids, shape: int) -> Surface:
 def triangles(solids: Solids, shape: int) -> tuple[Floats, NDArray[np.int64]]:
     """Vertices (n, 3; m) and triangles (m, 3) of a hull, height field or mesh by its number."""
     return _field(solids, shape) if solids.kind[shape] == Solid.FIELD else _mesh(solids, shape)
+
+
+def has_back(solids: Solids, shape: int) -> bool:
+    """Whether the back of a shape's surface can be seen: of a height field, and of a mesh that does not close."""
+    if solids.kind[shape] == Solid.MESH:
+        return not is_closed(_mesh(solids, shape)[1])
+    return bool(solids.kind[shape] == Solid.FIELD)
 
 
 def tiles(half: float, square: float) -> tuple[Surface, Surface]:

@@ -14,7 +14,7 @@ from poise.io.urdf_reader import UrdfReader
 from poise.io.xml_lines import Element
 from poise.model.errors import SceneError
 from poise.model.scene import Inertia
-from poise.model.shapes import Box, Capsule, ConvexMesh, Cylinder, Shape, Sphere
+from poise.model.shapes import Box, Capsule, ConvexMesh, Cylinder, Shape, Sphere, TriangleMesh
 
 Color = tuple[float, float, float, float]
 
@@ -194,18 +194,22 @@ class _ShapeMaker:
         if mesh is None:
             return None
         vertices = mesh.vertices * scale
+        if not collides:
+            return self._seen_mesh(mesh, vertices, mirrored=bool(np.prod(scale) < 0), what=f'"{uri}" in {self.what}')
         if is_flat(vertices):
-            if collides:
-                self.reader.problem(solid, f'{self.what}: mesh "{uri}" is flat and bounds no volume')
-            else:
-                self.reader.ignore("flat visual meshes left out", f'"{uri}" in {self.what}')
+            self.reader.problem(solid, f'{self.what}: mesh "{uri}" is flat and bounds no volume')
             return None
-        if collides:
-            return partial(ConvexMesh, vertices=vertices)
-        faces = mesh.faces if np.prod(scale) > 0 else mesh.faces[:, ::-1]
-        if not is_closed(faces):
-            self.reader.ignore("visual meshes that are not closed, convex hulls are shown", f'"{uri}" in {self.what}')
-        return partial(ConvexMesh, vertices=vertices, faces=faces if is_closed(faces) else None)
+        return partial(ConvexMesh, vertices=vertices)
+
+    def _seen_mesh(self, mesh: Mesh, vertices: Any, *, mirrored: bool, what: str) -> Any:
+        """A mesh that is only looked at: its triangles as they are, but for those without an area."""
+        a, b, c = (vertices[mesh.faces[:, k]] for k in range(3))
+        faces = mesh.faces[np.any(np.cross(b - a, c - a) != 0.0, axis=1)]
+        if not len(faces):
+            self.reader.ignore("visual meshes without any area left out", what)
+            return None
+        faces = faces[:, ::-1] if mirrored else faces
+        return partial(TriangleMesh, vertices=vertices, faces=faces, open=not is_closed(faces))
 
     def _read(self, solid: Element, uri: str, role: str) -> Mesh | None:
         """The mesh, None where it is missing or of a format that Poise does not read; broken files are problems."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from poise._version import __version__
 from poise.io.moments import checked_rate, floor_half, frames_of, local_poses, seen_shapes, shape_pose
-from poise.io.surfaces import Surface, surface, tiles
+from poise.io.surfaces import Surface, has_back, surface, tiles
 from poise.model.solids import Solid
 
 if TYPE_CHECKING:
@@ -150,6 +150,7 @@ class _Stage:
             stretch = (a, b, c)
         else:
             node = self._mesh(above, name, surface(solids, shape))
+            node.CreateDoubleSidedAttr(has_back(solids, shape))
         self._finish(node, shape, tuple(color), stretch)
 
     def _mesh(self, above: str, name: str, part: Surface) -> Any:

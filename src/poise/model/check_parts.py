@@ -158,6 +158,16 @@ STILL = (Plane, HeightField, TriangleMesh)
 """Shapes without mass."""
 
 
+def must_stay(shape: Shape) -> bool:
+    """Whether a shape belongs on what never moves; a mesh that is only looked at goes along with any body."""
+    return isinstance(shape, STILL) and not (isinstance(shape, TriangleMesh) and only_looked_at(shape))
+
+
+def only_looked_at(shape: Shape) -> bool:
+    """Whether nothing can touch a shape; it may then be of any form."""
+    return all(isinstance(bits, (int, np.integer)) and bits == 0 for bits in (shape.group, shape.mask))
+
+
 def check_shape(check: Checker, shape: Shape) -> None:
     """Collect the problems of a shape."""
     kind = next((known for known in type(shape).__mro__ if known in _SIZES), None)
@@ -214,16 +224,11 @@ def _check_mesh(check: Checker, shape: ConvexMesh) -> None:
         vertices = checked_vertices(shape.vertices)
         if shape.faces is not None:
             faces = checked_faces(shape.faces, vertices)
-            if not _only_looked_at(shape):
+            if not only_looked_at(shape):
                 _check_convex(check, vertices, faces)
     except SceneError as error:
         for problem in error.problems:
             check.fail(problem.field or "vertices", problem.message)
-
-
-def _only_looked_at(shape: Shape) -> bool:
-    """Whether nothing can touch a shape; it may then be of any form."""
-    return all(isinstance(bits, int) and bits == 0 for bits in (shape.group, shape.mask))
 
 
 def _check_convex(check: Checker, vertices: np.ndarray, faces: np.ndarray) -> None:
@@ -279,9 +284,10 @@ def _check_surface(check: Checker, shape: TriangleMesh) -> None:
     else:
         a, b, c = (vertices[faces[:, k]] for k in range(3))
         flat = np.flatnonzero(np.linalg.norm(np.cross(b - a, c - a), axis=1) == 0.0)
-        if len(flat):
+        seen = only_looked_at(shape)
+        if len(flat) and not (seen and len(flat) < len(faces)):
             check.fail("faces", f"must have an area, found none at index {int(flat[0])} ({len(flat)} in all)")
-        elif shape.group != 0 or shape.mask != 0:
+        elif not seen:
             _check_edges(check, shape, vertices, faces.astype(np.int64))
 
 

@@ -151,6 +151,7 @@ class TriangleMesh(Shape):
     """A surface of triangles that need not be convex: no mass, only on bodies that do not move.
 
     It pushes outward. Unless it is meant to be open, it must close: a hole would let things in that never come out.
+    One that is only looked at (group and mask 0) may be of any form, open, flat or torn, and on any body.
     """
 
     vertices: Any
@@ -254,6 +255,8 @@ def height_field(heights: Any, x: float, y: float, **options: Any) -> HeightFiel
 
 def triangle_mesh(vertices: Any, faces: Any, **options: Any) -> TriangleMesh:
     """A surface of triangles that stays where it is; `open=True` for one that has a border, as a terrain has.
+
+    With `group=0, mask=0` it is only looked at: it may then be of any form, and on bodies that move.
 
     >>> len(triangle_mesh([(0, 0, 0), (1, 0, 0), (0, 1, 0)], [(0, 1, 2)], open=True).faces)
     1

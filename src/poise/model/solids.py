@@ -13,7 +13,8 @@
 | mesh | half of the extents about the centre of its vertices' box |
 
 Vertices of hulls and meshes are relative to the centre of their box, which `position` has in it. Points of a convex
-mesh that are no corners of its hull are left out.
+mesh that are no corners of its hull are left out. A convex mesh that is only looked at and has faces is a mesh: it is
+shown as it is.
 """
 
 from __future__ import annotations
@@ -130,10 +131,10 @@ class Solids:
     neighbor_start: Indices
     """(number of vertices + 1,) into `neighbors`."""
     neighbors: Indices
-    """Other ends of the edges at each vertex of a hull or mesh, numbers in `vertices`."""
+    """Other ends of the edges at each vertex of a hull or mesh that things touch, numbers in `vertices`."""
     beyond: Indices
     """(…, 3) for each edge of each of `faces` of a mesh (corner 0 to 1, 1 to 2, 2 to 0) the third corner of the
-    triangle beyond it, a number of the shape's own vertices; −1 at a border, and of hulls."""
+    triangle beyond it, a number of the shape's own vertices; −1 at a border, of hulls, and of what is only seen."""
     side_start: Indices
     """(number of sides + 1,) into `side_corners`."""
     side_corners: Indices
@@ -208,6 +209,7 @@ def _row(body: Body, number: int, shape: Shape) -> dict[str, Any]:
     name = shape.name or f"{body.name}[{number}]"
     row = {"shape": shape, "name": name, "kind": int(kind), "centre": np.zeros(3), "grid": (0, 0)}
     row |= {"vertices": np.zeros((0, 3)), "faces": np.zeros((0, 3)), "heights": np.zeros(0), "hull": None}
+    row["touches"] = shape.group != 0 or shape.mask != 0
     return row | _form(shape)
 
 
@@ -242,7 +244,9 @@ def _form(shape: Shape) -> dict[str, Any]:
     apart = vertices - centre
     reach = float(np.linalg.norm(apart, axis=1).max())
     size = 0.5 * (high - low)
-    return {"centre": centre, "size": size, "reach": reach, "vertices": apart, "faces": faces, "hull": hull}
+    kind = Solid.HULL if hull is not None or not len(faces) else Solid.MESH
+    form = {"centre": centre, "size": size, "reach": reach, "vertices": apart, "faces": faces, "hull": hull}
+    return form | {"kind": int(kind)}
 
 
 def _field_form(shape: HeightField) -> dict[str, Any]:
@@ -300,14 +304,15 @@ def _links(row: dict[str, Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     n = len(row["vertices"])
     if row["hull"] is not None:
         return row["hull"].neighbor_start, row["hull"].neighbors
-    if row["kind"] == Solid.MESH:
+    if row["kind"] == Solid.MESH and row["touches"]:
         return neighbors(row["faces"], n)
     return np.zeros(n + 1, np.int64), np.zeros(0, np.int64)
 
 
 def _beyond(row: dict[str, Any]) -> NDArray[np.int32]:
     faces = row["faces"]
-    return third_corners(faces) if row["kind"] == Solid.MESH else np.full((len(faces), 3), -1, np.int32)
+    joined = row["kind"] == Solid.MESH and row["touches"]
+    return third_corners(faces) if joined else np.full((len(faces), 3), -1, np.int32)
 
 
 def _placed(row: dict[str, Any], position: Floats, quat_wxyz: Floats) -> tuple[Floats, Floats]:

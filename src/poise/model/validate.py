@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import get_args
 
-from poise.model.check_parts import STILL, check_inertia, check_joint, check_shape, spoken
+from poise.model.check_parts import check_inertia, check_joint, check_shape, must_stay, spoken
 from poise.model.checks import Checker, as_sequence, shown
 from poise.model.errors import Problem, SceneError, did_you_mean
 from poise.model.joints import JOINTS
@@ -185,12 +185,13 @@ def _check_tree(check: Checker, bodies: list[Body]) -> bool:
 
 
 def _check_planes(check: Checker, bodies: list[Body]) -> None:
-    """Planes, height fields and triangle meshes belong on what never moves."""
+    """Planes, height fields and triangle meshes that things touch belong on what never moves."""
     parents = {body.name: body.parent for body in bodies}
     moves = {body.name: not _joints_are_sound(body) or bool(body.moving_joints()) for body in bodies}
     for body in bodies:
         shapes: object = body.shapes
-        still = [s for s in shapes if isinstance(s, STILL)] if isinstance(shapes, (list, tuple)) else []
+        listed = shapes if isinstance(shapes, (list, tuple)) else []
+        still = [shape for shape in listed if must_stay(shape)]
         if not still:
             continue
         carrier: str | None = body.name

@@ -1,6 +1,6 @@
 """Quick pictures: bodies as flat silhouettes, several moments of a motion in one drawing.
 
-All shapes are convex, so a silhouette is the convex hull of projected surface points.
+A silhouette is the convex hull of projected surface points.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from poise.model.errors import resolve_name
 from poise.model.scene import Scene
-from poise.model.shapes import Box, Capsule, ConvexMesh, Cylinder, Ellipsoid, Plane, Shape, Sphere
+from poise.model.shapes import Box, Capsule, ConvexMesh, Cylinder, Ellipsoid, Plane, Shape, Sphere, TriangleMesh
 from poise.motion.rotations import quat_normalize, quat_to_matrix
 from poise.view.plots import Drawing, text
 
@@ -51,7 +51,7 @@ def surface_points(shape: Shape) -> Floats:
             around = np.linspace(0, 2 * np.pi, 25)[:-1]
             ring = np.stack((np.cos(around), np.sin(around)), axis=1) * radius
             return np.concatenate([np.column_stack((ring, np.full(24, z))) for z in (-length / 2, length / 2)])
-        case ConvexMesh(vertices=vertices):
+        case ConvexMesh(vertices=vertices) | TriangleMesh(vertices=vertices):
             return np.asarray(vertices, np.float64)
     return np.zeros((0, 3))
 

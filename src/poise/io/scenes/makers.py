@@ -13,7 +13,7 @@ from poise.io.scenes.parts import Part
 from poise.io.scenes.schema_bodies import BodyPart, InertiaPart, JointPart, PathPart
 from poise.io.scenes.schema_shapes import ShapePart
 from poise.io.scenes.units import UNITS, split
-from poise.model.check_parts import STILL
+from poise.model.check_parts import STILL, must_stay
 from poise.model.errors import Problem, SceneError
 from poise.model.scene import Body, Inertia, Joint
 from poise.model.shapes import (
@@ -197,9 +197,7 @@ class Maker:
         parts = [*([part.joint] if isinstance(part.joint, JointPart) else []), *(part.joints or [])]
         if part.has("joint") or part.has("joints"):
             body.joints = [self.joint(one, f"{label}: joint") for one in parts]
-        elif not (
-            body.motion != "dynamic" or part.parent is not None or any(isinstance(s, STILL) for s in body.shapes)
-        ):
+        elif not (body.motion != "dynamic" or part.parent is not None or _stays(body)):
             body.joints = [Joint("free")]
         for one, name in zip(parts, body.joint_names(), strict=False):
             self.places[f'{label}: joint "{name}"'] = one
@@ -229,6 +227,12 @@ class Maker:
             known = field if field in given else ""
             self.fail(part, known, rest if known else str(error), f"{label}: path")
             return ConstantPath()
+
+
+def _stays(body: Body) -> bool:
+    """Whether a body that nothing else is said of stays where it is: for a shape that must, or as it weighs nothing."""
+    weightless = body.inertia is None and bool(body.shapes) and all(isinstance(shape, STILL) for shape in body.shapes)
+    return weightless or any(must_stay(shape) for shape in body.shapes)
 
 
 def _inertia(part: InertiaPart) -> Inertia:
