@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 _TYPES = {5126: "<f4", 5123: "<u2", 5125: "<u4"}
-_WIDTH = {"SCALAR": 1, "VEC3": 3, "VEC4": 4}
+_WIDTH = {"SCALAR": 1, "VEC3": 3, "VEC4": 4, "MAT4": 16}
 _SCRIPT = """
 const validator = require(process.argv[1]);
 const bytes = new Uint8Array(require('fs').readFileSync(process.argv[2]));

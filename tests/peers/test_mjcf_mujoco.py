@@ -183,7 +183,6 @@ def test_every_file_at_hand(file: Path) -> None:
         (model.nsite, "site"),
         (model.ncam, "camera"),
         (model.nlight, "light"),
-        (model.nskin, "skin"),
         (model.nhfield and (model.geom_type == 1).any(), "height field geom"),
         (model.opt.density or model.opt.viscosity or model.opt.wind.any(), "fluid"),
         (model.nnumeric, "custom numeric"),
@@ -196,3 +195,4 @@ def test_every_file_at_hand(file: Path) -> None:
     assert len(scene.actuators) == model.nu
     assert len(scene.equalities) == model.neq
     assert len(scene.keyframes) == model.nkey
+    assert len(scene.skins) == model.nskin

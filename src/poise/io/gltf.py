@@ -1,7 +1,8 @@
 """Recordings as glTF binary (.glb): bodies as nodes in their tree, shapes as meshes, the motion as an animation.
 
-glTF 2.0 of the Khronos Group. There is no skin: every body is rigid, its node moves and its shapes go along. glTF is y
-up, so one node above all others turns the world; everything below it is as Poise has it, in metres.
+glTF 2.0 of the Khronos Group. Every body is rigid, its node moves and its shapes go along; a skin bends with the nodes
+of its bodies. glTF is y up, so one node above all others turns the world; everything below it is as Poise has it, in
+metres.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import json
 import math
 import os
 import struct
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise._version import __version__
+from poise.io.gltf_skins import MOST, bound_surface, influence, inverse_binds
 from poise.io.moments import floor_half, frames_of, local_poses, seen_shapes, shape_pose
+from poise.io.save import LossWarning
 from poise.io.surfaces import Surface, has_back, surface, tiles
 from poise.model.errors import SceneError
 from poise.model.solids import Solid
@@ -60,8 +64,11 @@ def save_gltf(
     time, first = np.unique((recording.time[chosen] - recording.time[chosen[0]]).astype(np.float32), return_index=True)
     writer = _Writer(recording.model)
     writer.add_tree(recording.q[chosen[first]], collision)
+    lost = writer.add_skins()
     writer.add_motion(time)
     Path(path).write_bytes(writer.packed(_about(recording)))
+    if lost:
+        warnings.warn(f"{os.fspath(path)}: {' '.join(lost)}", LossWarning, stacklevel=3)
 
 
 def _about(recording: Recording) -> dict[str, Any]:
@@ -81,6 +88,8 @@ class _Writer:
         self.nodes: list[dict[str, Any]] = []
         self.meshes: list[dict[str, Any]] = []
         self.materials: list[dict[str, Any]] = []
+        self.skins: list[dict[str, Any]] = []
+        self.roots = [0]
         self.animations: list[dict[str, Any]] = []
         self._known: dict[Any, int] = {}
         self._poses: tuple[Floats, Floats] = (np.zeros((0, 0, 3)), np.zeros((0, 0, 4)))
@@ -100,6 +109,41 @@ class _Writer:
             node["extras"] = {"collides": bool(model.solids.mask[shape])}
             self.nodes.append(node)
             self._hang(int(model.solids.body[shape]) + 1, len(self.nodes) - 1)
+
+    def add_skins(self) -> list[str]:
+        """Meshes that bend with the nodes of bodies; what was lost on the way, one sentence each."""
+        skins, lost = self.model.skins, []
+        for k, name in enumerate(skins.names):
+            if skins.color[k, 3] <= 0.0:
+                continue
+            strongest = influence(skins, k)
+            primitive = self._primitive(bound_surface(skins, k), tuple(skins.color[k]), True)
+            primitive["attributes"] |= {
+                "JOINTS_0": self._array(strongest.joints, "VEC4", _VERTICES),
+                "WEIGHTS_0": self._array(strongest.weights, "VEC4", _VERTICES),
+            }
+            self.meshes.append({"name": _text(name), "primitives": [primitive]})
+            binds = self._array(inverse_binds(skins, k), "MAT4")
+            self.skins.append({"name": _text(name), "inverseBindMatrices": binds, "joints": self._joints(k)})
+            # a skinned mesh is where its joints are, whatever its own node says: so that hangs on nothing
+            self.nodes.append({"name": _text(name), "mesh": len(self.meshes) - 1, "skin": len(self.skins) - 1})
+            self.roots.append(len(self.nodes) - 1)
+            if strongest.reduced:
+                count = f"{strongest.reduced} of {len(strongest.weights)} vertices"
+                lost.append(f'{count} of skin "{name}" have more than {MOST} bones: the strongest are kept.')
+        return lost
+
+    def _joints(self, skin: int) -> list[int]:
+        """Nodes of the bones of a skin, each another one: a body that is there twice has a node of its own for that."""
+        found: list[int] = []
+        for bone in self.model.skins.bones(skin):
+            node = int(self.model.skins.bone_body[bone]) + 1
+            if node in found:
+                self.nodes.append({"name": _text(f"bone {bone}")})
+                self._hang(node, len(self.nodes) - 1)
+                node = len(self.nodes) - 1
+            found.append(node)
+        return found
 
     def _hang(self, above: int, node: int) -> None:
         self.nodes[above].setdefault("children", []).append(node)
@@ -199,9 +243,9 @@ class _Writer:
         document: dict[str, Any] = {
             "asset": {"version": "2.0", "generator": f"Poise {__version__}", "extras": about},
             "scene": 0,
-            "scenes": [{"name": _text(self.model.name or "scene"), "nodes": [0]}],
+            "scenes": [{"name": _text(self.model.name or "scene"), "nodes": self.roots}],
         }
-        lists = ("nodes", "meshes", "materials", "animations", "accessors")
+        lists = ("nodes", "meshes", "materials", "skins", "animations", "accessors")
         document |= {name: getattr(self, name) for name in lists if getattr(self, name)}
         if self.data:
             document |= {"bufferViews": self.views, "buffers": [{"byteLength": len(self.data)}]}

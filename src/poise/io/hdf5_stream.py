@@ -31,7 +31,7 @@ _ROWS = 4096
 """Of a chunk of what has any number of rows a frame."""
 _LOOK = 1 << 16
 """Rows that are looked at at a time."""
-_FIXED = ("header", "model", "solids")
+_FIXED = ("header", "model", "solids", "skins")
 _EVENTS = "events"
 
 

@@ -23,6 +23,7 @@ from typing import Any
 from poise.io.mjcf_bodies import read_bodies
 from poise.io.mjcf_drives import read_actuators, read_equalities, read_excluded_pairs, read_keyframes
 from poise.io.mjcf_gaps import list_unsupported
+from poise.io.mjcf_skins import read_skins
 from poise.io.mjcf_source import MjcfSource
 from poise.model.errors import SceneError
 from poise.model.scene import Scene
@@ -158,5 +159,6 @@ def _to_scene(source: MjcfSource, file: Path | None) -> Scene:
     scene.actuators = read_actuators(source)
     scene.equalities = read_equalities(source)
     scene.excluded_pairs = read_excluded_pairs(source)
+    scene.skins = read_skins(source)
     scene.unsupported = list_unsupported(source)
     return scene

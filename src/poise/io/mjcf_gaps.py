@@ -41,6 +41,7 @@ def list_unsupported(source: MjcfSource) -> list[str]:
         *_drive_gaps(source),
         *_element_gaps(source),
         *_option_gaps(source),
+        *_skin_gaps(source),
         *_look_gaps(source),
     ]
 
@@ -211,7 +212,6 @@ def _element_gaps(source: MjcfSource) -> list[str]:
         ("TENDON", model.ntendon, "tendon", "not supported: springs, limits and paths are ignored"),
         ("SENSOR", model.nsensor, "sensor", "not kept"),
         ("FLEX", getattr(model, "nflex", 0), "flex", "not supported: its bodies are kept, its elasticity is not"),
-        ("SKIN", model.nskin, "skin", "not kept"),
         ("PLUGIN", model.nplugin, "plugin", "not supported"),
         ("NUMERIC", model.nnumeric, "custom numeric", "not kept"),
         ("TEXT", model.ntext, "custom text", "not kept"),
@@ -230,6 +230,11 @@ def _element_gaps(source: MjcfSource) -> list[str]:
     if users:
         gaps.append(f"user data (of {', '.join(users)}) not kept.")
     return gaps
+
+
+def _skin_gaps(source: MjcfSource) -> list[str]:
+    names = source.names("SKIN", source.model.nskin)
+    return _sentence(source.model.skin_inflate, names, "skin", "with inflate: shown as thick as it is without")
 
 
 def _option_gaps(source: MjcfSource) -> list[str]:

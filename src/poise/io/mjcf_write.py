@@ -13,6 +13,7 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 
+from poise.io.mjcf_skins import write_skins
 from poise.io.mjcf_write_drives import write_actuators, write_equalities
 from poise.io.mjcf_write_shapes import write_shape
 from poise.model.compile import depth_first, joint_frame
@@ -78,6 +79,7 @@ class MjcfWriter:
                 ET.SubElement(section, "exclude", body1=first, body2=second)
         write_equalities(self, world)
         write_actuators(self)
+        write_skins(self)
         self._keyframes()
         for name, _ in scene.controllers:
             self.lose(f'The controller "{name}" is not kept: MJCF has none.')

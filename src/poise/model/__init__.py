@@ -10,6 +10,7 @@ from poise.model.model import Model
 from poise.model.reroot import rerooted
 from poise.model.scene import Actuator, Body, Character, Equality, Inertia, Joint, Keyframe, Scene
 from poise.model.shapes import Box, Capsule, ConvexMesh, Cylinder, Ellipsoid, Material, Plane, Shape, Sphere
+from poise.model.skins import Bone, Skin
 from poise.model.state import State
 from poise.model.validate import validate
 
@@ -18,6 +19,7 @@ __all__ = [
     "Actuator",
     "Body",
     "BodyHandle",
+    "Bone",
     "Box",
     "Capsule",
     "Character",
@@ -40,6 +42,7 @@ __all__ = [
     "Scene",
     "SceneError",
     "Shape",
+    "Skin",
     "Sphere",
     "State",
     "body_mass_properties",

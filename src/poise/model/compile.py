@@ -20,6 +20,7 @@ from poise.model.model import Model
 from poise.model.motors import Places, compile_motors
 from poise.model.scene import Body, Joint, Scene
 from poise.model.shapes import IDENTITY
+from poise.model.skins import gather_skins
 from poise.model.solids import gather_solids
 from poise.model.validate import validate
 from poise.motion.rotations import cross, quat_multiply, quat_normalize, quat_to_matrix, unit
@@ -58,7 +59,8 @@ def compile_scene(scene: Scene) -> Model:
     loops = compile_loops(scene, parts)
     joined = {"motors": compile_motors(scene, _places(tables, loops)), "loops": loops}
     joined["couplings"] = compile_couplings(scene, parts)
-    shared = {"solids": solids, "excluded": _excluded(scene, bodies), "paths": paths, **joined}
+    skins = gather_skins(scene.skins, {body.name: b for b, body in enumerate(bodies)})
+    shared = {"solids": solids, "skins": skins, "excluded": _excluded(scene, bodies), "paths": paths, **joined}
     return Model(name=scene.name, gravity=gravity, dt=float(scene.dt), **shared, **arrays)  # type: ignore[arg-type]
 
 

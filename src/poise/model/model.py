@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from poise.model.errors import resolve_name
 from poise.model.loops import Coupling, LoopJoint
 from poise.model.motors import Motor
+from poise.model.skins import Skins, no_skins
 from poise.model.solids import Solids, no_solids
 
 if TYPE_CHECKING:
@@ -159,6 +160,8 @@ class Model:
     loops: tuple[LoopJoint, ...] = ()
     """Joints beside those of the tree."""
     couplings: tuple[Coupling, ...] = ()
+    skins: Skins = field(default_factory=no_skins)
+    """Surfaces that bend with the bodies."""
 
     def __repr__(self) -> str:
         counts = f"n_bodies {self.n_bodies}, n_joints {self.n_joints}, nq {self.nq}, nv {self.nv}"
@@ -283,9 +286,9 @@ class Model:
         """Hash of each field by its name, to tell what differs between two models.
 
         A path is a function, which no hash can tell from another: only the joints that follow one are counted. Colours
-        do not count.
+        and skins do not count.
         """
-        values = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "solids"}
+        values = {item.name: getattr(self, item.name) for item in fields(self) if item.name not in ("solids", "skins")}
         looks = ("color",)
         kept = [item.name for item in fields(self.solids) if item.name not in looks]
         values |= {f"solids.{name}": getattr(self.solids, name) for name in kept}

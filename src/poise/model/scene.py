@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from poise.model.shapes import IDENTITY, ORIGIN, Material, Quaternion, Shape, Vector
+from poise.model.skins import Skin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -273,6 +274,8 @@ class Scene:
     loops: list[Loop] = field(default_factory=list)
     excluded_pairs: list[tuple[str, str]] = field(default_factory=list)
     """Names of bodies that pass through each other."""
+    skins: list[Skin] = field(default_factory=list)
+    """Surfaces that bend with several bodies; see `poise.model.skins`."""
     dt: float = 1.0 / 240.0
     """Time step that the file asks for; s."""
     name: str = "scene"

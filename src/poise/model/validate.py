@@ -11,6 +11,7 @@ from poise.model.errors import Problem, SceneError, did_you_mean
 from poise.model.joints import JOINTS
 from poise.model.scene import Actuator, Body, Equality, Inertia, Joint, Keyframe, Loop, Motion, Scene
 from poise.model.shapes import Shape
+from poise.model.skins import Skin, check_skin
 
 __all__ = ["Problem", "SceneError", "did_you_mean", "find_problems", "validate"]
 
@@ -234,6 +235,10 @@ def _check_keyframes(check: Checker, scene: Scene, bodies: list[Body]) -> None:
 
 def _check_references(check: Checker, scene: Scene, bodies: list[Body]) -> None:
     names = [body.name for body in bodies]
+    if _is_list_of(check, "skins", scene.skins, Skin):
+        for k, skin in enumerate(scene.skins):
+            if check.at(f"skins[{k}]").text("name", skin.name):
+                check_skin(check.at(f'skin "{skin.name}"'), skin, names)
     pairs = as_sequence(scene.excluded_pairs)
     if pairs is None:
         check.fail("excluded_pairs", f"must be a list of pairs of names, found {shown(scene.excluded_pairs)}")

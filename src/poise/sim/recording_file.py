@@ -17,6 +17,7 @@ from poise.model.errors import SceneError
 from poise.model.loops import Coupling, LoopJoint
 from poise.model.model import Model
 from poise.model.motors import Motor
+from poise.model.skins import Skins, no_skins
 from poise.model.solids import Solids
 from poise.model.state import read_arrays, write_arrays
 from poise.sim.events import Event
@@ -44,6 +45,7 @@ def arrays_of(recording: Recording) -> dict[str, Array]:
         "options": recording.options,
         "model": _plain(model),
         "solids": _plain(model.solids),
+        "skins": _plain(model.skins),
         "joints_on_paths": [joint for joint, _ in model.paths],
         "digest": model.digest(),
         "digests": model.digests(),
@@ -51,7 +53,9 @@ def arrays_of(recording: Recording) -> dict[str, Array]:
     }
     content: dict[str, Array] = {"header": np.frombuffer(json.dumps(header).encode(), np.uint8)}
     content |= {name: getattr(recording, name) for name in _STATE}
-    for group, part in (("contacts", recording.contacts), ("model", model), ("solids", model.solids)):
+    skins = model.skins if len(model.skins) else None
+    parts = (("contacts", recording.contacts), ("model", model), ("solids", model.solids), ("skins", skins))
+    for group, part in parts:
         if part is not None:
             content |= {f"{group}/{name}": array for name, array in _arrays(part).items()}
     if recording.energy is not None:
@@ -87,7 +91,9 @@ def recording_from(content: dict[str, Array], file: str) -> Recording:
         if header.get("streamed"):
             content, header = _as_far_as_written(content, header)
         solids = Solids(**_restored(Solids, header["solids"], _group(content, "solids")))
-        model = Model(**_restored(Model, header["model"], _group(content, "model")), solids=solids)
+        bent = _group(content, "skins")
+        skins = Skins(**_restored(Skins, header["skins"], bent)) if bent else no_skins()
+        model = Model(**_restored(Model, header["model"], _group(content, "model")), solids=solids, skins=skins)
         changed = _changed(model, header)
         events = tuple(
             Event(**(event | {"names": tuple(event["names"]), "shapes": tuple(event["shapes"])}))

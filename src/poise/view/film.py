@@ -17,6 +17,7 @@ from poise.dynamics.measures import bodies
 from poise.io.moments import checked_rate, frames_of
 from poise.model.errors import SceneError, did_you_mean
 from poise.model.model import Model
+from poise.model.skins import no_skins
 from poise.sim.progress import Progress
 from poise.view.following import body_of, cameras, characters, checked_side, tree_of
 from poise.view.gif import save_gif
@@ -122,7 +123,7 @@ class Ghost:
 
     @staticmethod
     def _painter(model: Model, film: Film, color: Floats) -> Painter:
-        other = replace(model, solids=replace(model.solids, color=color))
+        other = replace(model, solids=replace(model.solids, color=color), skins=no_skins())
         return Painter(other, film.size, smooth=False, shadows=False, look=film.look)
 
     def over(self, image: Picture, k: int, view: Camera | None) -> Picture:

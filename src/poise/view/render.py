@@ -20,11 +20,12 @@ from poise.dynamics.inputs import check_model
 from poise.kernel.jit import entry
 from poise.kernel.memory import F32, F32X16, Block
 from poise.model.model import Model
-from poise.model.solids import Solid
+from poise.model.solids import Solid, Solids
 from poise.view.render_camera import Camera, box_corners, checked_vector, half_boxes
 from poise.view.render_kernels import paint
 from poise.view.render_layout import FRAME, IMAGE, SIDE, Measure, Tone
 from poise.view.render_marks import Mark, arrow, cone_planes, dot, line, linear, mark_arrays, skeleton
+from poise.view.skinned import SkinMeshes
 
 __all__ = ["Camera", "Look", "Mark", "Painter", "arrow", "dot", "line", "picture", "skeleton"]
 
@@ -129,9 +130,10 @@ class Painter:
         check_model(model)
         self.model, self.size = model, _checked_size(size)
         self.look = _checked_look(look or Look())
-        n = len(model.solids)
-        self._g = shapes_block(model.solids, F32, model.link_root)
-        self._u = surfaces_block(model.solids, F32)
+        self._skins = SkinMeshes(model)
+        n = len(self._solids)
+        self._g = shapes_block(self._solids, F32, model.link_root)
+        self._u = surfaces_block(self._solids, F32)
         self._x = PLACES.block(F32, position=n, rotation=n)
         width, height = self.size
         self._packets = (-(-width // SIDE), -(-height // SIDE))
@@ -146,9 +148,14 @@ class Painter:
             stack=STACK,
         )
 
+    @property
+    def _solids(self) -> Solids:
+        """Shapes, and skins after them."""
+        return self._skins.solids
+
     def _new_frame(self, smooth: bool, shadows: bool) -> dict[str, Any]:
         """What stays the same from picture to picture."""
-        solids, look = self.model.solids, self.look
+        solids, look = self._solids, self.look
         _, half = half_boxes(solids)
         half = np.where(np.isfinite(half), half, 0.0)
         roundness = half.min(axis=1)
@@ -196,11 +203,13 @@ class Painter:
         if camera is None:
             camera = Camera.looking_at(self.model, q, aspect=width / height)
         position, rotation = places(self.model, q)
+        bent = self._skins.bend(q, self._g, self._u)
+        position, rotation = np.concatenate((position, bent[0])), np.concatenate((rotation, bent[1]))
         marks = [*marks, *self._contact_marks(contacts, camera)]
         self._place(position, rotation, camera)
         frame = self._frame_block(position, rotation, camera, marks)
-        if len(self._image.listed) < len(self.model.solids) + len(marks):
-            self._image = self._roomier(len(self.model.solids) + 2 * len(marks))
+        if len(self._image.listed) < len(self._solids) + len(marks):
+            self._image = self._roomier(len(self._solids) + 2 * len(marks))
         blocks = (self._g, self._u, self._x, frame, self._image)
         _paint[_WIDTHS](*(block.handle for block in blocks))
         columns, rows = self._packets
@@ -215,7 +224,7 @@ class Painter:
     def _place(self, position: Floats, rotation: Floats, camera: Camera) -> None:
         """Shapes as the eye has them; the origins of planes are moved to squares that are close to it."""
         seen = position - camera.position
-        for i in np.flatnonzero(self.model.solids.kind == Solid.PLANE):
+        for i in np.flatnonzero(self._solids.kind == Solid.PLANE):
             step = 2.0 * self._square(camera) * np.round(rotation[i, :, :2].T @ seen[i] / (2.0 * self._square(camera)))
             seen[i] -= rotation[i, :, :2] @ step
         if len(seen):
@@ -231,7 +240,7 @@ class Painter:
         pixel = 2.0 * math.tan(0.5 * camera.field_of_view) / height
         corner = forward - right * pixel * 0.5 * (width - 1) + up * pixel * 0.5 * (height - 1)
         axes = np.stack((corner, right * pixel, -up * pixel))
-        corners = box_corners(self.model.solids, position, rotation) - camera.position
+        corners = box_corners(self._solids, position, rotation) - camera.position
         measures = {
             Measure.SQUARE: self._square(camera),
             Measure.FADE: 8.0 * camera.distance,
@@ -254,7 +263,7 @@ class Painter:
 
     def _rectangles(self, corners: Floats, axes: Floats, rotation: Floats, seen: Floats) -> NDArray[np.int32]:
         """Packets that shapes may be in; of shapes that are not to be drawn, none, and −1 first."""
-        solids = self.model.solids
+        solids = self._solids
         out = _rectangles(corners, axes, self._packets)
         plane = solids.kind == Solid.PLANE
         above = -(rotation[:, :, 2] * seen).sum(axis=1) > 0.0
@@ -265,9 +274,9 @@ class Painter:
 
     def _about_the_eye(self, rotation: Floats, seen: Floats) -> NDArray[np.bool_]:
         """Convex shapes that the eye may be in: whoever is inside looks out."""
-        centre, half = half_boxes(self.model.solids)
+        centre, half = half_boxes(self._solids)
         eye = np.einsum("nji,nj->ni", rotation, -seen) - centre
-        solid = (self.model.solids.kind != Solid.FIELD) & (self.model.solids.kind != Solid.MESH)
+        solid = (self._solids.kind != Solid.FIELD) & (self._solids.kind != Solid.MESH)
         finite = np.isfinite(half).all(axis=1)
         return np.asarray(solid & finite & (np.abs(eye) <= half).all(axis=1))
 

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from poise.collision.rays import places
 from poise.model.model import Model
 from poise.model.solids import Solid, Solids
+from poise.view.skinned import skin_points
 
 Floats = NDArray[np.float64]
 Vector = tuple[float, float, float]
@@ -89,7 +90,8 @@ class Camera:
         (0.0, 0.0, 3.0)
         """
         poses = np.atleast_2d(np.asarray(q, np.float64))
-        corners = np.concatenate([bounds(model.solids, *places(model, pose)) for pose in poses])
+        shapes = [bounds(model.solids, *places(model, pose)) for pose in poses]
+        corners = np.concatenate([*shapes, *(points for pose in poses for points in skin_points(model, pose))])
         return cls.around(corners, side=side, margin=margin, field_of_view=field_of_view, aspect=aspect)
 
     @classmethod

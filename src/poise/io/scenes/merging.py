@@ -54,5 +54,10 @@ def merge(scene: Scene, other: Scene, prefix: str) -> None:
         )
         equality.options = renamed(equality.options)
         scene.equalities.append(equality)
+    for skin in deepcopy(other.skins):
+        skin.name = full(skin.name)
+        for bone in skin.bones:
+            bone.body = full(bone.body)
+        scene.skins.append(skin)
     scene.excluded_pairs += [(full(a), full(b)) for a, b in other.excluded_pairs]
     scene.unsupported += other.unsupported

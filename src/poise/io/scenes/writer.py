@@ -79,6 +79,7 @@ class _Writer:
         data["excluded_pairs"] = [list(pair) for pair in scene.excluded_pairs if tuple(pair) not in added]
         data["keyframes"] = [_fields(frame, Keyframe) for frame in scene.keyframes]
         data |= self.controllers()
+        self.lost += [f'The skin "{skin.name}" is not kept: scene files hold none.' for skin in scene.skins]
         return {name: value for name, value in data.items() if value not in ([], {}, None)}
 
     def settings(self) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from poise.view.page.still import still_picture
 
 __all__ = ["page_text", "read_page", "save_page"]
 
-SCRIPTS = ("math", "data", "forms", "shaders", "renderer", "stage", "camera", "charts", "player")
+SCRIPTS = ("math", "data", "forms", "shaders", "renderer", "skins", "stage", "camera", "charts", "player")
 """Files of `web/` in the order in which they are joined."""
 
 

@@ -18,7 +18,7 @@ from poise.model.solids import Solid
 from poise.sim.recording import Recording
 from poise.view.following import asked_follow, body_of
 from poise.view.page.curves import chart_list
-from poise.view.page.forms import PLACES, shape_list
+from poise.view.page.forms import PLACES, shape_list, skin_list
 from poise.view.page.motions import Ghost, Poses, distances, ghost_of, link_poses
 from poise.view.page.packing import pack
 from poise.view.render_camera import Camera, as_asked, bounds, box_corners
@@ -65,6 +65,7 @@ def page_content(
         "ghost": None if shade is None else _ghost_streams(shade, origin, view["radius"]),
         "shapes": shapes,
         "meshes": meshes,
+        "skins": skin_list(model, origin),
         "contacts": _contacts(recording, kept, origin),
         "charts": chart_list(recording, kept, None if shade is None else distances(poses, shade)),
         "view": view | _eye(asked, origin, view["radius"]) | {"trails": [_link(model, name) for name in trails]},

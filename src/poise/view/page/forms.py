@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from poise.io.surfaces import triangles
 from poise.model.model import Model
 from poise.model.solids import Solid
+from poise.motion.rotations import quat_conjugate, quat_multiply, rotate
 from poise.view.page.packing import pack
 
 Floats = NDArray[np.float64]
@@ -17,6 +18,8 @@ PLACES = 1e-4
 """Step of lengths; m."""
 _FINEST = 1.0 / 8192
 """Step of a mesh's points, over its size."""
+_WEIGHT = 1.0 / 65536
+"""Step of weights."""
 
 
 def shape_list(model: Model, origin: Floats) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -45,3 +48,43 @@ def shape_list(model: Model, origin: Floats) -> tuple[list[dict[str, Any]], list
             meshes.append({"vertices": pack(vertices, step), "faces": pack(faces, 1.0)})
         shapes.append(shape)
     return shapes, meshes
+
+
+def skin_list(model: Model, origin: Floats) -> list[dict[str, Any]]:
+    """Skins that can be seen. Bones are told by their links: a vertex v goes to pose · (turn · v + position)."""
+    skins = model.skins
+    found = []
+    for k, name in enumerate(skins.names):
+        if skins.color[k, 3] <= 0.0:
+            continue
+        points, bones = skins.points(k), skins.bones(k)
+        step = min(PLACES, _FINEST * float(np.abs(points).max()) or PLACES)
+        listed = [skins.weights(bone) for bone in bones]
+        found.append(
+            {
+                "name": name,
+                "color": np.clip(skins.color[k], 0.0, 1.0).round(4).tolist(),
+                "vertices": pack(points, step),
+                "faces": pack(skins.triangles(k), 1.0),
+                "bones": [_bone(model, bone, origin) for bone in bones],
+                "count": [len(vertex) for vertex, _ in listed],
+                "vertex": pack(np.concatenate([vertex for vertex, _ in listed]), 1.0),
+                "weight": pack(np.concatenate([weight for _, weight in listed]), _WEIGHT),
+            }
+        )
+    return found
+
+
+def _bone(model: Model, bone: int, origin: Floats) -> dict[str, Any]:
+    """From the frame of a skin's vertices to that of the bone's link, or of the page where that never moves."""
+    skins, body = model.skins, int(model.skins.bone_body[bone])
+    turn = quat_conjugate(skins.bone_quat_wxyz[bone])
+    position = -rotate(turn, skins.bone_position[bone])
+    link = -1
+    if body >= 0:
+        link = int(model.body_link[body])
+        position = model.body_position[body] + rotate(model.body_quat_wxyz[body], position)
+        turn = quat_multiply(model.body_quat_wxyz[body], turn)
+    if link < 0:
+        position = position - origin
+    return {"link": link, "position": position.tolist(), "turn": np.asarray(turn).tolist()}

@@ -74,16 +74,18 @@ class Renderer {
     }
   }
 
-  // Points and normals on the card, with room for instances.
-  mesh({ points, normals }) {
+  // Points and normals on the card, with room for instances. A mesh that bends keeps its form, and is sent when it changed.
+  mesh({ points, normals }, bends = false) {
     const { gl } = this;
     const array = gl.createVertexArray();
     gl.bindVertexArray(array);
-    [points, normals].forEach((numbers, place) => {
-      gl.bindBuffer(gl.ARRAY_BUFFER, gl.createBuffer());
-      gl.bufferData(gl.ARRAY_BUFFER, numbers, gl.STATIC_DRAW);
+    const buffers = [points, normals].map((numbers, place) => {
+      const buffer = gl.createBuffer();
+      gl.bindBuffer(gl.ARRAY_BUFFER, buffer);
+      gl.bufferData(gl.ARRAY_BUFFER, numbers, bends ? gl.DYNAMIC_DRAW : gl.STATIC_DRAW);
       gl.enableVertexAttribArray(place);
       gl.vertexAttribPointer(place, 3, gl.FLOAT, false, 0, 0);
+      return buffer;
     });
     const instances = gl.createBuffer();
     gl.bindBuffer(gl.ARRAY_BUFFER, instances);
@@ -93,7 +95,7 @@ class Renderer {
       gl.vertexAttribDivisor(2 + k, 1);
     }
     gl.bindVertexArray(null);
-    return { array, instances, count: points.length / 3 };
+    return { array, instances, count: points.length / 3, bent: bends ? { buffers, numbers: [points, normals], stale: false } : null };
   }
 
   makeShadows() {
@@ -127,6 +129,14 @@ class Renderer {
 
   send(batch) {
     const { gl } = this;
+    const { bent } = batch.mesh;
+    if (bent && bent.stale) {
+      bent.buffers.forEach((buffer, k) => {
+        gl.bindBuffer(gl.ARRAY_BUFFER, buffer);
+        gl.bufferSubData(gl.ARRAY_BUFFER, 0, bent.numbers[k]);
+      });
+      bent.stale = false;
+    }
     gl.bindBuffer(gl.ARRAY_BUFFER, batch.mesh.instances);
     gl.bufferData(gl.ARRAY_BUFFER, new Float32Array(batch.numbers), gl.DYNAMIC_DRAW);
   }

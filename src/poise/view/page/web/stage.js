@@ -15,6 +15,7 @@ class Stage {
     stage.contacts = data.contacts && await Contacts.read(data.contacts);
     stage.forms = await Promise.all(data.meshes.map(async mesh =>
       meshForm(values(await unpack(mesh.vertices)), (await unpack(mesh.faces)).whole)));
+    stage.skins = await Promise.all((data.skins || []).map(Skin.read));
     return stage;
   }
 
@@ -34,6 +35,7 @@ class Stage {
       if (shape.kind === "box" || shape.kind === "ellipsoid") size = [a, b, c];
       return { ...shape, mesh, size };
     });
+    this.skins.forEach(skin => { skin.mesh = renderer.mesh(skin.form(), true); });
     this.rod = once("rod", rodForm);
     this.ball = once("bead", beadForm);
     this.tip = once("cone", coneForm);
@@ -50,6 +52,10 @@ class Stage {
       const color = fades(shape) ? [...shape.color.slice(0, 3), shape.color[3] * 0.45] : shape.color;
       return [color[3] < 1 ? glass : solids, color];
     });
+    for (const skin of this.skins) {
+      skin.bend(poses);
+      this.put(skin.color[3] < 1 ? glass : solids, skin.mesh, [0, 0, 0], LEVEL, [1, 1, 1], skin.color);
+    }
     // what is faint only to show its bones casts a shadow all the same
     this.place(poses, [0, 0, 0], shape => fades(shape) && shape.color[3] >= 1 ? [faded, shape.color] : null);
     if (this.ghost && show.ghost !== "off") {
