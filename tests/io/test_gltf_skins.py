@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.gltf import Glb, validate
-from tests.skin_models import arm, bent_tube, tube
 
 import poise
+from gltf import Glb, validate
 from poise.io.save import LossWarning
 from poise.model.skins import Bone
 from poise.sim import Recording
+from skin_models import arm, bent_tube, tube
 
 ANGLES = np.linspace(-1.0, 1.4, 7)
 

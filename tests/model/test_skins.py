@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.skin_models import arm, bent_tube, tube
 
 import poise
 from poise.dynamics.measures import bodies
 from poise.io.mjcf import load_mjcf
 from poise.model.skins import Bone, Skin
 from poise.sim import Recording
+from skin_models import arm, bent_tube, tube
 
 
 def shown(model: poise.Model, q: Any) -> np.ndarray:

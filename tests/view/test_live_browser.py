@@ -13,6 +13,8 @@ import pytest
 import poise
 from browser import listen
 from poise.cli.demos.dragged import walker as walking
+from poise.sim import Recording
+from skin_models import arm, bent_tube, tube
 
 pytestmark = pytest.mark.browser
 
@@ -249,3 +251,26 @@ def test_physics_is_changed_from_the_panel(the_browser):
         path = download.value.path()
         assert len(poise.sim.Recording.load(path)) == 1
         assert remarks(heard) == []
+
+
+def still(model, q):
+    """A recording of one pose, looked at from the front."""
+    camera = {"position": (0.6, -6.0, 1.0), "target": (0.6, 0.0, 1.0)}
+    frames = np.tile(np.asarray(q, float), (2, 1))
+    return Recording(np.array((0.0, 1.0)), frames, np.zeros((2, model.nv)), model, options={"camera": camera})
+
+
+def test_skins_bend(the_browser):
+    """The picture of a skin is that of a mesh whose points are those of the closed form."""
+    model, angle = arm().compile(), 1.2
+    statue = poise.Scene()
+    mesh = poise.triangle_mesh(bent_tube(angle), tube()[1], open=True, group=0, mask=0, color=arm().skins[0].color)
+    statue.add(mesh, name="statue", fixed=True)
+    red = []
+    for recording in (still(model, [angle]), still(statue.compile(), [])):
+        with shown(recording, the_browser) as (_, page, heard):
+            image = settled(page)
+            red.append(image[..., 0] - image[..., 1] > 60.0)
+            assert remarks(heard) == []
+    assert red[1].sum() > 100
+    assert (red[0] != red[1]).sum() <= 0.1 * red[1].sum()  # blocks at the outline

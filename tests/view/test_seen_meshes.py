@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.gltf import Glb, validate
 
 import poise
+from gltf import Glb, validate
 from poise.collision.layout import shapes_block
 from poise.collision.rays import cast
 from poise.io.mjcf import load_mjcf

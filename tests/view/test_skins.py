@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
-from tests.skin_models import arm, bent_tube, tube
 
 import poise
+from poise.model.skins import Bone
 from poise.sim import Recording
 from poise.view import Camera, Painter, picture
+from poise.view.live.forms import add_skin
 from poise.view.page import save_page
 from poise.view.page.forms import skin_list
 from poise.view.render import dot
+from skin_models import arm, bent_tube, tube
 
 SIZE = (160, 120)
 EYE = Camera((0.6, -6.0, 1.0), (0.6, 0.0, 1.0))
@@ -82,6 +85,27 @@ def test_films_with_ghosts(tmp_path: Path) -> None:
     recording = moving()
     recording.save(tmp_path / "x.png", time=0.5, size=SIZE, ghost=(recording.time + 0.2, recording.q))
     assert (tmp_path / "x.png").stat().st_size > 1000
+
+
+class Told:
+    """Stands for a scene of the viewer, and keeps what it is told."""
+
+    def add_mesh_skinned(self, name: str, points: np.ndarray, faces: np.ndarray, **options: Any) -> Told:
+        self.name, self.points, self.faces, self.options = name, points, faces, options
+        return self
+
+
+def test_the_viewer_gets_the_four_strongest_bones() -> None:
+    """Six equal shares: four of them are left, a quarter each."""
+    scene = arm()
+    (skin,) = scene.skins
+    every = np.arange(len(skin.vertices))
+    skin.bones = [Bone("fore", (0.2, 0, 1.0), vertices=every, weights=np.full(len(every), 1 / 6)) for _ in range(6)]
+    told = add_skin(Told(), "skin", scene.compile(), 0, (255, 0, 0), None)
+    weights = told.options["skin_weights"]
+    assert weights.shape == (len(every), 6)
+    assert (np.sort(weights, axis=1) == (0.0, 0.0, 0.25, 0.25, 0.25, 0.25)).all()
+    assert told.options["bone_positions"].shape == (6, 3)
 
 
 @pytest.mark.browser

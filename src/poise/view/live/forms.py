@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from poise.io.gltf_skins import influence
 from poise.model.massprops import mesh_arrays
 from poise.model.model import Model
 from poise.model.shapes import ConvexMesh
@@ -129,6 +130,26 @@ def add_shape(scene: Any, name: str, model: Model, shape: int, color: Color, opa
         return scene.add_mesh_simple(name, *capsule(a, b), **look)
     vertices, faces = field(model, shape) if kind == Solid.FIELD else mesh(model, shape)
     return scene.add_mesh_simple(name, vertices, faces, flat_shading=True, side="double", **look)
+
+
+def add_skin(scene: Any, name: str, model: Model, skin: int, color: Color, opacity: float | None) -> Any:
+    """The node of a skin, whose bones are brought to the poses of bodies; each vertex heeds its strongest four."""
+    skins = model.skins
+    bones = skins.bones(skin)
+    strongest = influence(skins, skin)
+    table = np.zeros((len(strongest.joints), len(bones)))
+    np.add.at(table, (np.arange(len(table))[:, None], strongest.joints), strongest.weights)
+    return scene.add_mesh_skinned(
+        name,
+        skins.points(skin),
+        skins.triangles(skin),
+        bone_wxyzs=skins.bone_quat_wxyz[bones.start : bones.stop],
+        bone_positions=skins.bone_position[bones.start : bones.stop],
+        skin_weights=table,
+        color=color,
+        opacity=opacity,
+        side="double",
+    )
 
 
 def add_floor(scene: Any, name: str, model: Model, shape: int) -> Any:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from poise.dynamics.measures import bodies
 from poise.model.solids import Solid
 from poise.view.following import asked_follow, body_of, corners_of
-from poise.view.live.forms import Color, add_floor, add_shape, color_of, quats_of
+from poise.view.live.forms import Color, add_floor, add_shape, add_skin, color_of, quats_of
 from poise.view.live.session import Session
 from poise.view.live.stage import cast_shadows, has_graphics
 from poise.view.render_camera import Camera, as_asked
@@ -68,6 +68,7 @@ class Front:
             self._root = scene.add_frame("/world", show_axes=False)
             self._frames = [scene.add_frame(f"/world/{k}", show_axes=False) for k in range(model.n_bodies)]
             self._meshes = [self._add(k) for k in range(len(model.solids))]
+            self._skins = [self._add_skin(k) for k in range(len(model.skins))]
             self._ghosts: list[dict[int, Any]] = []
             self._add_ghosts()
             self._lines = self._add_lines()
@@ -89,6 +90,14 @@ class Front:
         if int(model.body_link[body]) >= 0 and self.session.live:
             self._let_drag(node, body)
         return node
+
+    def _add_skin(self, skin: int) -> Any:
+        color = self.model.skins.color[skin]
+        alpha = float(color[3])
+        if alpha <= 0.0:
+            return None
+        opacity = alpha if alpha < 1.0 else None
+        return add_skin(self.server.scene, f"/world/skin{skin}", self.model, skin, color_of(color), opacity)
 
     def _let_drag(self, node: Any, body: int) -> None:
         """Take hold of a body by pressing on it and moving the mouse; the plane is that of the screen."""
@@ -148,6 +157,11 @@ class Front:
             moves = int(self.model.solids.link[shape]) >= 0
             node.visible = self.shown.shapes or not moves
             node.opacity = 0.35 * alpha if dim and moves else (alpha if alpha < 1.0 else None)
+        for skin, node in enumerate(self._skins):
+            if node is not None:
+                alpha = float(self.model.skins.color[skin, 3])
+                node.visible = self.shown.shapes
+                node.opacity = 0.35 * alpha if dim else (alpha if alpha < 1.0 else None)
         self._add_ghosts()
         for frames in self._ghosts:
             for frame in frames.values():
@@ -166,6 +180,7 @@ class Front:
             self._root.position = -self._eye
             if moment is not self._drawn:
                 self._lay(self._frames, range(self.model.n_bodies), place)
+                self._bend_skins(place)
                 self._draw_ghosts(moment.time)
                 self._draw_lines(moment, place.position)
         self._drawn = moment
@@ -175,6 +190,16 @@ class Front:
         quats = quats_of(place.rotation)
         for k in numbers:
             frames[k].position, frames[k].wxyz = place.position[k] + (0.0, shift, 0.0), quats[k]
+
+    def _bend_skins(self, place: Any) -> None:
+        skins, quats = self.model.skins, quats_of(place.rotation)
+        for k, node in enumerate(self._skins):
+            for bone, handle in zip(skins.bones(k), () if node is None else node.bones, strict=node is not None):
+                body = int(skins.bone_body[bone])
+                if body >= 0:
+                    handle.position, handle.wxyz = place.position[body], quats[body]
+                else:
+                    handle.position, handle.wxyz = np.zeros(3), np.array((1.0, 0.0, 0.0, 0.0))
 
     def _draw_ghosts(self, time: float) -> None:
         if not self.shown.ghost:
