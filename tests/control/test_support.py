@@ -69,3 +69,10 @@ def test_what_has_no_shape_cannot_stand() -> None:
     scene.add(Body("ghost", inertia=Inertia(1.0, moments=(1.0, 1.0, 1.0))), name="ghost")
     with pytest.raises(ValueError, match="no shape to stand on"):
         sole_points(scene.compile(), "ghost")
+
+
+def test_nobody_stands_on_what_is_only_looked_at() -> None:
+    scene = poise.Scene()
+    boot = poise.box(0.4, 0.4, 0.2, group=0, mask=0)
+    scene.add([poise.box(0.2, 0.1, 0.06), boot], name="foot", position=(0, 0, 1))
+    assert sole_points(scene.compile(), "foot")[:, 2] == pytest.approx([-0.03] * 4)

@@ -31,7 +31,8 @@ def sole_points(model: Model, body: str | int) -> Floats:
     [-0.1, -0.05, -0.03]
     """
     index, solids = body_number(model, body), model.solids
-    shapes = np.flatnonzero(solids.body == index)
+    touches = (solids.group != 0) | (solids.mask != 0)  # others are only looked at
+    shapes = np.flatnonzero((solids.body == index) & touches)
     points = [_lowest(solids.kind[k], solids.size[k]) + solids.position[k] for k in shapes.tolist()]
     if not points:
         raise ValueError(f'"{model.body_names[index]}" has no shape to stand on')
