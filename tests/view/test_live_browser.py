@@ -162,13 +162,22 @@ def test_hand_follows_the_mouse_body_gives_way_and_recovers(the_browser):
         def error():
             return float(session.ghosts[0].error(np.array([session.time]), session.q[None])[0])
 
-        held, start = pixel(viewer, place()), place()
-        page.mouse.move(*held)
-        page.mouse.down()
-        for k in range(1, 7):
-            page.mouse.move(held[0] - 12 * k, held[1] - 10 * k)
-            time.sleep(0.05)
-        wait(lambda: session.dragged == hand)
+        def grabs():
+            """Press on the hand and pull; a page that is slow may not have drawn it yet."""
+            held = pixel(viewer, place())
+            page.mouse.move(*held)
+            page.mouse.down()
+            for k in range(1, 7):
+                page.mouse.move(held[0] - 12 * k, held[1] - 10 * k)
+                time.sleep(0.05)
+            try:
+                return wait(lambda: session.dragged == hand, 5.0)
+            except AssertionError:
+                page.mouse.up()
+                return False
+
+        start = place()
+        wait(grabs)
         page.keyboard.press("Space")  # it runs while it is held
         wait(lambda: session.time > 1.0)
         _, goal = session.pull
