@@ -2,8 +2,9 @@
 
 Both engines step MuJoCo's humanoid with its own time step, each along its own way, for two seconds from the squat. A
 line is a sort of controls: how strong they are, of their range, and how long they stay before new ones are drawn; a
-round goes through a few draws, the same torques for both. The residual told is the largest of all steps, the natural
-map of the rows over the largest speed that they have to take away. MuJoCo's contacts are soft, ours are hard.
+round goes through a few draws, the same torques for both. Then both settle without controls, until MuJoCo's humanoid
+has its 12 contacts, and controls begin to act there. The residual told is the largest of all steps, the natural map of
+the rows over the largest speed that they have to take away. MuJoCo's contacts are soft, ours are hard.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from poise.model.state import State
 from poise.sim.world import World
 
 QUESTION = "a whole step of a humanoid on the ground, beside MuJoCo's"
-STEPS, DRAWS, SETTLED = 400, 4, 1500
+STEPS, DRAWS = 400, 4
+SETTLED, CONTACTS, SOON = 1500, 12, 100
+"""Steps without controls in which both come to rest, MuJoCo's contacts then, and steps with controls from there on."""
 TOLERANCE, MOST = 1e-3, 0.7
 
 
@@ -51,6 +54,7 @@ SORTS = (
     *(Controls(strength, 20) for strength in (0.3, 1.0)),
     Controls(1.0, 1),
 )
+SETTLED_SORTS = tuple(Controls(strength) for strength in (0.1, 0.3, 1.0))
 
 
 class Mujoco:
@@ -171,17 +175,16 @@ def main(argv: Sequence[str]) -> int:
     report = Report("step", QUESTION, {"model": path.name, "dt": float(peer.model.opt.timestep), "rounds": much.rounds})
     all_times = []
 
-    def time(name: str, sort: Controls, draws: int, most: float | None) -> Timings:
+    def time(name: str, sort: Controls, draws: int, most: float | None, n: int = STEPS) -> Timings:
         """Time a sort of controls from the kept states, and look at its steps."""
         controls = [sort.draw(seed, peer.model.nu) for seed in range(draws)]
         torques = [np.array([peer.torques(line) for line in draw]) for draw in controls]
-        steps = STEPS * draws
         cases = [
-            Case("Poise", goes(ours, torques, STEPS), worlds=steps),
-            Case("mj_step", goes(peer, controls, STEPS), worlds=steps),
+            Case("Poise", goes(ours, torques, n), worlds=n * draws),
+            Case("mj_step", goes(peer, controls, n), worlds=n * draws),
         ]
         times = measure(cases, much)
-        seen = look(ours, peer, torques, controls, STEPS)
+        seen = look(ours, peer, torques, controls, n)
         ratio = times.ratio("Poise", "mj_step")
         row = Row(name, times.of("Poise"), beside="mj_step", ratio=ratio, most=most, note=seen.note)
         row.residual, row.allowed = seen.residual, TOLERANCE
@@ -203,7 +206,11 @@ def main(argv: Sequence[str]) -> int:
         engine.act(0.0)  # type: ignore[arg-type]
         engine.run(SETTLED)
         engine.keep()
+    if peer.data.ncon != CONTACTS:
+        raise RuntimeError(f"MuJoCo's humanoid has settled with {peer.data.ncon} contacts; it should have {CONTACTS}")
     time("settled, no controls", Controls(0.0), 1, None)
+    for sort in SETTLED_SORTS:
+        time(f"settled, then {sort.name} for {SOON} steps", sort, DRAWS, MOST, SOON)
     return report.finish(options.json)
 
 
