@@ -91,7 +91,11 @@ def test_a_ball_comes_to_rest() -> None:
 
 @pytest.mark.parametrize("n", [3, 10])
 def test_a_stack_of_boxes_stands(n: int) -> None:
-    """It rests at its exact height, and stays: MuJoCo's sinks by millimetres."""
+    """It rests at its exact height, and stays: MuJoCo's sinks by millimetres.
+
+    Rows are met to r = 1e-6 g dt. Each box may tilt against the one below by 2 r over its side and slide by r: the kth
+    one moves sideways by k (k + 1) r at most, before the last step and after it. Forces differ by what that takes.
+    """
     scene = poise.Scene()
     scene.add_ground()
     for k in range(n):
@@ -104,7 +108,8 @@ def test_a_stack_of_boxes_stands(n: int) -> None:
     report = world.report()
     weight = G * float(world.model.body_mass.sum())
     ground = [contact.force for contact in report.contacts if contact.body_a == "ground"]
-    assert np.sum(ground, axis=0) == pytest.approx([0.0, 0.0, weight], abs=1e-5 * weight)  # residuals of all rows
+    allowed = 2e-6 * (n + 1) * (n + 2) / 3 * weight
+    assert np.sum(ground, axis=0) == pytest.approx([0.0, 0.0, weight], abs=allowed)
     assert report.residual <= 1e-6
 
 

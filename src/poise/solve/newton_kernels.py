@@ -3,8 +3,8 @@
 The method is that of `newton`: the natural map is made of smooth pieces, and a step solves the linear system of the
 pieces that the rows are on. Multipliers of the step before know most of the pieces: steps come first, and sweeps find
 the others. As pieces may make a singular system, rows are held softly where they are (a proximal point step,
-Rockafellar 1976), more softly after each step that leads down. A step that does not is shortened, then taken back, and
-sweeps go on.
+Rockafellar 1976), more softly after each step that leads down, less so after one that had to be shortened (as
+Levenberg 1944 and Marquardt 1963 do). A step that does not lead down at all is taken back, and sweeps go on.
 
 Blocks of other kinds than bounds and cones stay where they are in a step. A is stored whole.
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from poise.kernel.jit import entry, kernel
 from poise.kernel.memory import load, store, store_where
-from poise.kernel.scalars import all_lanes, any_lane, fabs, maximum, select, zero
+from poise.kernel.scalars import all_lanes, any_lane, fabs, maximum, minimum, select, zero
 from poise.solve.elimination import eliminate
 from poise.solve.local_kernels import clip, in_cone
 from poise.solve.newton_pieces import NEWTON, find_pieces, lay_system, newton_block
@@ -22,15 +22,19 @@ from poise.solve.pgs_kernels import refresh as find_residuals
 
 __all__ = ["NEWTON", "SOLVE", "STEPS", "newton_block"]
 
-SOFTNESS = (1e-2, 1e-1, 1e-3, 1e-5)
-"""How softly rows are held where they are, of their diagonal: one after another, when steps do not lead down."""
+FIRST, AFTER = 1e-2, 1e-1
+"""How softly rows are held where they are, of their diagonal: at first, and after sweeps."""
 LOOSER, LOOSEST = 0.1, 1e-10
-"""What is left of the softness after a step down, and its least."""
-TRIES, SHORTER = 5, 0.5
+"""What is left of the softness after a whole step, and its least."""
+FIRMER, FIRMEST = 3.0, 1.0
+"""How much more there is of it after a step that had to be shortened, and its most."""
+TRIES, SHORTER = 4, 0.5
 """Tries of a step, each shorter than the one before."""
 DOWN = 0.02
-"""Share of the merit that a whole step must take away at least."""
-STEPS = 6
+"""Share of the merit allowed that a whole step must stay below it at least."""
+FORGET = 0.7
+"""What is left of the merit allowed after a step."""
+STEPS = 12
 """Between two rounds of sweeps, at most."""
 FEW_ROWS = 9
 """With so many, sweeps come first."""
@@ -68,21 +72,27 @@ def go_back(p, s, n, moving):
 
 
 @kernel
-def hold_next(n, down, failed):
-    """How softly rows are held in the next step, where the last one led down and where it did not."""
-    held, fails = load(n.softness, 0), load(n.fails, 0) + 1.0
+def accept(s, n, residual, down, tries):
+    """Take a step in the lanes of a mask, after so many tries that were too long."""
+    merit, held = load(s.merit, 0), load(n.softness, 0)
     none = zero(held)
-    fails = select(fails > 3.5, none, fails)
-    store_where(n.fails, 0, fails, failed)
-    other = select(fails > 1.5, select(fails > 2.5, none + SOFTNESS[3], none + SOFTNESS[2]), none + SOFTNESS[1])
-    other = select(fails > 0.5, other, none + SOFTNESS[0])
-    store(n.softness, 0, select(down, maximum(held * LOOSER, none + LOOSEST), select(failed, other, held)))
+    if tries == 0:
+        held = maximum(held * LOOSER, none + LOOSEST)
+    else:
+        held = minimum(held * FIRMER, none + FIRMEST)
+    store_where(n.softness, 0, held, down)
+    store_where(n.allowed, 0, maximum(load(n.allowed, 0) * FORGET, merit), down)
+    store_where(s.residual, 0, residual, down)
 
 
 @kernel
 def step_down(p, s, n, moving):
-    """A step in the lanes of a mask: those in which it led down. In the others nothing has moved."""
-    start = load(s.merit, 0)
+    """A step in the lanes of a mask: those in which it is accepted. In the others nothing has moved.
+
+    The merit may rise between steps, below what is allowed: that is the largest of those before, of which the older
+    ones count less (Grippo, Lampariello and Lucidi 1986). Pieces that change make the natural map a winding valley.
+    """
+    start, allowed = load(s.merit, 0), load(n.allowed, 0)
     for r in range(load(p.n_rows, 0)):
         store(n.kept, r, load(s.lam, r))
     find_pieces(p, s, n)
@@ -92,8 +102,8 @@ def step_down(p, s, n, moving):
     while tries < TRIES and any_lane(left):
         go(p, s, n, left)
         residual = natural(p, s)
-        down = left & (load(s.merit, 0) < (1.0 - wanted) * start)
-        store_where(s.residual, 0, residual, down)
+        down = left & (load(s.merit, 0) < (1.0 - wanted) * allowed)
+        accept(s, n, residual, down, tries)
         left = left & ~down
         for r in range(load(p.n_rows, 0)):
             store(n.step, r, load(n.step, r) * SHORTER)
@@ -101,7 +111,6 @@ def step_down(p, s, n, moving):
     if any_lane(left):
         go_back(p, s, n, left)
         store_where(s.merit, 0, start, left)
-    hold_next(n, moving & ~left, left)
     return moving & ~left
 
 
@@ -135,9 +144,13 @@ def sweep(p, s, done):
 
 
 @kernel
-def step_on(p, s, n, done, most):
-    """Steps as long as they lead down, `most` at most: the lanes that are within their tolerance, or were."""
+def step_on(p, s, n, done, most, softness):
+    """Steps as long as they are accepted, `most` at most, held so softly at first: the lanes that are within their
+    tolerance, or were.
+    """
     moving, steps = ~done, 0
+    store_where(n.softness, 0, zero(load(n.softness, 0)) + softness, moving)
+    store_where(n.allowed, 0, load(s.merit, 0), moving)
     while steps < most and any_lane(moving):
         moving = step_down(p, s, n, moving)
         count = load(n.steps, 0)
@@ -150,13 +163,6 @@ def step_on(p, s, n, done, most):
 
 
 @kernel
-def hold_firmly(n, like, mask):
-    """Steps as at the beginning, in the lanes of a mask."""
-    store_where(n.softness, 0, zero(like) + SOFTNESS[0], mask)
-    store_where(n.fails, 0, zero(like), mask)
-
-
-@kernel
 def largest_residual(p):
     """The largest |b|."""
     largest = zero(load(p.b, 0))
@@ -166,11 +172,10 @@ def largest_residual(p):
 
 
 @kernel
-def begin_anew(p, s, n, mask):
+def begin_anew(p, s, mask):
     """Nought for multipliers in the lanes of a mask: what is in the way of those at hand may not be in theirs."""
     for r in range(load(p.n_rows, 0)):
         store_where(s.lam, r, zero(load(s.lam, r)), mask)
-    hold_firmly(n, load(s.tolerance, 0), mask)
     find_residuals(p, s, mask)
 
 
@@ -185,8 +190,8 @@ def has_few_rows(p):
 
 @kernel
 def solve(p, s, n, sweeps, every, most):
-    """Steps as long as they lead down, `most` at most, then `every` sweeps, and so on, until every lane is within its
-    tolerance; `sweeps` at most.
+    """Steps as long as they are accepted, `most` at most, then `every` sweeps, and so on, until every lane is within
+    its tolerance; `sweeps` at most.
 
     Where ROUNDS of that leave it STUCK, it begins anew from nought, and after as many goes on from the best that was
     found. Where a quarter of the sweeps does not help, steps lead back again and again to where sweeps came from:
@@ -194,7 +199,6 @@ def solve(p, s, n, sweeps, every, most):
     """
     tolerance = load(s.tolerance, 0)
     store(n.steps, 0, zero(tolerance))
-    hold_firmly(n, tolerance, tolerance == tolerance)
     done = tolerance < 0.0
     measure(p, s, done, True)
     done = load(s.residual, 0) <= tolerance
@@ -204,17 +208,17 @@ def solve(p, s, n, sweeps, every, most):
             sweep(p, s, many)
         measure(p, s, done, True)
         done = load(s.residual, 0) <= tolerance
-    swept, rounds = 0, 0
+    swept, rounds, softness = 0, 0, FIRST
     while not all_lanes(done):
         trying = 4 * swept > sweeps
         if trying:
             keep(p, s.lam, n.swept, ~done)
-        done = step_on(p, s, n, done, most)
+        done = step_on(p, s, n, done, most, softness)
         if swept >= sweeps or all_lanes(done):
             break
-        rounds += 1
+        rounds, softness = rounds + 1, AFTER
         if rounds == ROUNDS:
-            begin_anew(p, s, n, ~done & (load(s.best_residual, 0) > STUCK * largest_residual(p)))
+            begin_anew(p, s, ~done & (load(s.best_residual, 0) > STUCK * largest_residual(p)))
         elif rounds == 2 * ROUNDS:
             take_best(p, s)
             find_residuals(p, s, ~done)

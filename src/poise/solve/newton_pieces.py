@@ -40,15 +40,15 @@ NEWTON = View(
     kept=Real,  # multipliers before a step
     swept=Real,  # and before all steps since the last sweep
     softness=Real,  # (1)
-    fails=Real,  # (1) steps that have not led down, from 0 to 3 and again
-    steps=Real,  # (1) that have led down
+    allowed=Real,  # (1) merit below which a step is accepted
+    steps=Real,  # (1) that were
 )
 
 
 def newton_block(width: Width, rows: int) -> Block:
     """Room for so many rows."""
     sizes = dict.fromkeys(("row", "step", "shift", "kept", "swept"), rows) | {"right": rows, "known": rows + GROUP}
-    one = dict.fromkeys(("n_active", "across", "softness", "fails", "steps"), 1)
+    one = dict.fromkeys(("n_active", "across", "softness", "allowed", "steps"), 1)
     return NEWTON.block(width, lanes=width.lanes, matrix=rows * (rows + 2 * GROUP), **sizes, **one)
 
 
