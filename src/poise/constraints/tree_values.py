@@ -30,6 +30,8 @@ def spread_velocity(m, w, x):
             motion = load(x.motion, load(m.dof_link, parent))
         motion = motion + load(w.axis, d) * load(x.x, d)
         if load(m.dof_ends_link, d) != 0:
+            if w.n_drift != 0:
+                motion = motion + load(w.drift, load(m.dof_link, d))
             store(x.motion, load(m.dof_link, d), motion)
 
 

@@ -103,68 +103,85 @@ def sliding(axis: Any) -> Any:
 
 
 @kernel
+def set_out(m, w, i, like):
+    """Where a link starts from, before its joints move it: O and its frame from O, as its parent has them."""
+    parent = load(m.link_parent, i)
+    if parent < 0:
+        return spread_vec(load(m.link_position, i), like), spread_mat(load(m.link_rotation, i), like), zero3(like)
+    R = load(w.R, parent)
+    r = R @ load(m.link_position, i) + load(w.r, parent)
+    if load(m.link_turned, i) != 0:
+        R = R @ load(m.link_rotation, i)
+    return zero3(like), R, r
+
+
+@kernel
+def carry_on(m, s, w, i, origin, R, r, velocity):
+    """A link carried on by its joints: O, its frame, its velocity, its bias and where its last joint is.
+
+    Axes of its degrees of freedom are left in `w.axis`.
+    """
+    like = load(s.q, 0)
+    leading = load(m.link_parent, i) < 0  # slides at the root carry O along
+    bias, pivot = no_motion(like), r
+    for k in range(load(m.link_primitive_start, i), load(m.link_primitive_start, i + 1)):
+        kind = load(m.primitive_kind, k)
+        j = load(m.primitive_q_start, k)
+        d = load(m.primitive_v_start, k)
+        if kind == SLIDE:
+            along = R @ load(m.primitive_axis, k)
+            if leading:
+                origin = origin + along * (load(s.q, j) - load(m.q_zero, j))
+            else:
+                r = r + along * (load(s.q, j) - load(m.q_zero, j))
+            axis = sliding(along)
+            store(w.axis, d, axis)
+            step = axis * load(s.v, d)
+            pivot = r
+        else:
+            leading = False
+            anchor = r
+            if load(m.primitive_centred, k) == 0:
+                anchor = r + R @ load(m.primitive_anchor, k)
+            if kind == BALL:
+                R = R @ rotation(load_quat(s, j))
+                store(w.axis, d, about(anchor, column0(R), spread(0.0, like)))
+                store(w.axis, d + 1, about(anchor, column1(R), spread(0.0, like)))
+                store(w.axis, d + 2, about(anchor, column2(R), spread(0.0, like)))
+                omega = R @ Vec3(load(s.v, d), load(s.v, d + 1), load(s.v, d + 2))
+                step = about(anchor, omega, spread(0.0, like))
+            else:
+                along = R @ load(m.primitive_axis, k)
+                if kind == SCREW:
+                    axis = about(anchor, along, load(m.primitive_pitch, k))
+                else:
+                    axis = Motion(along, cross(anchor, along))
+                R = turn(m, k, R, load(w.sine, j), load(w.cosine, j))
+                store(w.axis, d, axis)
+                step = axis * load(s.v, d)
+                if kind == SCREW:
+                    advance = (load(s.q, j) - load(m.q_zero, j)) * load(m.primitive_pitch, k)
+                    anchor = anchor + along * advance
+            r = anchor
+            if load(m.primitive_centred, k) == 0:
+                r = anchor - R @ load(m.primitive_anchor, k)
+            pivot = anchor
+        bias = bias + cross_motion(velocity, step)
+        velocity = velocity + step
+    return origin, R, r, velocity, bias, pivot
+
+
+@kernel
 def place_links(m, s, w):
     """Poses, axes, velocities and velocity-product accelerations of all links."""
     find_angles(m, s, w)
     for i in range(m.n_links):
         parent = load(m.link_parent, i)
-        like = load(s.q, 0)
-        if parent < 0:
-            origin = spread_vec(load(m.link_position, i), like)
-            R = spread_mat(load(m.link_rotation, i), like)
-            r = zero3(like)
-            velocity = no_motion(like)
-        else:
-            origin = zero3(like)
-            R = load(w.R, parent)
-            r = R @ load(m.link_position, i) + load(w.r, parent)
-            if load(m.link_turned, i) != 0:
-                R = R @ load(m.link_rotation, i)
+        velocity = no_motion(load(s.q, 0))
+        if parent >= 0:
             velocity = load(w.velocity, parent)
-        leading = parent < 0  # slides at the root carry O along
-        bias = no_motion(like)
-        for k in range(load(m.link_primitive_start, i), load(m.link_primitive_start, i + 1)):
-            kind = load(m.primitive_kind, k)
-            j = load(m.primitive_q_start, k)
-            d = load(m.primitive_v_start, k)
-            if kind == SLIDE:
-                along = R @ load(m.primitive_axis, k)
-                if leading:
-                    origin = origin + along * (load(s.q, j) - load(m.q_zero, j))
-                else:
-                    r = r + along * (load(s.q, j) - load(m.q_zero, j))
-                axis = sliding(along)
-                store(w.axis, d, axis)
-                step = axis * load(s.v, d)
-            else:
-                leading = False
-                anchor = r
-                if load(m.primitive_centred, k) == 0:
-                    anchor = r + R @ load(m.primitive_anchor, k)
-                if kind == BALL:
-                    R = R @ rotation(load_quat(s, j))
-                    store(w.axis, d, about(anchor, column0(R), spread(0.0, like)))
-                    store(w.axis, d + 1, about(anchor, column1(R), spread(0.0, like)))
-                    store(w.axis, d + 2, about(anchor, column2(R), spread(0.0, like)))
-                    omega = R @ Vec3(load(s.v, d), load(s.v, d + 1), load(s.v, d + 2))
-                    step = about(anchor, omega, spread(0.0, like))
-                else:
-                    along = R @ load(m.primitive_axis, k)
-                    if kind == SCREW:
-                        axis = about(anchor, along, load(m.primitive_pitch, k))
-                    else:
-                        axis = Motion(along, cross(anchor, along))
-                    R = turn(m, k, R, load(w.sine, j), load(w.cosine, j))
-                    store(w.axis, d, axis)
-                    step = axis * load(s.v, d)
-                    if kind == SCREW:
-                        advance = (load(s.q, j) - load(m.q_zero, j)) * load(m.primitive_pitch, k)
-                        anchor = anchor + along * advance
-                r = anchor
-                if load(m.primitive_centred, k) == 0:
-                    r = anchor - R @ load(m.primitive_anchor, k)
-            bias = bias + cross_motion(velocity, step)
-            velocity = velocity + step
+        origin, R, r = set_out(m, w, i, load(s.q, 0))
+        origin, R, r, velocity, bias, _ = carry_on(m, s, w, i, origin, R, r, velocity)
         if parent < 0:
             store(w.origin, i, origin)
         store(w.R, i, R)

@@ -103,6 +103,8 @@ WORK = View(
     u=Real,  # of each dof
     acceleration=Motion,  # of each link, gravity taken as −g of the base
     a=Real,  # of each dof
+    n_drift=Count,  # 0 where joints hold: links move along their degrees of freedom alone
+    drift=Motion,  # of each link: what it moves beside them, to close the gap of its joint
     centre=Vec3,  # of each body: its centre of mass from O, where rows are at work; m
 )
 
@@ -110,11 +112,11 @@ _COORDINATE = ("sine", "cosine")
 _LINK = ("origin", "R", "r", "velocity", "bias", "inertia", "gyro", "articulated", "lag", "p", "acceleration")
 
 
-def work_block(model: Model, width: Width) -> Block:
-    """Room to work in, for one width."""
+def work_block(model: Model, width: Width, drifts: bool = False) -> Block:
+    """Room to work in, for one width; `drifts` where links may move beside their degrees of freedom."""
     sizes = dict.fromkeys(WORK.fields, model.nv)
     sizes |= dict.fromkeys(_LINK, model.n_links) | dict.fromkeys(_COORDINATE, model.nq) | {"centre": model.n_bodies}
-    return WORK.block(width, **sizes)
+    return WORK.block(width, **(sizes | {"n_drift": int(drifts), "drift": model.n_links if drifts else 0}))
 
 
 def state_block(model: Model, width: Width) -> Block:

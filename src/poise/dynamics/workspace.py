@@ -34,13 +34,13 @@ class Workspace:
     It does not hold the model itself: workspaces are kept for as long as their model is in use elsewhere.
     """
 
-    def __init__(self, model: Model, width: Width) -> None:
+    def __init__(self, model: Model, width: Width, drifts: bool = False) -> None:
         self.width = width
         self.n_links, self.n_bodies, self.nq, self.nv = model.n_links, model.n_bodies, model.nq, model.nv
         self.m = model_block(model, width)
         self.s = state_block(model, width)
         self.x = input_block(model, width)
-        self.w = work_block(model, width)
+        self.w = work_block(model, width, drifts)
 
     @cached_property
     def bodies(self) -> Block:

@@ -102,6 +102,12 @@ class Told:
 class Stepper:
     """One world in float64, or lanes of worlds, on their way through time at velocity level."""
 
+    _free_motion, _advance = _free_motion, _advance
+    _free_views: tuple[Block, ...] = ()
+    """What the free motion works on beside; likewise the rest of a step."""
+    _advance_views: tuple[Block, ...] = ()
+    _drifts = False
+
     def __init__(
         self,
         model: Model,
@@ -118,7 +124,7 @@ class Stepper:
         """
         self.model, self.width, self.newton, self.split = model, width, newton, split
         self._newton_steps, self.parts = 0, 1
-        self.space = Workspace(model, width)
+        self.space = Workspace(model, width, self._drifts)
         self.collider = Collider(model, width)
         self.rows = Rows(model, width)
         self.extras = Extras(model, width)
@@ -226,9 +232,9 @@ class Stepper:
         free = (c.g, self.surfaces, self.extras.motors, self.sleep.block, self.rules)
         stores = (rows.now, rows.before, self.spare)
         self._entries = Entries(
-            free_motion=bound(_free_motion, self.width, *state, *free),
+            free_motion=bound(self._free_motion, self.width, *state, *free, *self._free_views),
             advance={
-                (id(now), id(old)): bound(_advance, self.width, *state, *found, now, old, *solve)
+                (id(now), id(old)): bound(self._advance, self.width, *state, *found, now, old, *solve, *self._advance_views)
                 for now, old in permutations(stores, 2)
                 if now is not old
             },

@@ -173,12 +173,8 @@ def know_nothing(m, flow, o):
 
 
 @kernel
-def advance(m, s, x, w, y, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, newton, o, dt, goes_on):
-    """A step from the free motion and the contacts on; the rows of the step before are in `old`.
-
-    DONE or DIVERGED; or NO_ROOM for all rows; or UNSOLVED, and the impulses as good as they are: then it `goes_on`,
-    with these or with better ones in the rows (and `answered` 0).
-    """
+def find_impulses(m, s, x, w, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, newton, o, dt, goes_on):
+    """Rows and impulses of a step, and what they do to velocities: DONE, NO_ROOM or UNSOLVED. See `advance`."""
     end = DONE
     if goes_on == 0:
         know_nothing(m, flow, o)
@@ -189,14 +185,12 @@ def advance(m, s, x, w, y, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, ne
         store(o.look, 0, load(o.look, 0) + 1)
         look = load(o.look, 0)
         end = solve_rows(m, s, x, w, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, newton, o, dt, look)
-    if end != DONE:
-        return end
-    return finish_step(m, s, x, w, y, l, r, i, z, t, flow, plain, p, a, newton, o, dt)
+    return end
 
 
 @kernel
-def finish_step(m, s, x, w, y, l, r, i, z, t, flow, plain, p, a, newton, o, dt):
-    """The next state from the impulses: DONE, or DIVERGED and the state as it was."""
+def end_speeds(m, s, w, l, r, i, t, flow, plain, p, a, newton, o, dt):
+    """Velocities at the end of a step, and those that coordinates move along, which displacements add to."""
     for d in range(m.nv):
         store(o.shift, d, zero(load(s.v, d)))
     if load(i.count, 0) > 0:
@@ -208,6 +202,19 @@ def finish_step(m, s, x, w, y, l, r, i, z, t, flow, plain, p, a, newton, o, dt):
         v = load(s.v, d) + load(w.a, d) * dt
         store(s.v, d, v)
         store(o.shift, d, load(o.shift, d) + v)
+
+
+@kernel
+def advance(m, s, x, w, y, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, newton, o, dt, goes_on):
+    """A step from the free motion and the contacts on; the rows of the step before are in `old`.
+
+    DONE or DIVERGED; or NO_ROOM for all rows; or UNSOLVED, and the impulses as good as they are: then it `goes_on`,
+    with these or with better ones in the rows (and `answered` 0).
+    """
+    end = find_impulses(m, s, x, w, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, newton, o, dt, goes_on)
+    if end != DONE:
+        return end
+    end_speeds(m, s, w, l, r, i, t, flow, plain, p, a, newton, o, dt)
     displace(m, s.q, o.shift, dt, s.q)
     if y.n_prescribed != 0:
         follow(m, s, x, y, 2)

@@ -161,6 +161,15 @@ def point_inertia(m: Any, r: Any) -> Any:
 
 
 @formula
+def solve3(m: Any, b: Any) -> Any:
+    """The x of m x = b, by Cramer's rule; m is any matrix that has an inverse."""
+    x, y, z = column(m, 0), column(m, 1), column(m, 2)
+    yz = cross(y, z)
+    k = 1.0 / dot(x, yz)
+    return Vec3(dot(b, yz) * k, dot(b, cross(z, x)) * k, dot(b, cross(x, y)) * k)
+
+
+@formula
 def identity3(like: Any) -> Any:
     """The unit matrix."""
     o = zero(like)

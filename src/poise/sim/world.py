@@ -13,6 +13,9 @@ from poise.dynamics.inputs import body_number, check_model, checked_vector, numb
 from poise.dynamics.measures import bodies
 from poise.dynamics.simulation import Simulation
 from poise.formulations.acceleration import Accelerated
+from poise.formulations.apart_stepper import ApartStepper
+from poise.formulations.maximal import Maximal
+from poise.formulations.options import Options
 from poise.formulations.reduced import Reduced
 from poise.formulations.stepper import Stepper
 from poise.formulations.tracking import Reference, Track, make_track, tracked_dofs
@@ -51,14 +54,15 @@ class World(Stepped):
     def __init__(
         self,
         model: Model,
-        formulation: Reduced | None = None,
+        formulation: Reduced | Maximal | None = None,
         state: State | None = None,
         *,
         dt: float | None = None,
         keyframes: Sequence[tuple[str, State]] = (),
     ) -> None:
-        if formulation is not None and not isinstance(formulation, Reduced):
-            raise TypeError(f"formulation is a {type(formulation).__name__}; it must be poise.Reduced(...)")
+        if formulation is not None and not isinstance(formulation, Reduced | Maximal):
+            kinds = "poise.Reduced(...) or poise.Maximal(...)"
+            raise TypeError(f"formulation is a {type(formulation).__name__}; it must be {kinds}")
         self.formulation = formulation or Reduced()
         self._pushes: list[tuple[int, Array]] = []
         self._tracks: list[Track] = []
@@ -344,11 +348,12 @@ class World(Stepped):
         self._clock = Clock(self._stepper) if on else None
 
 
-def make_stepper(model: Model, formulation: Reduced, tracks: list[Track]) -> Stepper | Accelerated:
+def make_stepper(model: Model, formulation: Options, tracks: list[Track]) -> Stepper | Accelerated:
     """What takes a world from step to step."""
     rules = formulation.rules()
     if formulation.level == "velocity":
-        return Stepper(model, newton=formulation.newton, **rules)
+        kind = ApartStepper if isinstance(formulation, Maximal) else Stepper
+        return kind(model, newton=formulation.newton, **rules)
     stepper = Accelerated(model, formulation.integrator or "rk4", newton=formulation.newton, **rules)
     stepper.looker.tracks = tracks
     return stepper

@@ -1,0 +1,285 @@
+"""Links as rigid bodies of their own: where each is, how it moves, and what their joints make of that.
+
+A body's state is VON's velocity form (eq. 1): rotation, centre of mass, and the twist (ω, velocity of the centre of mass)
+in world axes. A joint is what holds two bodies: with the axes S of its degrees of freedom, which start from where the
+parent really is,
+
+    V − V_parent = S v + δ            δ is none where the joint holds
+
+The coordinates q of a joint are those that fit the poses of its bodies best, and v those that fit their twists, in the
+metric of turns (rad) and of ways of the joint's own point (m). What no coordinate can explain is the joint's gap.
+"""
+
+from __future__ import annotations
+
+from poise.dynamics.integrate import load_vec, store_quat, store_vec
+from poise.dynamics.kinematics import BALL, carry_on, find_angles, load_four, set_out
+from poise.kernel.jit import kernel
+from poise.kernel.memory import Count, Int, Real, View, load, store
+from poise.kernel.quat import exp_rotation, log_rotation, normalize, quaternion, rotation
+from poise.kernel.scalars import all_lanes, any_lane, maximum, select, sincos, sqrt, zero
+from poise.kernel.spatial import Motion, motion_at, no_motion
+from poise.kernel.trace import formula
+from poise.kernel.vec import cross, dot, transpose, transpose_times
+
+OWN = 13
+"""Numbers of a body: rotation (w, x, y, z), centre of mass, angular velocity, velocity of the centre of mass."""
+CENTRE, SPIN, SPEED = 4, 7, 10
+FITS = 6
+"""How often coordinates are fitted at most."""
+FITTED = 1e-7
+"""Change of a coordinate after which it need not be fitted again: the error that is left is its square; rad or m."""
+FLAT = 1e-12
+"""Of the square of an axis: what is left of one that others can replace, which then moves nothing."""
+
+APART = View(
+    "Apart",
+    turning=Count,  # how bodies turn on their own: see `turning`
+    forces=Count,  # 1 at acceleration level
+    own=Real,  # (13 n_links) state of each body
+    before=Real,  # (13 n_links) at the beginning of a step
+    q=Real,  # (nq) coordinates that were last read off the bodies
+    v=Real,  # (nv)
+    moved=Int,  # (n_links) 1 where coordinates were set from outside, so that the body follows them
+    sped=Int,  # (n_links) the same of velocities
+    gap=Motion,  # (n_links) how far the body is from where its joint allows it, about O
+    slip=Motion,  # (n_links) δ, about O
+    square=Real,  # (36) SᵀS of a joint, then its Cholesky factor with the inverse of its diagonal
+    change=Real,  # (6) of a joint's coordinates
+)
+
+
+# ---- bodies ----------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def own_frame(m, f, i):
+    """Rotation of a body, and its origin in the world."""
+    R = rotation(load_four(f.own, OWN * i))
+    return R, load_vec(f.own, OWN * i + CENTRE) - R @ load(m.link_com, i)
+
+
+@kernel
+def centre_of(m, w, i):
+    """Centre of mass of a body from O, where it is placed."""
+    return load(w.R, i) @ load(m.link_com, i) + load(w.r, i)
+
+
+@kernel
+def own_twist(m, w, f, i):
+    """Motion of a body about O, where it is placed."""
+    spin = load_vec(f.own, OWN * i + SPIN)
+    return Motion(spin, load_vec(f.own, OWN * i + SPEED) - cross(spin, centre_of(m, w, i)))
+
+
+@kernel
+def set_twist(m, w, f, i, motion):
+    """Let a body, where it is placed, move along a motion about O."""
+    store_vec(f.own, OWN * i + SPIN, motion.w)
+    store_vec(f.own, OWN * i + SPEED, motion_at(motion, centre_of(m, w, i)))
+
+
+@kernel
+def move_body(m, w, f, i, motion, dt):
+    """Carry a body from where it is placed along a motion about O (LIU eq. 2; rotations by the exponential map)."""
+    way = motion_at(motion, centre_of(m, w, i)) * dt
+    store_vec(f.own, OWN * i + CENTRE, load_vec(f.own, OWN * i + CENTRE) + way)
+    store_quat(f.own, OWN * i, normalize(exp_rotation(motion.w * dt) @ load_four(f.own, OWN * i)))
+
+
+# ---- fitting coordinates ---------------------------------------------------------------------------------------------
+
+
+@formula
+def in_metric(axis, at):
+    """A motion as its turn, and the way of a point."""
+    return axis.w, motion_at(axis, at)
+
+
+@kernel
+def lay_square(w, f, first, n, at):
+    """Cholesky factor of SᵀS, in the metric of a joint's point."""
+    for a in range(n):
+        wa, va = in_metric(load(w.axis, first + a), at)
+        for b in range(a + 1):
+            wb, vb = in_metric(load(w.axis, first + b), at)
+            whole = dot(wa, wb) + dot(va, vb)
+            sum = whole
+            for c in range(b):
+                sum = sum - load(f.square, 6 * a + c) * load(f.square, 6 * b + c)
+            if a == b:
+                flat = sum <= whole * FLAT
+                store(f.square, 7 * a, select(flat, zero(sum), 1.0 / sqrt(select(flat, zero(sum) + 1.0, sum))))
+            else:
+                store(f.square, 6 * a + b, sum * load(f.square, 7 * b))
+
+
+@kernel
+def fit(w, f, first, n, at, turn, way):
+    """Changes of coordinates that come nearest to a turn, and a way of a joint's point; `lay_square` was there."""
+    for a in range(n):
+        wa, va = in_metric(load(w.axis, first + a), at)
+        sum = dot(wa, turn) + dot(va, way)
+        for c in range(a):
+            sum = sum - load(f.square, 6 * a + c) * load(f.change, c)
+        store(f.change, a, sum * load(f.square, 7 * a))
+    for k in range(n):
+        a = n - 1 - k
+        sum = load(f.change, a)
+        for c in range(a + 1, n):
+            sum = sum - load(f.square, 6 * c + a) * load(f.change, c)
+        store(f.change, a, sum * load(f.square, 7 * a))
+
+
+@kernel
+def fitted_motion(w, f, first, n):
+    """Motion about O of the changes that were fitted."""
+    motion = no_motion(load(f.change, 0))
+    for a in range(n):
+        motion = motion + load(w.axis, first + a) * load(f.change, a)
+    return motion
+
+
+@kernel
+def change_coordinates(m, s, w, f, i, there):
+    """Add the changes that were fitted to a link's coordinates, in the worlds of a mask; the largest, squared."""
+    first, largest = load(m.link_dof_start, i), zero(load(f.change, 0))
+    for k in range(load(m.link_primitive_start, i), load(m.link_primitive_start, i + 1)):
+        j, d = load(m.primitive_q_start, k), load(m.primitive_v_start, k)
+        if load(m.primitive_kind, k) == BALL:
+            change = load_vec(f.change, d - first)
+            before = load_four(s.q, j)
+            store_quat(s.q, j, select(there, normalize(before @ exp_rotation(change)), before))
+            largest = maximum(largest, select(there, dot(change, change), zero(largest)))
+        else:
+            change = select(there, load(f.change, d - first), zero(largest))
+            q = load(s.q, j) + change
+            store(s.q, j, q)
+            sine, cosine = sincos(q - load(m.q_zero, j))
+            store(w.sine, j, sine)
+            store(w.cosine, j, cosine)
+            largest = maximum(largest, change * change)
+    return largest
+
+
+@kernel
+def follow_coordinates(m, w, f, i, R, r, moved):
+    """Put a body where its coordinates say, in the worlds of a mask."""
+    place = load(w.origin, load(m.link_root, i)) + r + R @ load(m.link_com, i)
+    store_quat(f.own, OWN * i, select(moved, quaternion(R), load_four(f.own, OWN * i)))
+    store_vec(f.own, OWN * i + CENTRE, select(moved, place, load_vec(f.own, OWN * i + CENTRE)))
+
+
+@kernel
+def place_body(m, s, w, f, i):
+    """Where a link is, its axes, its coordinates and its gap; the point of its joint. Its parent is placed."""
+    still, moved = no_motion(load(s.q, 0)), load(f.moved, i) != 0
+    first, n = load(m.link_dof_start, i), load(m.link_dof_start, i + 1) - load(m.link_dof_start, i)
+    start_O, start_R, start_r = set_out(m, w, i, load(s.q, 0))
+    origin, R, r, _, _, pivot = carry_on(m, s, w, i, start_O, start_R, start_r, still)
+    if load(m.link_parent, i) < 0:
+        store(w.origin, i, origin)
+    if any_lane(moved):
+        follow_coordinates(m, w, f, i, R, r, moved)
+    for fits in range(FITS):
+        own_R, place = own_frame(m, f, i)
+        own_r = place - load(w.origin, load(m.link_root, i))
+        turn = log_rotation(quaternion(own_R @ transpose(R)))
+        way = own_r + own_R @ transpose_times(R, pivot - r) - pivot
+        lay_square(w, f, first, n, pivot)
+        fit(w, f, first, n, pivot, turn, way)
+        store(w.R, i, own_R)
+        store(w.r, i, own_r)
+        gap = Motion(turn, way - cross(turn, pivot)) - fitted_motion(w, f, first, n)
+        store(f.gap, i, select(moved, still, gap))
+        largest = change_coordinates(m, s, w, f, i, load(f.moved, i) == 0)
+        if fits == FITS - 1 or all_lanes(largest < FITTED * FITTED):
+            break
+        origin, R, r, _, _, pivot = carry_on(m, s, w, i, start_O, start_R, start_r, still)
+        if load(m.link_parent, i) < 0:
+            store(w.origin, i, origin)
+    return pivot
+
+
+@kernel
+def speed_body(m, s, w, f, i, pivot):
+    """How a link moves, its velocities and its slip; it is placed."""
+    first, n = load(m.link_dof_start, i), load(m.link_dof_start, i + 1) - load(m.link_dof_start, i)
+    base, sped = no_motion(load(s.q, 0)), load(f.sped, i) != 0
+    if load(m.link_parent, i) >= 0:
+        base = load(w.velocity, load(m.link_parent, i))
+    if any_lane(sped):
+        given = base
+        for d in range(first, first + n):
+            given = given + load(w.axis, d) * load(s.v, d)
+        set_twist(m, w, f, i, select(sped, given, own_twist(m, w, f, i)))
+    velocity = own_twist(m, w, f, i)
+    relative = velocity - base
+    fit(w, f, first, n, pivot, relative.w, motion_at(relative, pivot))
+    for a in range(n):
+        store(s.v, first + a, select(sped, load(s.v, first + a), load(f.change, a)))
+    slip = relative - fitted_motion(w, f, first, n)
+    store(f.slip, i, select(sped, no_motion(slip.w.x), slip))
+    store(w.velocity, i, velocity)
+
+
+# ---- all bodies ------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def is_led(m, i):
+    """Whether a body follows a path."""
+    return load(m.dof_prescribed, load(m.link_dof_start, i)) != 0
+
+
+@kernel
+def note_changes(m, s, f):
+    """Which coordinates and velocities are not those that were read off the bodies: bodies follow them, with all that
+    they carry.
+    """
+    for i in range(m.n_links):
+        none = zero(load(f.moved, i))
+        moved, sped = none, none
+        if load(m.link_parent, i) >= 0:
+            moved, sped = load(f.moved, load(m.link_parent, i)), load(f.sped, load(m.link_parent, i))
+        for k in range(load(m.link_primitive_start, i), load(m.link_primitive_start, i + 1)):
+            j, d = load(m.primitive_q_start, k), load(m.primitive_v_start, k)
+            n_q, n_v = 1, 1
+            if load(m.primitive_kind, k) == BALL:
+                n_q, n_v = 4, 3
+            for e in range(n_q):
+                moved = select(load(s.q, j + e) == load(f.q, j + e), moved, none + 1)
+            for e in range(n_v):
+                sped = select(load(s.v, d + e) == load(f.v, d + e), sped, none + 1)
+        if is_led(m, i):
+            moved = none + 1
+        store(f.moved, i, moved)
+        store(f.sped, i, select(moved != 0, moved, sped))
+
+
+@kernel
+def note_led(m, f):
+    """That bodies follow paths, and no others follow coordinates."""
+    for i in range(m.n_links):
+        none = zero(load(f.moved, i))
+        led = none + 1 if is_led(m, i) else none
+        store(f.moved, i, led)
+        store(f.sped, i, led)
+
+
+@kernel
+def settle(m, s, w, f):
+    """Poses, axes and motions of all links from their own states; coordinates, velocities, gaps and slips of joints."""
+    find_angles(m, s, w)
+    for i in range(m.n_links):
+        pivot = place_body(m, s, w, f, i)
+        speed_body(m, s, w, f, i, pivot)
+
+
+@kernel
+def keep_face(m, s, f):
+    """Remember the coordinates and velocities that were read off."""
+    for j in range(m.nq):
+        store(f.q, j, load(s.q, j))
+    for d in range(m.nv):
+        store(f.v, d, load(s.v, d))

@@ -1,0 +1,122 @@
+"""What bodies that are held by joints do in a step: how they turn on their own, and how gaps of joints are closed.
+
+Joints are eliminated in tree order: with V = V_parent + S u + β for every link (β is what closes gaps), the bodies'
+equations of motion and the multipliers of all joints are block-sparse in the order of the tree, and their LDLᵀ
+factorization is the articulated body recursion over the axes as they are (Baraff 1996; `dynamics.abm.factor`). It takes
+time in proportion to the number of bodies.
+"""
+
+from __future__ import annotations
+
+from poise.dynamics.abm import factor
+from poise.dynamics.apart import OWN, SPIN, move_body
+from poise.dynamics.integrate import load_vec, store_vec
+from poise.dynamics.kinematics import load_four
+from poise.kernel.jit import kernel
+from poise.kernel.memory import load, store
+from poise.kernel.quat import rotation
+from poise.kernel.scalars import minimum, select, sqrt, zero
+from poise.kernel.spatial import Force, less, no_force, no_motion
+from poise.kernel.trace import formula
+from poise.kernel.vec import cross, dot, full, rotate_sym, skew, solve3, transpose_times, zero3
+
+EXPLICIT, IMPLICIT, MOMENTUM = range(3)
+"""How bodies turn on their own: by LIU's torque where they are; by the one that meets Euler's equation at the end of
+the step; or by none, where the state is the angular momentum.
+"""
+NEWTONS = 4
+"""Steps towards the spin at the end."""
+
+
+@formula
+def spin_after(I, spin, dt):
+    """Spin in the body's axes after a step on its own, from I (ω⁺ − ω) + h ω⁺ × I ω⁺ = 0, by Newton's method.
+
+    From ω⁺ · I (ω⁺ − ω) = 0 follows that energy is lost, never gained: ½ (ω⁺ − ω) · I (ω⁺ − ω). Where turns are so
+    large that the method stops short of that, the spin is shortened to it.
+    """
+    whole = full(I)
+    after = spin
+    for _ in range(NEWTONS):
+        momentum = I @ after
+        residual = I @ (after - spin) + cross(after, momentum) * dt
+        slope = whole + (skew(after) @ whole - skew(momentum)) * dt
+        after = after - solve3(slope, residual)
+    energy, now = dot(spin, I @ spin), dot(after, I @ after)
+    share = sqrt(minimum(energy / select(now > 0.0, now, energy + 1.0), zero(now) + 1.0))
+    return after * share
+
+
+@kernel
+def turn_alone(m, w, f, i, dt):
+    """Torque that a body has to balance because it turns, in world axes: −I (ω⁺ − ω)/h of a body on its own."""
+    R, I, spin = load(w.R, i), load(m.link_inertia, i), load_vec(f.own, OWN * i + SPIN)
+    if f.turning == IMPLICIT:
+        own = transpose_times(R, spin)
+        return R @ ((I @ (own - spin_after(I, own, dt))) * (1.0 / dt))
+    if f.turning == EXPLICIT:
+        return cross(spin, rotate_sym(R, I) @ spin)
+    return zero3(spin.x)
+
+
+@kernel
+def lay_turning(m, w, f, dt):
+    """In place of what a tree has to balance because it moves: its bodies' own velocities already count those of their
+    centres of mass.
+    """
+    for i in range(m.n_links):
+        store(w.gyro, i, Force(turn_alone(m, w, f, i, dt), zero3(load(w.a, 0))))
+
+
+@kernel
+def keep_momentum(m, f):
+    """Spins after a step that keep the angular momenta, from before it: I(R⁺) ω⁺ = I(R) ω."""
+    for i in range(m.n_links):
+        I, spin = load(m.link_inertia, i), load_vec(f.own, OWN * i + SPIN)
+        before, after = rotation(load_four(f.before, OWN * i)), rotation(load_four(f.own, OWN * i))
+        momentum = transpose_times(after, before @ (I @ transpose_times(before, spin)))
+        store_vec(f.own, OWN * i + SPIN, after @ solve3(full(I), momentum))
+
+
+# ---- closing gaps ----------------------------------------------------------------------------------------------------
+
+
+@kernel
+def least_displacements(m, w):
+    """Motions of all links, in `w.acceleration`, that add `w.bias` at every joint and move the least mass: internal
+    impulses alone make them, so that no centre of mass moves, to first order.
+    """
+    none = no_force(load(w.a, 0))
+    for i in range(m.n_links):
+        store(w.p, i, none)
+    for n in range(m.n_links):
+        i = m.n_links - 1 - n
+        p = load(w.p, i)
+        first, last = load(m.link_dof_start, i), load(m.link_dof_start, i + 1)
+        for k in range(last - first):
+            d = last - 1 - k
+            u = less(none.t.x, load(w.axis, d), p)
+            store(w.u, d, u)
+            p = p + load(w.gain, d) * u
+        parent = load(m.link_parent, i)
+        if parent >= 0:
+            store(w.p, parent, load(w.p, parent) + p + load(w.lag, i))
+    for i in range(m.n_links):
+        motion = no_motion(load(w.a, 0))
+        if load(m.link_parent, i) >= 0:
+            motion = load(w.acceleration, load(m.link_parent, i))
+        motion = motion + load(w.bias, i)
+        for d in range(load(m.link_dof_start, i), load(m.link_dof_start, i + 1)):
+            motion = motion + load(w.axis, d) * less(load(w.u, d) * load(w.inverse, d), motion, load(w.gain, d))
+        store(w.acceleration, i, motion)
+
+
+@kernel
+def close_gaps(m, w, f, share):
+    """Displace bodies so that joints lose a share of their gaps; `apart.settle` was there, and is to come again."""
+    for i in range(m.n_links):
+        store(w.bias, i, load(f.gap, i) * -share)
+    factor(m, w)
+    least_displacements(m, w)
+    for i in range(m.n_links):
+        move_body(m, w, f, i, load(w.acceleration, i), 1.0)

@@ -1,0 +1,110 @@
+"""A step of bodies that are held by joints, at velocity level: VON §3.3, with the rows of the tree's step on top.
+
+Impulses, rows, islands and displacements are those of `velocity`: what differs is where links are, how they move without
+rows, and how they go on from there.
+"""
+
+from __future__ import annotations
+
+from poise.constraints.motor_rows import add_motor_forces
+from poise.constraints.tree_values import spread_velocity
+from poise.dynamics.abm import accelerate, balance, factor
+from poise.dynamics.apart import OWN, keep_face, move_body, note_changes, note_led, set_twist, settle
+from poise.dynamics.apart_forces import MOMENTUM, close_gaps, keep_momentum, lay_turning
+from poise.dynamics.integrate import displace, follow, is_sound, keep
+from poise.dynamics.passive import gather_forces
+from poise.formulations.haste import find_haste
+from poise.formulations.rules import BY_DISPLACEMENT, DIVERGED, DONE, DRIVEN, look_ahead
+from poise.formulations.velocity import end_speeds, find_impulses
+from poise.kernel.jit import kernel
+from poise.kernel.memory import load, store
+from poise.kernel.scalars import any_lane
+from poise.kernel.spatial import no_motion
+
+
+@kernel
+def keep_own(m, f):
+    """Remember the bodies' states at the beginning of a step."""
+    for k in range(OWN * m.n_links):
+        store(f.before, k, load(f.own, k))
+
+
+@kernel
+def drift(m, w, f, o, dt):
+    """How joints are to end the step: their speeds, and with BY_SPEED what closes gaps (VON eq. 10, α = erp/h)."""
+    none = no_motion(load(w.a, 0))
+    for i in range(m.n_links):
+        mend = none
+        if o.stabilize != BY_DISPLACEMENT:
+            mend = load(f.gap, i) * (load(o.erp, 0) * (-1.0 / dt))
+            store(w.drift, i, mend)
+        store(w.bias, i, (mend - load(f.slip, i)) * (1.0 / dt))
+
+
+@kernel
+def free_motion(m, s, x, w, y, g, u, b, z, o, f, dt):
+    """As `velocity.free_motion`: what bodies do that are held by joints alone."""
+    if y.n_prescribed != 0:
+        follow(m, s, x, y, 0)
+    keep(m, s, y)
+    note_changes(m, s, f)
+    settle(m, s, w, f)
+    keep_own(m, f)
+    gather_forces(m, s, x, w, dt)
+    drift(m, w, f, o, dt)
+    factor(m, w)
+    lay_turning(m, w, f, dt)
+    driven = add_motor_forces(s, b, w)
+    balance(m, x, w)
+    accelerate(m, x, w)
+    find_haste(w, g, u, o)
+    store(o.ahead, 0, look_ahead(o, dt))
+    return DRIVEN if any_lane(driven) else 0
+
+
+@kernel
+def go_on(m, s, w, f, flow, o, dt):
+    """Bodies with their new twists, where these take them."""
+    for d in range(m.nv):
+        store(flow.x, d, load(s.v, d))
+    spread_velocity(m, w, flow)
+    for i in range(m.n_links):
+        set_twist(m, w, f, i, load(flow.motion, i))
+    for d in range(m.nv):
+        store(flow.x, d, load(o.shift, d))
+    spread_velocity(m, w, flow)
+    for i in range(m.n_links):
+        move_body(m, w, f, i, load(flow.motion, i), dt)
+
+
+@kernel
+def read_off(m, s, w, f, o):
+    """Coordinates and velocities from the bodies' states, gaps closed where displacements do that."""
+    note_led(m, f)
+    settle(m, s, w, f)
+    if o.stabilize == BY_DISPLACEMENT:
+        close_gaps(m, w, f, 1.0)
+        settle(m, s, w, f)
+    keep_face(m, s, f)
+
+
+@kernel
+def advance(m, s, x, w, y, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, newton, o, ahead, f, dt, goes_on):
+    """As `velocity.advance`; in `ahead` links are as they are at the end."""
+    end = find_impulses(m, s, x, w, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, newton, o, dt, goes_on)
+    if end != DONE:
+        return end
+    end_speeds(m, s, w, l, r, i, t, flow, plain, p, a, newton, o, dt)
+    go_on(m, s, w, f, flow, o, dt)
+    if f.turning == MOMENTUM:
+        keep_momentum(m, f)
+    displace(m, s.q, o.shift, dt, s.q)
+    if y.n_prescribed != 0:
+        follow(m, s, x, y, 2)
+    read_off(m, s, ahead, f, o)
+    if is_sound(m, s, y):
+        return DONE
+    for k in range(OWN * m.n_links):
+        store(f.own, k, load(f.before, k))
+    keep_face(m, s, f)
+    return DIVERGED

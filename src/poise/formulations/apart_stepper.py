@@ -1,0 +1,92 @@
+"""The stepper of bodies that are held by joints: that of trees, with its own free motion and its own end of a step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poise.collision.layout import CONTACTS, SHAPES
+from poise.constraints.contact_rows import SURFACES
+from poise.constraints.islands import ISLANDS
+from poise.constraints.limit_rows import LIMITS
+from poise.constraints.motor_rows import MOTORS
+from poise.constraints.store import STORE
+from poise.constraints.tree import FLOW, PLAIN, SYSTEM
+from poise.constraints.tree_rows import of_system
+from poise.dynamics.apart import APART, OWN
+from poise.dynamics.apart_forces import IMPLICIT
+from poise.dynamics.integrate import STAGES
+from poise.dynamics.layout import INPUT, MODEL, STATE, WORK, work_block
+from poise.formulations import apart
+from poise.formulations.rules import BY_DISPLACEMENT, RULES
+from poise.formulations.sleep_state import SLEEP
+from poise.formulations.stepper import Stepper
+from poise.kernel.jit import entry
+from poise.kernel.memory import F64, Block, Width
+from poise.model.model import Model
+from poise.solve.newton_kernels import NEWTON
+from poise.solve.pgs_kernels import ANSWER, ROWS
+
+Array = NDArray[Any]
+
+_free_motion = entry(
+    apart.free_motion,
+    *(MODEL, STATE, INPUT, WORK, STAGES, SHAPES, SURFACES, MOTORS, SLEEP, RULES, APART),
+    extra=("float64",),
+)
+_advance = entry(
+    apart.advance,
+    *(MODEL, STATE, INPUT, WORK, STAGES, SHAPES, SURFACES, CONTACTS, LIMITS, STORE, STORE, STORE),
+    *(ISLANDS, SLEEP, SYSTEM, FLOW, PLAIN, ROWS, ANSWER, NEWTON, RULES, WORK, APART),
+    extra=("float64", "int64"),
+    widths=of_system(14, 23),
+)
+
+
+def apart_block(model: Model, width: Width, turning: int) -> Block:
+    """Bodies that are nowhere yet: the first step puts them where the coordinates say."""
+    n, nq, nv = model.n_links, model.nq, model.nv
+    sizes = {"own": OWN * n, "before": OWN * n, "q": nq, "v": nv, "square": 36, "change": 6}
+    sizes |= dict.fromkeys(("moved", "sped", "gap", "slip"), n)
+    block = APART.block(width, turning=turning, forces=0, **sizes)
+    block.q[...] = np.nan  # unlike any coordinate
+    return block
+
+
+class ApartStepper(Stepper):
+    """Steps bodies of which each has a state of its own."""
+
+    _free_motion, _advance = _free_motion, _advance
+
+    def __init__(self, model: Model, width: Width = F64, *, turning: int = IMPLICIT, **options: Any) -> None:
+        """`turning`: how bodies turn on their own, see `dynamics.apart_forces`."""
+        self.bodies = apart_block(model, width, turning)
+        self.end = work_block(model, width)
+        """Links as they are at the end of a step."""
+        self._free_views, self._advance_views = (self.bodies,), (self.end, self.bodies)
+        self._drifts = options.get("stabilize", BY_DISPLACEMENT) != BY_DISPLACEMENT
+        super().__init__(model, width, **options)
+
+    def memory(self) -> dict[str, Array]:
+        """With the states of all bodies."""
+        b = self.bodies
+        return super().memory() | {f"bodies/{name}": b.arrays[name].copy() for name in ("own", "q", "v")}
+
+    def remember(self, slots: Mapping[str, Array]) -> None:
+        """Take up a memory; without the bodies' states, they go where the coordinates say."""
+        super().remember(slots)
+        if "bodies/own" not in slots:
+            self.bodies.q[...] = np.nan
+            return
+        for name in ("own", "q", "v"):
+            self.bodies.arrays[name][...] = slots[f"bodies/{name}"]
+
+    @property
+    def gaps(self) -> Array:
+        """(n_links, 6) turn (rad) and way (m), at the body's origin, by which each body is away from its joint."""
+        gap, r = self.bodies.gap.reshape(-1, 6).copy(), self.end.r.reshape(-1, 3)
+        gap[:, 3:] += np.cross(gap[:, :3], r)
+        return np.asarray(gap)

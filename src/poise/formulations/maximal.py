@@ -1,0 +1,40 @@
+"""Maximal coordinates: every link a rigid body of its own, joints as constraints between them (VON §2-§5, LIU S1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from poise.dynamics.apart_forces import EXPLICIT, IMPLICIT, MOMENTUM
+from poise.formulations.options import Options
+
+_TURNING = {"implicit": IMPLICIT, "explicit": EXPLICIT, "momentum": MOMENTUM}
+
+
+@dataclass(frozen=True)
+class Maximal(Options):
+    """How worlds of separate bodies are stepped; the scene and what can be asked of the world are the same.
+
+    Coordinates and velocities of joints are read off the bodies after each step. What is written to `world.q` or
+    `world.v` puts the bodies where the joints say.
+
+    >>> Maximal(turning="momentum").level
+    'velocity'
+    >>> Maximal(turning="round")
+    Traceback (most recent call last):
+        ...
+    ValueError: turning is 'round'; there are implicit, explicit, momentum
+    """
+
+    turning: Literal["implicit", "explicit", "momentum"] = "implicit"
+    """How bodies turn on their own: by a gyroscopic torque that never gains energy, by LIU's explicit one, or with the
+    angular momentum as the state (VON §2.4.1), which it keeps to rounding."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.turning not in _TURNING:
+            raise ValueError(f"turning is {self.turning!r}; there are {', '.join(_TURNING)}")
+
+    def rules(self) -> dict[str, Any]:
+        """As kernels have them."""
+        return super().rules() | {"turning": _TURNING[self.turning]}
