@@ -49,6 +49,7 @@ def free_motion(m, s, x, w, y, g, u, b, z, o, f, dt):
     keep(m, s, y)
     note_changes(m, s, f)
     settle(m, s, w, f)
+    keep_face(m, s, f)
     keep_own(m, f)
     gather_forces(m, s, x, w, dt)
     drift(m, w, f, o, dt)
