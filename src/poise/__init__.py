@@ -14,6 +14,7 @@ from poise._version import __version__
 if TYPE_CHECKING:
     from poise import characters, control, dynamics, io, model, motion, sim, view
     from poise.dynamics.simulation import Diverged
+    from poise.formulations.maximal import Maximal
     from poise.formulations.reduced import Reduced
     from poise.io.load import load
     from poise.io.motions import load_motion
@@ -42,6 +43,7 @@ __all__ = [
     "Joint",
     "Keyframe",
     "Material",
+    "Maximal",
     "Model",
     "Reduced",
     "Scene",
@@ -81,6 +83,7 @@ _HOMES = {
     "Keyframe": "poise.model.scene",
     "Material": "poise.model.shapes",
     "Model": "poise.model.model",
+    "Maximal": "poise.formulations.maximal",
     "Reduced": "poise.formulations.reduced",
     "Scene": "poise.model.scene",
     "SceneError": "poise.model.validate",

@@ -1,8 +1,8 @@
 """Links as rigid bodies of their own: where each is, how it moves, and what their joints make of that.
 
-A body's state is VON's velocity form (eq. 1): rotation, centre of mass, and the twist (ω, velocity of the centre of mass)
-in world axes. A joint is what holds two bodies: with the axes S of its degrees of freedom, which start from where the
-parent really is,
+A body's state is VON's velocity form (eq. 1): rotation, centre of mass, and its twist (ω, velocity of the centre of
+mass) in world axes. A joint is what holds two bodies: with the axes S of its degrees of freedom, which start from where
+the parent really is,
 
     V − V_parent = S v + δ            δ is none where the joint holds
 
@@ -36,6 +36,8 @@ APART = View(
     "Apart",
     turning=Count,  # how bodies turn on their own: see `turning`
     forces=Count,  # 1 at acceleration level
+    alpha=Real,  # (1) gains of gaps and slips there (VON eq. 11); 1/s², 1/s
+    beta=Real,  # (1)
     own=Real,  # (13 n_links) state of each body
     before=Real,  # (13 n_links) at the beginning of a step
     q=Real,  # (nq) coordinates that were last read off the bodies

@@ -9,7 +9,7 @@ time in proportion to the number of bodies.
 from __future__ import annotations
 
 from poise.dynamics.abm import factor
-from poise.dynamics.apart import OWN, SPIN, move_body
+from poise.dynamics.apart import OWN, SPIN, move_body, set_twist
 from poise.dynamics.integrate import load_vec, store_vec
 from poise.dynamics.kinematics import load_four
 from poise.kernel.jit import kernel
@@ -112,11 +112,22 @@ def least_displacements(m, w):
 
 
 @kernel
-def close_gaps(m, w, f, share):
-    """Displace bodies so that joints lose a share of their gaps; `apart.settle` was there, and is to come again."""
+def close_gaps(m, w, f):
+    """Displace bodies so that joints lose their gaps; `apart.settle` was there, and is to come again."""
     for i in range(m.n_links):
-        store(w.bias, i, load(f.gap, i) * -share)
+        store(w.bias, i, -load(f.gap, i))
     factor(m, w)
     least_displacements(m, w)
     for i in range(m.n_links):
         move_body(m, w, f, i, load(w.acceleration, i), 1.0)
+
+
+@kernel
+def stop_slips(m, w, f):
+    """Take away what bodies move beside their joints; `apart.settle` was there, and is to come again."""
+    for i in range(m.n_links):
+        store(w.bias, i, -load(f.slip, i))
+    factor(m, w)
+    least_displacements(m, w)
+    for i in range(m.n_links):
+        set_twist(m, w, f, i, load(w.velocity, i) + load(w.acceleration, i))

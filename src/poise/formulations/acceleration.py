@@ -23,7 +23,9 @@ from poise.constraints.rows import Rows
 from poise.constraints.store import BALL, CONTACT, SINGLE
 from poise.formulations.acceleration_rows import KIND, Looker, Seen
 from poise.formulations.acceleration_solve import CREEP, Forces, Settled, forces, is_lasting, settle, turn_to_hold
+from poise.formulations.apart_stepper import CALM, ApartStepper
 from poise.formulations.backtracking import TOUCH, Start, to_first_contact
+from poise.formulations.carriers import Carrier, OnBodies, OnTree
 from poise.formulations.extras import Extras
 from poise.formulations.fast import HASTE
 from poise.formulations.impact_rows import impulses
@@ -35,8 +37,6 @@ from poise.formulations.tracking import TRACK
 from poise.model.model import Model
 
 Array = NDArray[Any]
-CALM = 4.0
-"""Steps in which errors of held rows fade."""
 STAY = 1e-3
 """Gap up to which a contact that pushes stays; m."""
 LEAVING = 1e-4
@@ -56,7 +56,10 @@ ROUNDS = 3
 class Accelerated:
     """One world on its way through time at acceleration level; a `Stepper` for the rest."""
 
-    def __init__(self, model: Model, integrator: str = "euler", *, newton: bool = True, **rules: Any) -> None:
+    def __init__(
+        self, model: Model, integrator: str = "euler", *, newton: bool = True, apart: bool = False, **rules: Any
+    ) -> None:
+        """`apart`: where links are bodies of their own."""
         soft = np.flatnonzero(model.solids.compliance > 0.0)
         if len(soft):
             body = model.body_names[int(model.solids.body[soft[0]])]
@@ -66,14 +69,22 @@ class Accelerated:
             body = model.body_names[int(model.solids.body[rubbing[0]])]
             raise ValueError(f'"{body}" has rolling or torsional friction: it takes the velocity level')
         self.model, self.integrator = model, integrator
-        self.inner = Stepper(model, newton=newton, **rules)
+        self.inner: Stepper = (ApartStepper if apart else Stepper)(model, newton=newton, **rules)
         self.inner.extras.motors.set_count("explicit", 1)
-        self.looker = Looker(self.inner)
+        self.carrier: Carrier = OnTree(self.inner)
+        if isinstance(self.inner, ApartStepper):
+            self.carrier = OnBodies(self.inner)
+        self.looker = Looker(self.inner, self.carrier)
         self.space, self.collider = self.inner.space, self.inner.collider
         self._before: dict[int, tuple[Array, Array]] = {}
         self.watch: Callable[[Any], None] | None = None
         """Called after every part of a step and every impact, with the stepper that was at work."""
         self._clear_told()
+
+    def _use_forces(self, on: bool, dt: float = 1.0) -> None:
+        """Let bodies that are apart move by forces, or by impulses."""
+        if isinstance(self.inner, ApartStepper):
+            self.inner.use_forces(on, dt)
 
     def _clear_told(self) -> None:
         self.parts, self.backtracks, self.iterations, self.residual, self.level = 0, 0, 0, 0.0, "acceleration"
@@ -126,7 +137,7 @@ class Accelerated:
             "held/keys": np.array(keys, np.int64),
             "held/forces": np.array([lam for lam, _ in both]).reshape(-1, 3),
             "held/tangents": np.array([tangent for _, tangent in both]).reshape(-1, 3),
-        } | self.extras.memory()
+        } | (self.extras.memory() | self.inner.own_memory())
 
     def remember(self, slots: Mapping[str, Array]) -> None:
         """Take up a memory; without one, nothing is remembered."""
@@ -134,6 +145,7 @@ class Accelerated:
         self.looker.rows.clear()
         self.inner.remember({})
         self.extras.remember(slots)
+        self.inner.remember_own(slots)
         self._clear_told()
         if "held/keys" in slots:
             both = zip(slots["held/forces"], slots["held/tangents"], strict=True)
@@ -145,8 +157,10 @@ class Accelerated:
     def step(self, dt: float, time: float = 0.0) -> int:
         """One step from a time on; DONE, or DIVERGED and the state as it was."""
         self.extras.check_explicit()
-        s = self.space.s
-        start = s.q.copy(), s.v.copy()
+        s, carrier = self.space.s, self.carrier
+        self._use_forces(True, dt)
+        carrier.begin()
+        face, start = (s.q.copy(), s.v.copy()), carrier.state()
         before = dict(self._before)
         self._clear_told()
         self._whole = dt
@@ -154,6 +168,7 @@ class Accelerated:
         self.extras.begin_parts(dt)
         try:
             end = self._parts(dt, time)
+            carrier.mend()
             if not (np.isfinite(s.q).all() and np.isfinite(s.v).all()):
                 end = DIVERGED
         except FloatingPointError:
@@ -162,7 +177,8 @@ class Accelerated:
             self.extras.end_parts(end == DONE)
         if end == DONE:
             return DONE
-        s.q[...], s.v[...] = start
+        carrier.put(*start)
+        s.q[...], s.v[...] = face
         self._before = before
         return DIVERGED
 
@@ -176,8 +192,7 @@ class Accelerated:
             if self.parts >= PARTS or left > 0.5 * PARTS * length:
                 return self._at_velocity_level(left, now, dt)
             self.parts += 1
-            s = self.space.s
-            q, v = s.q.copy(), s.v.copy()
+            q, v = self.carrier.state()
             start = Start(seen, {int(key) for key in seen.keys[active]})
 
             def trial(h: float, q: Array = q, v: Array = v, now: float = now) -> Seen | None:
@@ -185,7 +200,7 @@ class Accelerated:
 
             found = to_first_contact(trial, start, length, dt)
             if found is None:
-                s.q[...], s.v[...] = q, v
+                self.carrier.put(q, v)
                 return self._at_velocity_level(left, now, dt)
             self.backtracks += found.backtracks
             self._keep_forces()
@@ -232,8 +247,7 @@ class Accelerated:
 
     def _trial(self, q: Array, v: Array, now: float, h: float, dt: float) -> Seen | None:
         """Go on from a state for a time, and look; None where there are no forces for it."""
-        s = self.space.s
-        s.q[...], s.v[...] = q, v
+        self.carrier.put(q, v)
         self._settled: Settled | None = None
 
         def accelerations(time: float) -> Array | None:
@@ -242,7 +256,7 @@ class Accelerated:
             found = self._forces(seen, h, CALM * dt)
             if found is None:
                 return None
-            return np.asarray(seen.a_free + self.looker.answer(seen, found.lam))
+            return self.carrier.rates(np.asarray(seen.a_free + self.looker.answer(seen, found.lam)))
 
         if not INTEGRATORS[self.integrator](self.looker, accelerations, q, v, now, h):
             return None
@@ -303,7 +317,7 @@ class Accelerated:
         self.looker.rows.now.lam[seen.slots] = lam
         self.extras.measure(self.space, self.looker.rows.now, 1.0)
         self._show()
-        self.space.s.v[...] += self.looker.answer(seen, lam)
+        self.carrier.kick(self.looker.answer(seen, lam))
         after = self.looker.look(now)
         parting = after.keys[after.one_sided & (after.approach() > LEAVING)]
         for key in parting.tolist():
@@ -329,11 +343,13 @@ class Accelerated:
         self.inner.watch = self.watch
         motors = self.extras.motors
         motors.set_count("explicit", 0)
+        self._use_forces(False)
         try:
             end = self.inner.step(left)
         finally:
             x.tau[...] = tau
             motors.set_count("explicit", 1)
+            self._use_forces(True, dt)
         self.parts += self.inner.parts
         led = {CODES * d + TRACK for track in self.looker.tracks for d in track.dofs.tolist()}
         self._before = {key: kept for key, kept in self._before.items() if key in led}

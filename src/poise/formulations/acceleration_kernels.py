@@ -7,9 +7,10 @@ from poise.constraints.contact_rows import SURFACES
 from poise.constraints.limit_rows import LIMITS
 from poise.constraints.store import STORE
 from poise.constraints.tree import FLOW
+from poise.dynamics.apart import APART
 from poise.dynamics.integrate import STAGES, displace, rates
 from poise.dynamics.layout import MODEL, STATE, WORK
-from poise.formulations import velocity
+from poise.formulations import apart, velocity
 from poise.formulations.rules import RULES
 from poise.kernel.jit import entry, kernel
 
@@ -27,3 +28,7 @@ EMIT = entry(
 )
 GO = entry(go, MODEL, STATE, STAGES, extra=("float64",))
 RATES = entry(rates, MODEL, STATE, STAGES)
+BEGIN = entry(apart.begin, MODEL, STATE, WORK, APART)
+KICK = entry(apart.kick, MODEL, WORK, FLOW, APART)
+SPREAD = entry(apart.spread_rates, MODEL, WORK, FLOW, APART)
+MEND = entry(apart.mend, MODEL, STATE, WORK, APART, RULES)

@@ -19,11 +19,12 @@ from poise.constraints.rows import Rows
 from poise.constraints.store import CONTACT, SINGLE
 from poise.constraints.tree_rows import System
 from poise.constraints.tree_values import ACCELERATION
-from poise.formulations.acceleration_kernels import EMIT, GO, RATES
+from poise.formulations.acceleration_kernels import EMIT
 from poise.formulations.tracking import TRACK, Track
 from poise.kernel.memory import F64
 
 if TYPE_CHECKING:
+    from poise.formulations.carriers import Carrier
     from poise.formulations.stepper import Stepper
 
 Array = NDArray[Any]
@@ -101,12 +102,10 @@ _FIELDS = ("phi", "target", "bounce", "a_ref", "lo", "hi", "erp", "cfm", "bound"
 class Looker:
     """Emits the rows of the state in a stepper's workspace, and reads them off the free motion."""
 
-    def __init__(self, stepper: Stepper) -> None:
-        self.stepper, self.model = stepper, stepper.model
+    def __init__(self, stepper: Stepper, carrier: Carrier) -> None:
+        self.stepper, self.model, self.carrier = stepper, stepper.model, carrier
         self.rows = Rows(stepper.model, F64)
         self.tracks: Sequence[Track] = ()
-        space = stepper.space
-        self._move = tuple(block.handle for block in (space.m, space.s, space.stages))
         self._systems: dict[tuple[int, ...], System] = {}
         self.last = System(self.rows)
 
@@ -122,19 +121,6 @@ class Looker:
             y.path_v[d : d + 6] = (*point.velocity, *point.angular_velocity)
             y.path_a[d : d + 6] = (*point.acceleration, *point.angular_acceleration)
             space.s.q[j : j + 7], space.s.v[d : d + 6] = y.path_q[j : j + 7], y.path_v[d : d + 6]
-
-    def shift(self, q0: Array, way: Array) -> None:
-        """Coordinates that are q0 ⊕ way."""
-        stages = self.stepper.space.stages
-        stages.q0[...], stages.shift[...] = q0, way
-        GO[F64](*self._move, 1.0)
-
-    def rate(self, way: Array) -> Array:
-        """(nv,) rate of the way from where a step began, at the present velocity (see `dynamics.integrate`)."""
-        stages = self.stepper.space.stages
-        stages.shift[...] = way
-        RATES[F64](*self._move)
-        return np.array(stages.rate)
 
     # ---- its rows ----------------------------------------------------------------------------------------------------
 
@@ -235,20 +221,20 @@ class Looker:
 
     def _bend_rows(self, slots: Array, time: float, implicit: float) -> None:
         """γ of rows by differences of J v along the velocity; the state is as it was."""
-        space, stepper = self.stepper.space, self.stepper
-        q, v = space.s.q.copy(), space.s.v.copy()
+        stepper = self.stepper
+        q, v = self.carrier.state()
         ids = self.rows.now.id[slots].copy()
         span = ALONG / max(1.0, float(np.abs(v).max()))
         speeds = []
         for side in (1.0, -1.0):
-            self.shift(q, v * (side * span))
+            self.carrier.move(q, v * (side * span), v)
             self.place(time + side * span)
             stepper.free_motion(implicit)
             self._emit()
             seen = self._seen()
             where = {int(id): row for id, row in zip(self.rows.now.id[seen.slots], range(len(seen.slots)), strict=True)}
             speeds.append([seen.speed[where[id]] if id in where else np.nan for id in ids.tolist()])
-        space.s.q[...], space.s.v[...] = q, v
+        self.carrier.put(q, v)
         self.place(time)
         stepper.free_motion(implicit)
         self._emit()

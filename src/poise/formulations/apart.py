@@ -1,7 +1,7 @@
 """A step of bodies that are held by joints, at velocity level: VON §3.3, with the rows of the tree's step on top.
 
-Impulses, rows, islands and displacements are those of `velocity`: what differs is where links are, how they move without
-rows, and how they go on from there.
+Impulses, rows, islands and displacements are those of `velocity`: what differs is where links are, how they move
+without rows, and how they go on from there.
 """
 
 from __future__ import annotations
@@ -9,9 +9,20 @@ from __future__ import annotations
 from poise.constraints.motor_rows import add_motor_forces
 from poise.constraints.tree_values import spread_velocity
 from poise.dynamics.abm import accelerate, balance, factor
-from poise.dynamics.apart import OWN, keep_face, move_body, note_changes, note_led, set_twist, settle
-from poise.dynamics.apart_forces import MOMENTUM, close_gaps, keep_momentum, lay_turning
+from poise.dynamics.apart import (
+    OWN,
+    centre_of,
+    keep_face,
+    move_body,
+    note_changes,
+    note_led,
+    own_twist,
+    set_twist,
+    settle,
+)
+from poise.dynamics.apart_forces import MOMENTUM, close_gaps, keep_momentum, lay_turning, stop_slips
 from poise.dynamics.integrate import displace, follow, is_sound, keep
+from poise.dynamics.kinematics import carry_on, set_out
 from poise.dynamics.passive import gather_forces
 from poise.formulations.haste import find_haste
 from poise.formulations.rules import BY_DISPLACEMENT, DIVERGED, DONE, DRIVEN, look_ahead
@@ -19,7 +30,8 @@ from poise.formulations.velocity import end_speeds, find_impulses
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store
 from poise.kernel.scalars import any_lane
-from poise.kernel.spatial import no_motion
+from poise.kernel.spatial import Motion, motion_at, no_motion
+from poise.kernel.vec import cross
 
 
 @kernel
@@ -42,6 +54,18 @@ def drift(m, w, f, o, dt):
 
 
 @kernel
+def rate_joints(m, s, w, f):
+    """Accelerations that joints allow their links at their present velocities, with VON eq. 11 for gaps and slips."""
+    for i in range(m.n_links):
+        velocity = no_motion(load(w.a, 0))
+        if load(m.link_parent, i) >= 0:
+            velocity = load(w.velocity, load(m.link_parent, i))
+        origin, R, r = set_out(m, w, i, load(w.a, 0))
+        _, _, _, _, bias, _ = carry_on(m, s, w, i, origin, R, r, velocity)
+        store(w.bias, i, bias - load(f.gap, i) * load(f.alpha, 0) - load(f.slip, i) * load(f.beta, 0))
+
+
+@kernel
 def free_motion(m, s, x, w, y, g, u, b, z, o, f, dt):
     """As `velocity.free_motion`: what bodies do that are held by joints alone."""
     if y.n_prescribed != 0:
@@ -52,9 +76,13 @@ def free_motion(m, s, x, w, y, g, u, b, z, o, f, dt):
     keep_face(m, s, f)
     keep_own(m, f)
     gather_forces(m, s, x, w, dt)
-    drift(m, w, f, o, dt)
-    factor(m, w)
-    lay_turning(m, w, f, dt)
+    if f.forces != 0:
+        rate_joints(m, s, w, f)
+        factor(m, w)
+    else:
+        drift(m, w, f, o, dt)
+        factor(m, w)
+        lay_turning(m, w, f, dt)
     driven = add_motor_forces(s, b, w)
     balance(m, x, w)
     accelerate(m, x, w)
@@ -84,7 +112,7 @@ def read_off(m, s, w, f, o):
     note_led(m, f)
     settle(m, s, w, f)
     if o.stabilize == BY_DISPLACEMENT:
-        close_gaps(m, w, f, 1.0)
+        close_gaps(m, w, f)
         settle(m, s, w, f)
     keep_face(m, s, f)
 
@@ -109,3 +137,62 @@ def advance(m, s, x, w, y, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, ne
         store(f.own, k, load(f.before, k))
     keep_face(m, s, f)
     return DIVERGED
+
+
+# ---- at acceleration level -------------------------------------------------------------------------------------------
+
+
+@kernel
+def begin(m, s, w, f):
+    """Bodies follow coordinates and velocities that were written to."""
+    note_changes(m, s, f)
+    settle(m, s, w, f)
+    keep_face(m, s, f)
+
+
+@kernel
+def spread(m, w, x):
+    """Motions of links along x, as joints allow them."""
+    for i in range(m.n_links):
+        motion = no_motion(load(x.x, 0))
+        if load(m.link_parent, i) >= 0:
+            motion = load(x.motion, load(m.link_parent, i))
+        for d in range(load(m.link_dof_start, i), load(m.link_dof_start, i + 1)):
+            motion = motion + load(w.axis, d) * load(x.x, d)
+        store(x.motion, i, motion)
+
+
+@kernel
+def kick(m, w, x, f):
+    """Add a change x of joints' velocities to the twists of bodies."""
+    spread(m, w, x)
+    for i in range(m.n_links):
+        set_twist(m, w, f, i, own_twist(m, w, f, i) + load(x.motion, i))
+
+
+@kernel
+def spread_rates(m, w, x, f):
+    """Rates (ω̇, v̇ of the centre of mass) of all bodies, in `x.motion`, from accelerations x of joints."""
+    for i in range(m.n_links):
+        rate = load(w.bias, i)
+        if load(m.link_parent, i) >= 0:
+            rate = rate + load(x.acceleration, load(m.link_parent, i))
+        for d in range(load(m.link_dof_start, i), load(m.link_dof_start, i + 1)):
+            rate = rate + load(w.axis, d) * load(x.x, d)
+        store(x.acceleration, i, rate)
+        centre, velocity = centre_of(m, w, i), load(w.velocity, i)
+        carried = cross(velocity.w, motion_at(velocity, centre))
+        store(x.motion, i, Motion(rate.w, motion_at(rate, centre) + carried))
+
+
+@kernel
+def mend(m, s, w, f, o):
+    """Coordinates and velocities from the bodies' states, without gaps and slips where displacements see to that."""
+    note_led(m, f)
+    settle(m, s, w, f)
+    if o.stabilize == BY_DISPLACEMENT:
+        close_gaps(m, w, f)
+        settle(m, s, w, f)
+        stop_slips(m, w, f)
+        settle(m, s, w, f)
+    keep_face(m, s, f)

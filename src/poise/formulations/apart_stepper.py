@@ -31,6 +31,8 @@ from poise.solve.newton_kernels import NEWTON
 from poise.solve.pgs_kernels import ANSWER, ROWS
 
 Array = NDArray[Any]
+CALM = 4.0
+"""Steps in which errors fade, at acceleration level."""
 
 _free_motion = entry(
     apart.free_motion,
@@ -51,7 +53,7 @@ def apart_block(model: Model, width: Width, turning: int) -> Block:
     n, nq, nv = model.n_links, model.nq, model.nv
     sizes = {"own": OWN * n, "before": OWN * n, "q": nq, "v": nv, "square": 36, "change": 6}
     sizes |= dict.fromkeys(("moved", "sped", "gap", "slip"), n)
-    block = APART.block(width, turning=turning, forces=0, **sizes)
+    block = APART.block(width, turning=turning, forces=0, alpha=1, beta=1, **sizes)
     block.q[...] = np.nan  # unlike any coordinate
     return block
 
@@ -61,8 +63,18 @@ class ApartStepper(Stepper):
 
     _free_motion, _advance = _free_motion, _advance
 
-    def __init__(self, model: Model, width: Width = F64, *, turning: int = IMPLICIT, **options: Any) -> None:
-        """`turning`: how bodies turn on their own, see `dynamics.apart_forces`."""
+    def __init__(
+        self,
+        model: Model,
+        width: Width = F64,
+        *,
+        turning: int = IMPLICIT,
+        alpha: float | None = None,
+        beta: float | None = None,
+        **options: Any,
+    ) -> None:
+        """`turning`: how bodies turn on their own, see `dynamics.apart_forces`; `alpha`, `beta`: VON eq. 11."""
+        self._gains = alpha, beta
         self.bodies = apart_block(model, width, turning)
         self.end = work_block(model, width)
         """Links as they are at the end of a step."""
@@ -70,19 +82,25 @@ class ApartStepper(Stepper):
         self._drifts = options.get("stabilize", BY_DISPLACEMENT) != BY_DISPLACEMENT
         super().__init__(model, width, **options)
 
-    def memory(self) -> dict[str, Array]:
-        """With the states of all bodies."""
-        b = self.bodies
-        return super().memory() | {f"bodies/{name}": b.arrays[name].copy() for name in ("own", "q", "v")}
+    def own_memory(self) -> dict[str, Array]:
+        """The states of all bodies."""
+        return {f"bodies/{name}": self.bodies.arrays[name].copy() for name in ("own", "q", "v")}
 
-    def remember(self, slots: Mapping[str, Array]) -> None:
-        """Take up a memory; without the bodies' states, they go where the coordinates say."""
-        super().remember(slots)
+    def remember_own(self, slots: Mapping[str, Array]) -> None:
+        """Without a memory of the bodies' states, they go where the coordinates say."""
         if "bodies/own" not in slots:
             self.bodies.q[...] = np.nan
             return
         for name in ("own", "q", "v"):
             self.bodies.arrays[name][...] = slots[f"bodies/{name}"]
+
+    def use_forces(self, on: bool, dt: float = 1.0) -> None:
+        """Move bodies by forces from now on, with errors that fade in steps of dt; or by impulses."""
+        self.bodies.set_count("forces", int(on))
+        calm = 1.0 / (CALM * dt) if self._drifts else 0.0
+        alpha, beta = self._gains
+        self.bodies.alpha[...] = calm * calm if alpha is None else alpha
+        self.bodies.beta[...] = 2.0 * calm if beta is None else beta
 
     @property
     def gaps(self) -> Array:

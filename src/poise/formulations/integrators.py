@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 Accelerations = Callable[[float], "Array | None"]
-"""Time → (nv,) accelerations of the state in the workspace; None where there are no forces for it."""
+"""Time → rates of the velocities of the state in the workspace; None where there are no forces for it."""
 
 
 def euler(at: Looker, accelerations: Accelerations, q: Array, v: Array, now: float, h: float) -> bool:
@@ -41,7 +41,7 @@ def midpoint(at: Looker, accelerations: Accelerations, q: Array, v: Array, now: 
         return False
     way = 0.5 * h * v
     _move(at, q, way, v + 0.5 * h * a, now + 0.5 * h)
-    rate = at.rate(way)
+    rate = at.carrier.rate(way)
     a = accelerations(now + 0.5 * h)
     if a is None:
         return False
@@ -56,7 +56,7 @@ def rk4(at: Looker, accelerations: Accelerations, q: Array, v: Array, now: float
     for reach, weight in ((0.0, 1.0), (0.5, 2.0), (0.5, 2.0), (1.0, 1.0)):
         way = rate * (reach * h)
         _move(at, q, way, v + a * (reach * h), now + reach * h)
-        rate = at.rate(way)
+        rate = at.carrier.rate(way)
         found = accelerations(now + reach * h)
         if found is None:
             return False
@@ -68,8 +68,7 @@ def rk4(at: Looker, accelerations: Accelerations, q: Array, v: Array, now: float
 
 def _move(at: Looker, q: Array, way: Array, v: Array, time: float) -> None:
     """The state q ⊕ way, v; what is prescribed where it is at that time."""
-    at.shift(q, way)
-    at.stepper.space.s.v[...] = v
+    at.carrier.move(q, way, v)
     at.place(time)
 
 

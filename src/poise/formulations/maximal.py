@@ -29,12 +29,21 @@ class Maximal(Options):
     turning: Literal["implicit", "explicit", "momentum"] = "implicit"
     """How bodies turn on their own: by a gyroscopic torque that never gains energy, by LIU's explicit one, or with the
     angular momentum as the state (VON §2.4.1), which it keeps to rounding."""
+    alpha: float | None = None
+    """Gain of gaps of joints at acceleration level, with stabilization by speed (VON eq. 11); 1/s². Without one they
+    fade over four steps. At velocity level VON's α (eq. 10) is erp/dt."""
+    beta: float | None = None
+    """Gain of the speeds of gaps, likewise; 1/s."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.turning not in _TURNING:
             raise ValueError(f"turning is {self.turning!r}; there are {', '.join(_TURNING)}")
+        given = [name for name in ("alpha", "beta") if getattr(self, name) is not None]
+        self._check_range(*given)
+        if given and (self.level, self.stabilization) != ("acceleration", "speed"):
+            raise ValueError(f'{given[0]} takes level="acceleration" and stabilization="speed"')
 
     def rules(self) -> dict[str, Any]:
         """As kernels have them."""
-        return super().rules() | {"turning": _TURNING[self.turning]}
+        return super().rules() | {"turning": _TURNING[self.turning], "alpha": self.alpha, "beta": self.beta}

@@ -227,14 +227,14 @@ class Stepper:
         space, c, rows = self.space, self.collider, self.rows
         state = (space.m, space.s, space.x, space.w, space.stages)
         solve = (self.islands, self.sleep.block, self.system, self.flow, self.plain, self.problem, self.answer)
-        solve = (*solve, self.newton_room, self.rules)
+        solve = (*solve, self.newton_room, self.rules, *self._advance_views)
         found = (c.g, self.surfaces, c.c, self.limits, self.extras.rows.now)
         free = (c.g, self.surfaces, self.extras.motors, self.sleep.block, self.rules)
         stores = (rows.now, rows.before, self.spare)
         self._entries = Entries(
             free_motion=bound(self._free_motion, self.width, *state, *free, *self._free_views),
             advance={
-                (id(now), id(old)): bound(self._advance, self.width, *state, *found, now, old, *solve, *self._advance_views)
+                (id(now), id(old)): bound(self._advance, self.width, *state, *found, now, old, *solve)
                 for now, old in permutations(stores, 2)
                 if now is not old
             },
@@ -370,12 +370,21 @@ class Stepper:
             {f"rows/{name}": array for name, array in used_rows(self.rows.now).items()}
             | self.extras.memory()
             | self.sleep.memory()
+            | self.own_memory()
         )
+
+    def own_memory(self) -> dict[str, Array]:
+        """What is remembered of links beside coordinates and velocities."""
+        return {}
+
+    def remember_own(self, slots: Mapping[str, Array]) -> None:
+        """Take that up."""
 
     def remember(self, slots: Mapping[str, Array]) -> None:
         """Take up a memory; without one, nothing is remembered."""
         self.extras.remember(slots)
         self.sleep.remember(slots)
+        self.remember_own(slots)
         kept = {name.removeprefix("rows/"): array for name, array in slots.items() if name.startswith("rows/")}
         if not kept:
             self.rows.now.count[...] = 0

@@ -60,9 +60,10 @@ class World(Stepped):
         dt: float | None = None,
         keyframes: Sequence[tuple[str, State]] = (),
     ) -> None:
-        if formulation is not None and not isinstance(formulation, Reduced | Maximal):
+        given: object = formulation
+        if given is not None and not isinstance(given, Reduced | Maximal):
             kinds = "poise.Reduced(...) or poise.Maximal(...)"
-            raise TypeError(f"formulation is a {type(formulation).__name__}; it must be {kinds}")
+            raise TypeError(f"formulation is a {type(given).__name__}; it must be {kinds}")
         self.formulation = formulation or Reduced()
         self._pushes: list[tuple[int, Array]] = []
         self._tracks: list[Track] = []
@@ -354,6 +355,7 @@ def make_stepper(model: Model, formulation: Options, tracks: list[Track]) -> Ste
     if formulation.level == "velocity":
         kind = ApartStepper if isinstance(formulation, Maximal) else Stepper
         return kind(model, newton=formulation.newton, **rules)
-    stepper = Accelerated(model, formulation.integrator or "rk4", newton=formulation.newton, **rules)
+    apart = isinstance(formulation, Maximal)
+    stepper = Accelerated(model, formulation.integrator or "rk4", newton=formulation.newton, apart=apart, **rules)
     stepper.looker.tracks = tracks
     return stepper
