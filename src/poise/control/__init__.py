@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from poise.control import goals
 from poise.control.actuators import RotationActuator, TranslationActuator
+from poise.control.axis_motors import TravelMotor, TurnMotor
 from poise.control.balance import Balance, BalanceReading
+from poise.control.body_motors import AngularMotor, LinearMotor, PoseMotor
 from poise.control.correction import Correction, correction
 from poise.control.dead_zones import DeadZone, DeadZoneReading
 from poise.control.dragging import Drag
@@ -16,6 +18,7 @@ from poise.control.planting import Planted, plant_feet
 from poise.control.points import PointTarget
 from poise.control.reference import Reference
 from poise.control.sequencing import Stage, Way
+from poise.control.springs import Spring
 from poise.control.staging import Push, Start, Throw
 from poise.control.tracking import Tracking
 from poise.formulations.tracking import gains
@@ -23,24 +26,30 @@ from poise.formulations.tracking import gains
 __all__ = [
     "ActuatorReading",
     "Actuators",
+    "AngularMotor",
     "Balance",
     "BalanceReading",
     "Correction",
     "DeadZone",
     "DeadZoneReading",
     "Drag",
+    "LinearMotor",
     "Planted",
     "PointTarget",
+    "PoseMotor",
     "Push",
     "Reached",
     "Reference",
     "RotationActuator",
     "SecondaryTarget",
+    "Spring",
     "Stage",
     "Start",
     "Throw",
     "Tracking",
     "TranslationActuator",
+    "TravelMotor",
+    "TurnMotor",
     "Way",
     "correction",
     "gains",
