@@ -21,6 +21,7 @@ from poise.control.sequencing import Stage, Way
 from poise.control.springs import Spring
 from poise.control.staging import Push, Start, Throw
 from poise.control.tracking import Tracking
+from poise.control.trajectory import Marker, TrajectoryMotor, TrajectoryReading
 from poise.formulations.tracking import gains
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "DeadZoneReading",
     "Drag",
     "LinearMotor",
+    "Marker",
     "Planted",
     "PointTarget",
     "PoseMotor",
@@ -47,6 +49,8 @@ __all__ = [
     "Start",
     "Throw",
     "Tracking",
+    "TrajectoryMotor",
+    "TrajectoryReading",
     "TranslationActuator",
     "TravelMotor",
     "TurnMotor",

@@ -169,20 +169,29 @@ class GoalRows:
             LIMITS_OF_POSE[F64](*(view.handle for view in views), CLOSE)
         return self._phi.copy(), now.arrays["phi"][self.n_goals : int(now.count[SINGLE])].copy()
 
-    def see(self, q: Floats) -> tuple[Floats, Floats, Floats]:
-        """A (m, m), φ and least multipliers of goals and of limits after them, at the pose that was looked at last."""
+    def see(self, q: Floats, v: Floats | None = None, dt: float = 0.0) -> tuple[Floats, Floats, Floats]:
+        """A (m, m), φ and least multipliers of goals and of limits after them, at the pose that was looked at last.
+
+        `speed` and `free` are then those of velocities v (nv,), at rest where missing, after a free motion of dt (s).
+        """
         space, now = self.space, self.rows.now
         m = int(now.count[SINGLE])
         if m not in self._systems:
             self._systems[m] = System(self.rows)
         self.system = self._systems[m]
-        space.s.q[:], space.s.v[:] = q, 0.0
-        _FORWARD[F64](space.m.handle, space.s.handle, space.x.handle, space.w.handle, 0.0)
+        space.s.q[:], space.s.v[:] = q, 0.0 if v is None else v
+        _FORWARD[F64](space.m.handle, space.s.handle, space.x.handle, space.w.handle, dt)
         if not (np.isfinite(space.w.a).all() and (space.w.inverse >= 0.0).all()):
             raise Singular("the mass matrix is singular at this pose: give what moves a mass, or joints an armature")
-        self.system.see(space, 0.0, VELOCITY)
+        self.system.see(space, dt, VELOCITY)
         self.system.multiply(space)
+        self.free = space.s.v + dt * space.w.a
         return self.system.matrix(), now.arrays["phi"][:m].copy(), now.arrays["lo"][:m].copy()
+
+    @property
+    def speed(self) -> Floats:
+        """(m,) J times the `free` velocities (nv,) of the rows that were seen last; m/s or rad/s."""
+        return np.asarray(self.system.values("speed"))
 
     def displacement(self, lam: Floats) -> Floats:
         """(nv,) what multipliers of the rows that were seen last do: M⁻¹ Jᵀ λ."""

@@ -27,7 +27,7 @@ from poise.motion import Clip, Coordinates
 from poise.motion.inputs import choice, positive, vectors
 from poise.motion.rotations import quat_conjugate, quat_multiply, rotate
 from poise.sim.acting import StateToAct, Targets
-from poise.sim.motors import MotorGoals, motor_rows
+from poise.sim.motors import MotorGoals, motor_rows, rows_by_dof
 
 Floats = NDArray[np.float64]
 By = Literal["motors", "drives", "accelerations"]
@@ -146,12 +146,9 @@ class Tracking:
 
     def _lay_motors(self, model: Model, stiff: Floats) -> None:
         """Rows of motors on what is tracked, and on the root."""
-        rows: dict[int, int] = {}
+        rows = rows_by_dof(model)
         balls: dict[int, int] = {}
         for motor, places in zip(model.motors, motor_rows(model), strict=True):
-            single = len(motor.dofs) == 1 and motor.gear == (1.0,)
-            if motor.ball or single:
-                rows |= {d: places.start + k for k, d in enumerate(motor.dofs) if d not in rows}
             if motor.ball:
                 balls.setdefault(motor.dofs[0], places.start)
         wanted = [d for d in self._place.dofs.tolist() if not self._root.start <= d < self._root.stop]

@@ -29,6 +29,15 @@ def motor_rows(model: Model) -> list[slice]:
     return [slice(ends[k], ends[k + 1]) for k in range(len(model.motors))]
 
 
+def rows_by_dof(model: Model) -> dict[int, int]:
+    """The row of a motor on each degree of freedom that has one of its own; the first one where there are several."""
+    rows: dict[int, int] = {}
+    for motor, places in zip(model.motors, motor_rows(model), strict=True):
+        if motor.ball or (len(motor.dofs) == 1 and motor.gear == (1.0,)):
+            rows |= {d: places.start + k for k, d in enumerate(motor.dofs) if d not in rows}
+    return rows
+
+
 def motor_number(model: Model, name: str | int) -> int:
     """A motor's place, from its name or number."""
     names = [motor.name for motor in model.motors]
