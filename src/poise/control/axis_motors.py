@@ -17,7 +17,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from math import inf
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -119,6 +119,8 @@ class TurnMotor(AxisMotor):
     >>> round(motor.measure(world.state, name), 9)
     0.5
     """
+
+    _NOTES: ClassVar[bool] = True
 
     def _start(self, a: Any, b: Any) -> Floats:
         return np.eye(3) if self.absolute else matrix_of(a.R).T @ matrix_of(b.R)

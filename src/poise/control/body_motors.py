@@ -26,7 +26,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from math import inf
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 from zlib import crc32
 
 import numpy as np
@@ -66,6 +66,9 @@ class MotorRow(NamedTuple):
 
 class BodyMotor(ABC):
     """What all motors between bodies have. `first` or `second` is None for the world."""
+
+    _NOTES: ClassVar[bool] = False
+    """Whether there is something to note before every step."""
 
     def __init__(
         self,
@@ -114,11 +117,12 @@ class BodyMotor(ABC):
     def update(self, state: StateToAct, /) -> Targets | None:
         """Rows of the next step; called by the world."""
         assert self._model is not None
-        now = self._seen(state.q, state.v)
-        if "start" not in state.slots:
-            state.slots["start"] = self._start(*now)
+        if "start" not in state.slots or self._NOTES:
+            now = self._seen(state.q, state.v)
+            if "start" not in state.slots:
+                state.slots["start"] = self._start(*now)
+            state.slots |= self._noted(state.slots, *now)
         start = state.slots["start"]
-        state.slots |= self._noted(state.slots, *now)
         rows = self._maker(state, start)
         if rows is None:
             return None
