@@ -2,6 +2,7 @@
 
 from poise.motion.clip import Clip, JointPath, Origin, Pose, WorldPose
 from poise.motion.keyframes import Coordinates, Keyframes, TrackPoint, keyframes
+from poise.motion.mending import Mend, Mended, mend
 from poise.motion.path import ConstantPath, FunctionPath, KeyedPath, OrbitPath, Path, PathPoint
 from poise.motion.retarget import Retargeted, retarget
 from poise.motion.skeleton import Skeleton
@@ -16,6 +17,8 @@ __all__ = [
     "JointPath",
     "KeyedPath",
     "Keyframes",
+    "Mend",
+    "Mended",
     "Moved",
     "OrbitPath",
     "Origin",
@@ -30,5 +33,6 @@ __all__ = [
     "Turned",
     "WorldPose",
     "keyframes",
+    "mend",
     "retarget",
 ]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from poise.motion import edits
+from poise.motion import edits, mending
 from poise.motion.inputs import Frozen, finite_times, key_times, unit_quats, vectors
 from poise.motion.path import PathPoint
 from poise.motion.rotations import quat_conjugate, rotate
@@ -85,9 +85,9 @@ class Pose:
 class Clip(Frozen):
     """A motion of a skeleton: rotations and translations of its joints at key times. Nothing in it can be changed.
 
-    Other clips are made from it: `slice`, `looped`, `blend`, `warp`, `mirrored`, `resampled`, `then`. With `loop` the
-    last key is the first once more (but for `stride`), and sampling goes round. Translations may be (frames, 3) for the
-    root alone; unless given, it stays where the skeleton has it.
+    Other clips are made from it: `slice`, `looped`, `blend`, `warp`, `mirrored`, `resampled`, `then`, `mended`. With
+    `loop` the last key is the first once more (but for `stride`), and sampling goes round. Translations may be
+    (frames, 3) for the root alone; unless given, it stays where the skeleton has it.
 
     >>> arm = Skeleton(["shoulder", "elbow"], [-1, 0], [(0, 0, 0), (0.3, 0, 0)])
     >>> turns = [[(1, 0, 0, 0), (1, 0, 0, 0)], [(1, 0, 0, 1), (1, 0, 0, 0)]]
@@ -111,7 +111,7 @@ class Clip(Frozen):
     """(3,) how far a loop takes the root each time; m."""
     name: str
     notes: tuple[str, ...]
-    """What a reader guessed or mended, a sentence each."""
+    """What a reader guessed, and what was mended, a sentence each."""
     origin: Origin | None
     """How the file was laid out that the clip comes from."""
     _curves: dict[Any, Any]
@@ -279,6 +279,7 @@ class Clip(Frozen):
     scaled = edits.scaled
     shifted = edits.shifted
     at_rest_of = edits.with_rest
+    mended = mending.mended
 
 
 class JointPath:
