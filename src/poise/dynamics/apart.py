@@ -38,10 +38,8 @@ APART = View(
     forces=Count,  # 1 at acceleration level
     alpha=Real,  # (1) gains of gaps and slips there (VON eq. 11); 1/s², 1/s
     beta=Real,  # (1)
-    own=Real,  # (13 n_links) state of each body
-    before=Real,  # (13 n_links) at the beginning of a step
-    q=Real,  # (nq) coordinates that were last read off the bodies
-    v=Real,  # (nv)
+    own=Real,  # (13 n_links + nq + nv) state of each body; coordinates and velocities that were last read off them
+    before=Real,  # (13 n_links) states at the beginning of a step
     moved=Int,  # (n_links) 1 where coordinates were set from outside, so that the body follows them
     sped=Int,  # (n_links) the same of velocities
     gap=Motion,  # (n_links) how far the body is from where its joint allows it, about O
@@ -239,6 +237,7 @@ def note_changes(m, s, f):
     """Which coordinates and velocities are not those that were read off the bodies: bodies follow them, with all that
     they carry.
     """
+    face = OWN * m.n_links
     for i in range(m.n_links):
         none = zero(load(f.moved, i))
         moved, sped = none, none
@@ -250,9 +249,9 @@ def note_changes(m, s, f):
             if load(m.primitive_kind, k) == BALL:
                 n_q, n_v = 4, 3
             for e in range(n_q):
-                moved = select(load(s.q, j + e) == load(f.q, j + e), moved, none + 1)
+                moved = select(load(s.q, j + e) == load(f.own, face + j + e), moved, none + 1)
             for e in range(n_v):
-                sped = select(load(s.v, d + e) == load(f.v, d + e), sped, none + 1)
+                sped = select(load(s.v, d + e) == load(f.own, face + m.nq + d + e), sped, none + 1)
         if is_led(m, i):
             moved = none + 1
         store(f.moved, i, moved)
@@ -281,7 +280,8 @@ def settle(m, s, w, f):
 @kernel
 def keep_face(m, s, f):
     """Remember the coordinates and velocities that were read off."""
+    face = OWN * m.n_links
     for j in range(m.nq):
-        store(f.q, j, load(s.q, j))
+        store(f.own, face + j, load(s.q, j))
     for d in range(m.nv):
-        store(f.v, d, load(s.v, d))
+        store(f.own, face + m.nq + d, load(s.v, d))

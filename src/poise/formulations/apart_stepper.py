@@ -51,10 +51,10 @@ _advance = entry(
 def apart_block(model: Model, width: Width, turning: int) -> Block:
     """Bodies that are nowhere yet: the first step puts them where the coordinates say."""
     n, nq, nv = model.n_links, model.nq, model.nv
-    sizes = {"own": OWN * n, "before": OWN * n, "q": nq, "v": nv, "square": 36, "change": 6}
+    sizes = {"own": OWN * n + nq + nv, "before": OWN * n, "square": 36, "change": 6}
     sizes |= dict.fromkeys(("moved", "sped", "gap", "slip"), n)
     block = APART.block(width, turning=turning, forces=0, alpha=1, beta=1, **sizes)
-    block.q[...] = np.nan  # unlike any coordinate
+    block.own[...] = np.nan  # unlike any coordinate
     return block
 
 
@@ -84,15 +84,16 @@ class ApartStepper(Stepper):
 
     def own_memory(self) -> dict[str, Array]:
         """The states of all bodies."""
-        return {f"bodies/{name}": self.bodies.arrays[name].copy() for name in ("own", "q", "v")}
+        return {"bodies": self.bodies.own.copy()}
 
     def remember_own(self, slots: Mapping[str, Array]) -> None:
         """Without a memory of the bodies' states, they go where the coordinates say."""
-        if "bodies/own" not in slots:
-            self.bodies.q[...] = np.nan
-            return
-        for name in ("own", "q", "v"):
-            self.bodies.arrays[name][...] = slots[f"bodies/{name}"]
+        self.bodies.own[...] = slots.get("bodies", np.nan)
+
+    @property
+    def own(self) -> Array:
+        """The states of all bodies, to be kept and put back."""
+        return np.asarray(self.bodies.own)
 
     def use_forces(self, on: bool, dt: float = 1.0) -> None:
         """Move bodies by forces from now on, with errors that fade in steps of dt; or by impulses."""

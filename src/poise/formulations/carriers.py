@@ -102,7 +102,8 @@ class OnBodies:
 
     def __init__(self, stepper: ApartStepper) -> None:
         space = stepper.space
-        self.own, self.flow = stepper.bodies.own.reshape(-1, OWN), stepper.flow
+        n = OWN * stepper.model.n_links
+        self.own, self.flow = stepper.bodies.own[:n].reshape(-1, OWN), stepper.flow
         self._spread = tuple(block.handle for block in (space.m, space.w, stepper.flow, stepper.bodies))
         self._begin = tuple(block.handle for block in (space.m, space.s, space.w, stepper.bodies))
         self._mend = tuple(block.handle for block in (space.m, space.s, stepper.end, stepper.bodies, stepper.rules))

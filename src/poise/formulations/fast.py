@@ -98,7 +98,7 @@ class Split:
         """A step whose free motion is known; DONE or DIVERGED and the state as it was."""
         stepper, rules = self.stepper, self.stepper.rules
         s = stepper.space.s
-        start = s.q.copy(), s.v.copy()
+        start, own = (s.q.copy(), s.v.copy()), stepper.own.copy()
         rows = {name: array.copy() for name, array in stepper.rows.now.arrays.items()}
         kept = {
             name: float(rules.arrays[name][0])
@@ -121,6 +121,7 @@ class Split:
                 stepper.space.stages.arrays[name][...] = array
         if end != DONE:
             s.q[...], s.v[...] = start
+            stepper.own[...] = own
             put_rows(stepper.rows.now, rows)
         stepper.parts = parts
         return end

@@ -55,6 +55,9 @@ MARCH = View(
     v_end=Real,  # (nv) at its end
     tau=Real,  # (nv) what was given to act in it
     force=Force,  # (n_bodies)
+    n_own=Count,
+    own=Real,  # (n_own) states that links have beside these, and what they were at the beginning
+    own_kept=Real,
     made=Index,  # (1) 1 where the last step had rows that are made apart
     end=Index,  # (1) how the last step ended
     parts=Index,  # (1) of the last step
@@ -142,6 +145,8 @@ def take_step(m, s, o, k, dt):
         store(k.q, j, load(s.q, j))
     for d in range(m.nv):
         store(k.v, d, load(s.v, d))
+    for e in range(k.n_own):
+        store(k.own_kept, e, load(k.own, e))
     store(k.end, 0, AGAIN)
     store(k.parts, 0, 1)
     found = ask_bound(k.free_motion, k.free_motion_table, dt)
@@ -161,6 +166,8 @@ def take_step(m, s, o, k, dt):
                 store(s.q, j, load(k.q, j))
             for d in range(m.nv):
                 store(s.v, d, load(k.v, d))
+            for e in range(k.n_own):
+                store(k.own, e, load(k.own_kept, e))
     store(k.end, 0, end)
     return end == DONE
 
@@ -247,8 +254,9 @@ class March:
         tables["advance_table"] = np.array([0 if pair is None else pair.table for pair in pairs])
         tables["grow_table"] = np.array([one.table for one in grow])
         counts = {"room": stepper.collider.room, "coupled": len(stepper.model.couplings) > 0}
-        erp = np.array([stepper.unit_erp])
-        block = MARCH.block(F64, **fronts, **tables, **counts, erp=erp, **self._shared)
+        erp, own = np.array([stepper.unit_erp]), stepper.own
+        kept = {"n_own": len(own), "own": Shared(own), "own_kept": len(own)}
+        block = MARCH.block(F64, **fronts, **tables, **counts, **kept, erp=erp, **self._shared)
         self._called = (*calls.values(), *grow, entries)
         handles = (one.handle for one in (space.m, space.s, space.x, stepper.rules, block))
         self._call = Bound(_march, F64, *handles)

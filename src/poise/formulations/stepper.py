@@ -373,6 +373,11 @@ class Stepper:
             | self.own_memory()
         )
 
+    @property
+    def own(self) -> Array:
+        """States that links have beside coordinates and velocities, to be kept and put back."""
+        return np.zeros(0)
+
     def own_memory(self) -> dict[str, Array]:
         """What is remembered of links beside coordinates and velocities."""
         return {}

@@ -372,6 +372,7 @@ class Acting(Driven):
         stepper, controls = self._stepper, self._controls
         if isinstance(stepper, Stepper):
             memory = {f"rows/{name}": array.copy() for name, array in stepper.rows.now.arrays.items()}
+            memory |= stepper.own_memory()
         else:
             memory = stepper.memory()
         return memory, stepper.extras.kept(), controls.values.copy(), controls.applied.copy(), [*self._pushes]

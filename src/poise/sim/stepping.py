@@ -92,7 +92,8 @@ class Stepped(Joined):
     def _may_change_more(self) -> bool:
         """Whether a step that fails may have changed more than q and v: others are spared the copies."""
         within = self.formulation.substeps > 1 or self.formulation.level == "acceleration"
-        return within or bool(self._row_hooks or self._step_hooks or self._stepper.extras.joints)
+        hooks = bool(self._row_hooks or self._step_hooks)
+        return within or hooks or bool(self._stepper.extras.joints) or len(self._stepper.own) > 0
 
     def _lay_paths(self) -> None:
         """Each part of a step lays its own."""
