@@ -27,7 +27,7 @@ OWN = 13
 CENTRE, SPIN, SPEED = 4, 7, 10
 FITS = 6
 """How often coordinates are fitted at most."""
-FITTED = 1e-7
+FITTED = 1e-10
 """Change of a coordinate after which it need not be fitted again: the error that is left is its square; rad or m."""
 FLAT = 1e-12
 """Of the square of an axis: what is left of one that others can replace, which then moves nothing."""

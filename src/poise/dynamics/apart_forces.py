@@ -15,10 +15,10 @@ from poise.dynamics.kinematics import load_four
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store
 from poise.kernel.quat import rotation
-from poise.kernel.scalars import minimum, select, sqrt, zero
+from poise.kernel.scalars import fabs, select, sqrt, zero
 from poise.kernel.spatial import Force, less, no_force, no_motion
 from poise.kernel.trace import formula
-from poise.kernel.vec import cross, dot, full, rotate_sym, skew, solve3, transpose_times, zero3
+from poise.kernel.vec import adjugate_times, cross, determinant, dot, full, rotate_sym, skew, transpose_times, zero3
 
 EXPLICIT, IMPLICIT, MOMENTUM = range(3)
 """How bodies turn on their own: by LIU's torque where they are; by the one that meets Euler's equation at the end of
@@ -26,6 +26,8 @@ the step; or by none, where the state is the angular momentum.
 """
 NEWTONS = 4
 """Steps towards the spin at the end."""
+SINGULAR = 1e-12
+"""Determinant of an inertia, over the cube of its trace, that counts as nought."""
 
 
 @formula
@@ -33,18 +35,21 @@ def spin_after(I, spin, dt):
     """Spin in the body's axes after a step on its own, from I (ω⁺ − ω) + h ω⁺ × I ω⁺ = 0, by Newton's method.
 
     From ω⁺ · I (ω⁺ − ω) = 0 follows that energy is lost, never gained: ½ (ω⁺ − ω) · I (ω⁺ − ω). Where turns are so
-    large that the method stops short of that, the spin is shortened to it.
+    large that the method stops short of that, the spin is shortened to it. What has no inertia about some axis stays.
     """
     whole = full(I)
-    after = spin
+    after, size = spin, I.xx + I.yy + I.zz
     for _ in range(NEWTONS):
         momentum = I @ after
         residual = I @ (after - spin) + cross(after, momentum) * dt
         slope = whole + (skew(after) @ whole - skew(momentum)) * dt
-        after = after - solve3(slope, residual)
+        det = determinant(slope)
+        sound = fabs(det) > SINGULAR * size * size * size
+        k = 1.0 / select(sound, det, zero(det) + 1.0)
+        after = after - select(sound, adjugate_times(slope, residual) * k, residual * 0.0)
     energy, now = dot(spin, I @ spin), dot(after, I @ after)
-    share = sqrt(minimum(energy / select(now > 0.0, now, energy + 1.0), zero(now) + 1.0))
-    return after * share
+    more = now > energy
+    return after * select(more, sqrt(energy / select(more, now, zero(now) + 1.0)), zero(now) + 1.0)
 
 
 @kernel
@@ -75,7 +80,8 @@ def keep_momentum(m, f):
         I, spin = load(m.link_inertia, i), load_vec(f.own, OWN * i + SPIN)
         before, after = rotation(load_four(f.before, OWN * i)), rotation(load_four(f.own, OWN * i))
         momentum = transpose_times(after, before @ (I @ transpose_times(before, spin)))
-        store_vec(f.own, OWN * i + SPIN, after @ solve3(full(I), momentum))
+        spin = adjugate_times(full(I), momentum) * (1.0 / determinant(full(I)))
+        store_vec(f.own, OWN * i + SPIN, after @ spin)
 
 
 # ---- closing gaps ----------------------------------------------------------------------------------------------------

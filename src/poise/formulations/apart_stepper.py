@@ -17,7 +17,7 @@ from poise.constraints.store import STORE
 from poise.constraints.tree import FLOW, PLAIN, SYSTEM
 from poise.constraints.tree_rows import of_system
 from poise.dynamics.apart import APART, OWN
-from poise.dynamics.apart_forces import IMPLICIT
+from poise.dynamics.apart_forces import IMPLICIT, MOMENTUM, SINGULAR
 from poise.dynamics.integrate import STAGES
 from poise.dynamics.layout import INPUT, MODEL, STATE, WORK, work_block
 from poise.formulations import apart
@@ -51,11 +51,22 @@ _advance = entry(
 def apart_block(model: Model, width: Width, turning: int) -> Block:
     """Bodies that are nowhere yet: the first step puts them where the coordinates say."""
     n, nq, nv = model.n_links, model.nq, model.nv
+    if turning == MOMENTUM:
+        _check_inertias(model)
     sizes = {"own": OWN * n + nq + nv, "before": OWN * n, "square": 36, "change": 6}
     sizes |= dict.fromkeys(("moved", "sped", "gap", "slip"), n)
     block = APART.block(width, turning=turning, forces=0, alpha=1, beta=1, **sizes)
     block.own[...] = np.nan  # unlike any coordinate
     return block
+
+
+def _check_inertias(model: Model) -> None:
+    """A momentum tells the spin of bodies alone that resist turning about every axis."""
+    xx, yy, zz, xy, xz, yz = model.link_inertia.T
+    least = np.linalg.eigvalsh(np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]).transpose(2, 0, 1)).min(axis=1)
+    for link in np.flatnonzero(~(least > SINGULAR * (xx + yy + zz))).tolist():
+        name = model.body_names[int(model.link_body[link])]
+        raise ValueError(f'body "{name}" has no inertia about some axis: turning="momentum" takes all three')
 
 
 class ApartStepper(Stepper):

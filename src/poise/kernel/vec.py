@@ -161,12 +161,16 @@ def point_inertia(m: Any, r: Any) -> Any:
 
 
 @formula
-def solve3(m: Any, b: Any) -> Any:
-    """The x of m x = b, by Cramer's rule; m is any matrix that has an inverse."""
+def determinant(m: Any) -> Any:
+    """Of any matrix."""
+    return dot(column(m, 0), cross(column(m, 1), column(m, 2)))
+
+
+@formula
+def adjugate_times(m: Any, b: Any) -> Any:
+    """The x of m x = b times the determinant of m (Cramer's rule)."""
     x, y, z = column(m, 0), column(m, 1), column(m, 2)
-    yz = cross(y, z)
-    k = 1.0 / dot(x, yz)
-    return Vec3(dot(b, yz) * k, dot(b, cross(z, x)) * k, dot(b, cross(x, y)) * k)
+    return Vec3(dot(b, cross(y, z)), dot(b, cross(z, x)), dot(b, cross(x, y)))
 
 
 @formula
