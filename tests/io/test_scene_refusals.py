@@ -373,6 +373,24 @@ WRONG = [
         "sleeping takes the velocity level",
     ),
     (
+        "sleeping of separate bodies",
+        "formulation:\n  kind: maximal\n  sleeping: true\n" + BODY,
+        3,
+        "sleeping is none of the options of the formulation maximal",
+    ),
+    (
+        "turning of trees",
+        "formulation:\n  turning: momentum\n" + BODY,
+        2,
+        "turning is none of the options of the formulation reduced",
+    ),
+    (
+        "gains at velocity level",
+        "formulation: {kind: maximal, alpha: 3}\n" + BODY,
+        1,
+        'alpha takes level="acceleration" and stabilization="speed"',
+    ),
+    (
         "numbers of a keyframe",
         BODY + "keyframes:\n  - {name: k, q: [1, 2]}\n",
         5,

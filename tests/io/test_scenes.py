@@ -490,3 +490,14 @@ def test_reading_other_formats_needs_no_pydantic():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]
+
+
+def test_a_scene_of_separate_bodies(tmp_path: Path) -> None:
+    text = "formulation: {kind: maximal, turning: momentum, substeps: 2}\n"
+    text += "bodies:\n  - {name: b, shape: {kind: sphere, radius: 0.1}}\n"
+    (tmp_path / "scene.yaml").write_text(text)
+    scene = poise.load(tmp_path / "scene.yaml")
+    assert scene.settings.formulation == poise.Maximal(turning="momentum", substeps=2)
+    assert isinstance(scene.build().formulation, poise.Maximal)
+    scene.save(tmp_path / "again.yaml")
+    assert poise.load(tmp_path / "again.yaml").settings.formulation == scene.settings.formulation

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from os import PathLike
 
+    from poise.formulations.maximal import Maximal
     from poise.formulations.reduced import Reduced
     from poise.model.build import BodyHandle, CharacterHandle
     from poise.model.model import Model
@@ -239,7 +240,7 @@ class Settings:
     5.0
     """
 
-    formulation: Reduced | None = None
+    formulation: Reduced | Maximal | None = None
     """How worlds are stepped that are built without another one."""
     duration: float | None = None
     """How long it is to run; s."""
@@ -309,7 +310,7 @@ class Scene:
 
         return compile_scene(self)
 
-    def build(self, formulation: Reduced | None = None, *, dt: float | None = None) -> World:
+    def build(self, formulation: Reduced | Maximal | None = None, *, dt: float | None = None) -> World:
         """Compile the scene and make a world of it, at the rest pose; characters that track are where that begins.
 
         >>> from poise.model.shapes import sphere

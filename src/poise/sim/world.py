@@ -14,6 +14,7 @@ from poise.dynamics.measures import bodies
 from poise.dynamics.simulation import Simulation
 from poise.formulations.acceleration import Accelerated
 from poise.formulations.apart_stepper import ApartStepper
+from poise.formulations.kinds import Formulation
 from poise.formulations.maximal import Maximal
 from poise.formulations.options import Options
 from poise.formulations.reduced import Reduced
@@ -54,14 +55,14 @@ class World(Stepped):
     def __init__(
         self,
         model: Model,
-        formulation: Reduced | Maximal | None = None,
+        formulation: Formulation | None = None,
         state: State | None = None,
         *,
         dt: float | None = None,
         keyframes: Sequence[tuple[str, State]] = (),
     ) -> None:
         given: object = formulation
-        if given is not None and not isinstance(given, Reduced | Maximal):
+        if given is not None and not isinstance(given, Formulation):
             kinds = "poise.Reduced(...) or poise.Maximal(...)"
             raise TypeError(f"formulation is a {type(given).__name__}; it must be {kinds}")
         self.formulation = formulation or Reduced()

@@ -8,7 +8,7 @@ from dataclasses import fields
 from math import pi
 from typing import Annotated, Any, ClassVar, Literal
 
-from poise.formulations.reduced import Reduced
+from poise.formulations.kinds import FORMULATIONS, Formulation
 from poise.io.scenes.parts import OfKind, One, Part, Several
 from poise.io.scenes.rules import PARAMETER, Choice, Flag, Number, Numbers, Text, Whole
 from poise.io.scenes.rules_many import ByName, Names, Pairs, Raw
@@ -298,11 +298,11 @@ class CameraPart(Part):
 
 
 class FormulationPart(Part):
-    """How worlds are stepped; see `poise.Reduced`."""
+    """How worlds are stepped; see `poise.Reduced` and `poise.Maximal`."""
 
     title: ClassVar[str] = "a formulation"
     others: ClassVar[Mapping[str, str]] = {"iterations": "sweeps", "solver": "newton"}
-    kind: Annotated[str, Choice(("reduced",), "a formulation")] = "reduced"
+    kind: Annotated[str, Choice(tuple(FORMULATIONS), "a formulation")] = "reduced"
     level: Annotated[str, Choice(("velocity", "acceleration"), "a level")] = "velocity"
     integrator: Annotated[str | None, Choice(("euler", "midpoint", "rk4"), "an integrator")] = None
     substeps: Annotated[int, Whole(1)] = 1
@@ -317,10 +317,18 @@ class FormulationPart(Part):
     sleeping: Annotated[bool, Flag()] = False
     sleep_speed: Annotated[float, Number(SPEED, negative=False)] = 0.02
     sleep_after: Time = 0.5
+    turning: Annotated[str, Choice(("implicit", "explicit", "momentum"), "a way to turn")] = "implicit"
+    alpha: Annotated[float | None, Number(negative=False)] = None
+    beta: Annotated[float | None, Number(negative=False)] = None
 
-    def made(self) -> Reduced:
+    def made(self) -> Formulation:
         """The formulation itself."""
-        return Reduced(**{field.name: getattr(self, field.name) for field in fields(Reduced)})
+        kind = FORMULATIONS[self.kind]
+        known = [field.name for field in fields(kind)]
+        for name in type(self).model_fields:
+            if self.has(name) and name not in (*known, "kind"):
+                raise ValueError(f"{name} is none of the options of the formulation {self.kind}")
+        return kind(**{name: getattr(self, name) for name in known})
 
 
 _STEP_HINT = "; steps are in seconds: write 1/{0:g} for {0:g} steps a second"

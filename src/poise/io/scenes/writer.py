@@ -12,7 +12,7 @@ import numpy as np
 import yaml
 
 from poise.control.staging import Push, Start, Throw
-from poise.formulations.reduced import Reduced
+from poise.formulations.kinds import name_of
 from poise.io.scenes.makers import _MANY_TURNS, _MEASURES, _SIZES
 from poise.io.scenes.nodes import plain_value
 from poise.io.scenes.tracked import Tracked
@@ -87,7 +87,8 @@ class _Writer:
         settings = self.scene.settings
         data: dict[str, Any] = {}
         if settings.formulation is not None:
-            data["formulation"] = {"kind": "reduced"} | _fields(settings.formulation, Reduced)
+            given = settings.formulation
+            data["formulation"] = {"kind": name_of(given)} | _fields(given, type(given))
         for name in ("duration", "record", "every", "camera"):
             if getattr(settings, name):
                 data[name] = _plain(getattr(settings, name))

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from poise.formulations.kinds import FORMULATIONS, name_of
 from poise.model.errors import SceneError
 from poise.model.scene import Scene
 from poise.sim.recording import Recording
@@ -152,6 +153,13 @@ class Panel:
         if "free" in [session.model.joint_kinds[j] for j in joints_with_motors(session.model)]:
             factor("Help", "help", 3.0, "Of motors that pull roots along")
         factor("Pull", "pull", 3.0, "Greatest force of the mouse, in twice the weight of what is dragged")
+        coordinates = gui.add_dropdown(
+            "Coordinates",
+            tuple(FORMULATIONS),
+            initial_value=name_of(formulation),
+            hint="Trees of joints, or separate bodies that joints hold",
+        )
+        self._on(coordinates, lambda value: session.change(coordinates=value))
         levels = gui.add_dropdown("Level", ("velocity", "acceleration"), initial_value=formulation.level)
         self._on(levels, lambda value: session.change(level=value))
         orders = gui.add_dropdown(

@@ -11,6 +11,8 @@ import numpy as np
 
 from poise.control.strengths import PARTS, by_joint, named
 from poise.control.tracking import Tracking
+from poise.formulations.kinds import FORMULATIONS, Formulation
+from poise.formulations.options import Options
 from poise.formulations.reduced import Reduced
 from poise.model.errors import did_you_mean
 from poise.model.model import Model
@@ -44,14 +46,21 @@ class Settings:
     """Of motors that pull roots along."""
     pull: float = 1.0
     """Of the greatest force of dragging."""
-    formulation: Reduced = field(default_factory=Reduced)
+    formulation: Formulation = field(default_factory=Reduced)
     dt: float | None = None
     """s; the scene's own where missing."""
 
     def changed(self, **what: Any) -> Settings:
-        """Others; options of the formulation are known by their names too."""
+        """Others; options of the formulation are known by their names too, and `coordinates` chooses another one."""
+        if "coordinates" in what:
+            name = what.pop("coordinates")
+            if name not in FORMULATIONS:
+                raise ValueError(f"coordinates are {name!r}; there are {', '.join(FORMULATIONS)}")
+            if type(self.formulation) is not FORMULATIONS[name]:
+                shared = {f.name: getattr(self.formulation, f.name) for f in fields(Options)}
+                what["formulation"] = FORMULATIONS[name](**shared)
         own = {f.name for f in fields(self)}
-        options = {f.name for f in fields(Reduced)}
+        options = {f.name for f in fields(what.get("formulation", self.formulation))}
         for name in what:
             if name not in own | options:
                 raise ValueError(f"there is no setting {name!r}{did_you_mean(name, sorted(own | options))}")
@@ -63,7 +72,7 @@ class Settings:
         if parts.get("level") == "velocity":
             parts.setdefault("integrator", None)
         if parts.get("level") == "acceleration":
-            parts.setdefault("sleeping", False)
+            parts |= {"sleeping": False} if "sleeping" in options else {}
         whole = {name: value for name, value in what.items() if name in own}
         if parts:
             whole["formulation"] = replace(whole.get("formulation", self.formulation), **parts)
