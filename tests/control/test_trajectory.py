@@ -18,6 +18,7 @@ from poise.model.scene import Body
 from poise.motion.path import PathPoint
 
 FINE = poise.Reduced(tolerance=1e-12)
+BOTH = pytest.mark.parametrize("formulation", [FINE, poise.Maximal(tolerance=1e-12)], ids=["reduced", "maximal"])
 TIP = (0.4, 0.0, 0.0)
 START = (-0.6, 1.0, 0.5)
 H = 1 / 240
@@ -41,8 +42,8 @@ def arm(limit: float = 300.0, gravity: Any = (0, 0, -9.81), ends: Any = (-10.0, 
     return scene
 
 
-def start(scene: poise.Scene, *controllers: Any, q: Any = START, dt: float = H) -> poise.World:
-    world = scene.build(FINE, dt=dt)
+def start(scene: poise.Scene, *controllers: Any, q: Any = START, dt: float = H, formulation: Any = FINE) -> poise.World:
+    world = scene.build(formulation, dt=dt)
     world.q[:] = q
     for controller in controllers:
         world.add_controller(controller)
@@ -179,15 +180,16 @@ class Watch:
         self.keep = min(self.keep, float(values[0] / (values[0] + soft * values[1])))
 
 
+@BOTH
 @pytest.mark.parametrize("fed", [False, True])
-def test_an_arm_follows_a_circle_within_its_bound(fed: bool) -> None:
+def test_an_arm_follows_a_circle_within_its_bound(fed: bool, formulation: Any) -> None:
     """e⁺ = (1 − α h κ) e + the way of the goal that is not followed + what bends: e ≤ (V u + bend/h)/(α κ).
 
     κ is what softness leaves of the ties, 1 where errors are small; `bend` is of second order in h. Of the goal's speed
     V all is missed, u = 1, where it is not told, else u = 1 − κ.
     """
     motor = TrajectoryMotor([Marker("link2", led(circle) if fed else circle, TIP)], alpha=20.0)
-    world = start(arm(), motor)
+    world = start(arm(), motor, formulation=formulation)
     watch, errors = Watch(world, motor), []
     for n in range(720):
         if n == 120:  # what it began with has faded
@@ -276,12 +278,13 @@ def test_hands_follow_two_paths_while_the_root_is_guided() -> None:
             J = jacobian(model, q, f"hand_{side}").J[3:]
             gone = place(world, f"hand_{side}", (0, 0, 0)) - before[side]
             # what the auxiliary step did not know: curvature, and what root and spine gained in the step
-            odd = max(odd, float(np.linalg.norm(gone - H * J @ motor.reading.speed)))
-            if n >= 100:
+            if n >= 60:  # what happened before has faded by (1 − α h)¹⁰⁰ where errors are looked at
+                odd = max(odd, float(np.linalg.norm(gone - H * J @ motor.reading.speed)))
+            if n >= 160:
                 goal = path(side)(world.time).position
                 errors.append(float(np.linalg.norm(place(world, f"hand_{side}", (0, 0, 0)) - goal)))
     assert max(errors) <= 1.05 * odd / H / 20.0
-    assert max(errors) < 5e-3
+    assert max(errors) < 1e-3
 
 
 # ---- out of reach, too weak, at odds ---------------------------------------------------------------------------------
@@ -299,12 +302,13 @@ def test_what_is_out_of_reach_ends_in_a_calm_stretched_arm(goal: Any) -> None:
     assert np.abs(world.v).max() < 1e-2
 
 
+@BOTH
 @pytest.mark.parametrize("weight", [1.0, 2.0])
-def test_markers_that_contradict_each_other_meet_by_their_weights(weight: float) -> None:
+def test_markers_that_contradict_each_other_meet_by_their_weights(weight: float, formulation: Any) -> None:
     """Two places for one point: least squares are at (a + w² b)/(1 + w²)."""
     a, b = np.array((0.8, 0.0, 0.1)), np.array((0.5, 0.0, -0.3))
     both = [Marker("link2", a, TIP), Marker("link2", b, TIP, weight=weight)]
-    world = start(arm(), TrajectoryMotor(both))
+    world = start(arm(), TrajectoryMotor(both), formulation=formulation)
     world.step(720)
     assert place(world, "link2") == pytest.approx((a + weight**2 * b) / (1.0 + weight**2), abs=1e-4)
     assert np.abs(world.v).max() < 1e-3

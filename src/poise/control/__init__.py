@@ -14,6 +14,7 @@ from poise.control.guiding import ActuatorReading, Actuators
 from poise.control.helpers import SecondaryTarget
 from poise.control.heroes import track
 from poise.control.ik import Reached, reach
+from poise.control.marker_zones import MarkerZone, MarkerZoneReading
 from poise.control.planting import Planted, plant_feet
 from poise.control.points import PointTarget
 from poise.control.reference import Reference
@@ -36,6 +37,8 @@ __all__ = [
     "Drag",
     "LinearMotor",
     "Marker",
+    "MarkerZone",
+    "MarkerZoneReading",
     "Planted",
     "PointTarget",
     "PoseMotor",

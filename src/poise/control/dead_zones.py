@@ -16,24 +16,20 @@ All of it is a function of the state alone. There is nothing to remember.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from poise.control.helpers import Helpers, SecondaryTarget, Task, number, ranks_of
-from poise.control.zones import Zone, zone_force
-from poise.dynamics.functions import mass_matrix
-from poise.dynamics.inputs import body_number
+from poise.control.helpers import number
+from poise.control.keepers import Joints, Keeper
+from poise.control.zones import Zone
 from poise.dynamics.measures import bodies, jacobian
 from poise.model.model import Model
-from poise.model.state import State
 from poise.sim.acting import StateToAct, Targets
 
 Floats = NDArray[np.float64]
-Joints = str | SecondaryTarget | Sequence[str] | Sequence[SecondaryTarget]
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +50,7 @@ class DeadZoneReading:
     """How many ranks of joints have acted: 0 within the zone, 1 for the first joints alone."""
 
 
-class DeadZone:
+class DeadZone(Keeper):
     """Keeps a body's axis within an angle of a direction by torques of joints: for `world.add_controller`.
 
     Nothing is done within the zone. Beyond it a spring and damper bring the axis back, met at the end of a step. What
@@ -99,22 +95,26 @@ class DeadZone:
         range faster than by what is left of it over T. `leverage`: no torque is greater than so many times the moment,
         where joints are in a bad place to do anything about the lean.
         """
-        self._ranks = ranks_of(joints, fallbacks)
-        self._body = body
         within = number("within_deg", within_deg)
         if within >= 180.0:
             raise ValueError(f"within_deg is {within_deg}; it must be less than 180")
         onset = number("onset_deg", onset_deg)
         if onset == 0.0:
             raise ValueError("onset_deg is 0; it must be positive: a spring that comes in at once has a kink")
-        self._zone = Zone(float(np.radians(within)), float(np.radians(onset)))
-        self._stiffness, self._damping = number("stiffness", stiffness), number("damping", damping)
-        self._strength, self._residual = number("strength", strength, infinite=True), number("residual", residual)
-        self._time = number("limit_time", limit_time)
-        if self._time == 0.0:
-            raise ValueError("limit_time is 0; it must be positive")
-        self._horizon = number("horizon", horizon)
-        self._leverage = number("leverage", leverage, infinite=True)
+        zone = Zone(float(np.radians(within)), float(np.radians(onset)))
+        super().__init__(
+            body,
+            joints,
+            fallbacks,
+            zone,
+            stiffness=stiffness,
+            damping=damping,
+            strength=strength,
+            residual=residual,
+            horizon=horizon,
+            limit_time=limit_time,
+            leverage=leverage,
+        )
         self._up = None if up is None else _direction("up", up)
         self._toward = None if toward is None else _direction("toward", toward)
         self.reading: DeadZoneReading | None = None
@@ -122,18 +122,7 @@ class DeadZone:
 
     def bind(self, model: Model, /) -> None:
         """Find bodies and joints."""
-        self._model, self._number = model, body_number(model, self._body)
-        link = int(model.body_link[self._number])
-        if link < 0:
-            raise ValueError(f'body "{model.body_names[self._number]}" never moves: there is nothing to keep')
-        tree = np.flatnonzero(model.link_root == model.link_root[link])
-        dofs = np.flatnonzero(np.isin(model.dof_link, tree) & (model.dof_prescribed == 0))
-        self._dofs = dofs
-        self._helpers = Helpers(model, self._ranks, self._time, self._leverage)
-        for dof in self._helpers.dofs:
-            if dof not in dofs:
-                name, of = model.joint_names[int(model.dof_joint[dof])], model.body_names[self._number]
-                raise ValueError(f'joint "{name}" is not of the character that "{of}" belongs to')
+        super().bind(model)
         gravity = float(np.linalg.norm(model.gravity))
         against = -np.asarray(model.gravity) / gravity if gravity > 0.0 else np.array((0.0, 0.0, 1.0))
         self._way = against if self._toward is None else self._toward
@@ -141,46 +130,22 @@ class DeadZone:
         self._axis = at_rest.T @ self._way if self._up is None else self._up
         self._across = _across(self._way)
 
-    def first(self, state: State) -> None:
-        """Worlds of a scene begin as they are."""
-
     # ---- before each step --------------------------------------------------------------------------------------------
 
     def update(self, state: StateToAct, /) -> Targets | None:
         """Torques of joints, and a moment on the body where one is allowed."""
-        model, q, v = self._model, state.q, state.v
-        place = bodies(model, q, v)
+        model, q = self._model, state.q
+        place = bodies(model, q, state.v)
         phi = self._lean(place.rotation[self._number])
         rate = self._across @ place.twist[self._number, :3]
-        nothing = np.zeros(3)
-        reading = DeadZoneReading(
-            float(np.degrees(np.linalg.norm(phi))), nothing, np.zeros(model.nv), nothing, nothing, 0
-        )
-        self.reading = reading
-        horizon = max(state.dt, self._horizon)
-        ahead = phi + horizon * rate
-        if float(np.linalg.norm(phi)) <= self._zone.radius and float(np.linalg.norm(ahead)) <= self._zone.radius:
+        lean, nothing = float(np.degrees(np.linalg.norm(phi))), np.zeros(3)
+        self.reading = DeadZoneReading(lean, nothing, np.zeros(model.nv), nothing, nothing, 0)
+        kept = self._keep(state, phi, rate, lambda: self._across @ jacobian(model, q, self._number).J[:3])
+        if kept is None:
             return None
-        J = self._across @ jacobian(model, q, self._number).J[:3]
-        inverse = self._inverse(q)
-        A = J @ inverse @ J.T
-        A = 0.5 * (A + A.T)
-        force = zone_force(self._zone, phi, rate, A, horizon, self._stiffness, self._damping)
-        size = float(np.linalg.norm(force))
-        if size == 0.0:
-            return None
-        force = force * min(1.0, self._strength / size)
-        done = self._helpers.share(Task(A, J, inverse, q, v, state.dt), force)
-        left = float(np.linalg.norm(done.missing))
-        outside = done.missing * (min(1.0, self._residual / left) if left > 0.0 else 0.0)
-        moments = (self._across.T @ one for one in (force, outside, done.missing - outside))
-        moment, residual, missing = moments
-        self.reading = DeadZoneReading(reading.lean_deg, moment, done.torque, residual, missing, done.ranks)
-        forces = None
-        if self._residual > 0.0:
-            forces = np.zeros((model.n_bodies, 6))
-            forces[self._number, :3] = residual
-        return Targets(tau=done.torque, forces=forces)
+        moment, residual, missing = (self._across.T @ one for one in (kept.force, kept.outside, kept.missing))
+        self.reading = DeadZoneReading(lean, moment, kept.torque, residual, missing, kept.ranks)
+        return Targets(tau=kept.torque, forces=self._pushes(nothing, nothing, residual))
 
     def _lean(self, R: Floats) -> Floats:
         """(2,) the turn from the way to the body's axis, along two axes across the way; rad."""
@@ -190,13 +155,6 @@ class DeadZone:
         if sine < 1e-12:  # upside down any direction will do
             return np.zeros(2) if cosine > 0.0 else np.array((np.pi, 0.0))
         return np.asarray(self._across @ turn * (np.arctan2(sine, cosine) / sine))
-
-    def _inverse(self, q: Floats) -> Floats:
-        """(nv, nv) what accelerations torques make; 0 outside of the body's tree."""
-        some = np.ix_(self._dofs, self._dofs)
-        whole = np.zeros((self._model.nv, self._model.nv))
-        whole[some] = np.linalg.inv(mass_matrix(self._model, q)[some])
-        return 0.5 * (whole + whole.T)
 
 
 def _direction(name: str, given: Any) -> Floats:
