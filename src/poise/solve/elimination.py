@@ -1,6 +1,6 @@
 """Gauss's elimination of the lines of a Newton step: kernels.
 
-Four lines at a time are taken from the others, two of which are read and written at once. There is no choice of
+Four lines at a time are taken from the others, four of which are read and written at once. There is no choice of
 pivots: rows are held by their softness.
 """
 
@@ -84,18 +84,27 @@ def shares(n, at, k, x, y, z, w):
 
 
 @kernel
-def take_four(n, i, also, k, first, across):
-    """Shares of lines k to k + 3 from two lines, which may be one and the same. All are read and written once."""
-    x, y, z, w, at, to = k * across, (k + 1) * across, (k + 2) * across, (k + 3) * across, i * across, also * across
+def take_four(n, i, last, k, first, across):
+    """Shares of lines k to k + 3 from four lines, those beyond the last being the last one. All are read and written
+    once.
+    """
+    m, x, y, z, w = n.matrix, k * across, (k + 1) * across, (k + 2) * across, (k + 3) * across
+    at, to, by, on = i * across, min(i + 1, last) * across, min(i + 2, last) * across, min(i + 3, last) * across
     a, b, c, d = shares(n, at, k, x, y, z, w)
     e, f, g, h = shares(n, to, k, x, y, z, w)
-    for j in range(first, across, group_size(n.matrix)):
-        one, two = load_group(n.matrix, x + j), load_group(n.matrix, y + j)
-        three, four = load_group(n.matrix, z + j), load_group(n.matrix, w + j)
-        left = load_group(n.matrix, at + j) - a * one - b * two
-        other = load_group(n.matrix, to + j) - e * one - f * two
-        store_group(n.matrix, at + j, left - c * three - d * four)
-        store_group(n.matrix, to + j, other - g * three - h * four)
+    p, q, r, s = shares(n, by, k, x, y, z, w)
+    t, u, v, o = shares(n, on, k, x, y, z, w)
+    for j in range(first, across, group_size(m)):
+        one, two = load_group(m, x + j), load_group(m, y + j)
+        three, four = load_group(m, z + j), load_group(m, w + j)
+        left = load_group(m, at + j) - a * one - b * two - c * three - d * four
+        other = load_group(m, to + j) - e * one - f * two - g * three - h * four
+        third = load_group(m, by + j) - p * one - q * two - r * three - s * four
+        fourth = load_group(m, on + j) - t * one - u * two - v * three - o * four
+        store_group(m, at + j, left)
+        store_group(m, to + j, other)
+        store_group(m, by + j, third)
+        store_group(m, on + j, fourth)
 
 
 @kernel
@@ -111,8 +120,8 @@ def eliminate(n):
             factor_few(n, k, active, first, across)
         else:
             factor_four(n, k, first, across)
-            for i in range(end, active, 2):
-                take_four(n, i, min(i + 1, active - 1), k, first, across)
+            for i in range(end, active, FOUR):
+                take_four(n, i, active - 1, k, first, across)
     for k in range(active):
         store(n.right, k, load(n.matrix, k * across + active))
     few = GROUP
