@@ -37,7 +37,9 @@ SYSTEM = View(
     link=Index,  # (n_links) which they are, children before parents
     link_first=Index,  # (n_links of the model) where the degrees of freedom of a link begin among these
     dof=Index,  # (n_dofs) which these are
-    touched=Index,  # (n_links) 1 where some lane has a force on the link or beyond; nought between rows
+    touched=Index,  # (n_links) THROUGH or OWN where some lane has a force on the link or beyond; nought between rows
+    n_filled=Index,  # (n_groups) degrees of freedom that rows of a group move
+    filled=Index,  # (n_groups · n_dofs) which they are: y of the others is nought
     p=Force,  # (n_links) force that is still to be balanced; nought between rows
     tau=Real,  # (nv) on coordinates; nought between rows
     link_a=Int,  # (n_groups) links of a row's bodies, −1 where they do not move
@@ -50,6 +52,9 @@ SYSTEM = View(
     pull=Real,  # (n_groups) J a + γ
     lam=Real,  # (n_groups)
 )
+
+THROUGH, OWN = 1, 2
+"""What is on a link: forces from beyond, or a row's own one too."""
 
 PLAIN = View("Plain", lane_slot=Int, y=Real, A=Real, speed=Real, lam=Real)
 """Memory of a system row by row: of one world in lanes of rows number by number, of lanes of worlds as it is."""
@@ -129,12 +134,12 @@ def place_row(m, w, r, t, k, at):
 
 
 @kernel
-def touch(t, link):
-    """Note which links have a force on them, in any lane."""
+def touch(t, link, what):
+    """Note what is on links, of any lane."""
     for lane in range(t.n_lanes):
         i = get_lane(link, lane)
         if i >= 0:
-            store(t.touched, i, 1)
+            store(t.touched, i, max(load(t.touched, i), what))
 
 
 @kernel
@@ -143,7 +148,7 @@ def lay(t, link, f):
     there = link >= 0
     if any_lane(there):
         scatter_where(t.p, link, gather_where(t.p, link, there) - f, there)
-        touch(t, link)
+        touch(t, link, THROUGH)
 
 
 @kernel
@@ -152,7 +157,7 @@ def lay_on_dof(m, t, dof, J):
     there = dof >= 0
     if any_lane(there):
         scatter_where(t.tau, dof, gather_where(t.tau, dof, there) + J, there)
-        touch(t, select(there, spread(gather_where(m.dof_link, dof, there), dof), dof))
+        touch(t, select(there, spread(gather_where(m.dof_link, dof, there), dof), dof), THROUGH)
 
 
 @kernel
@@ -170,47 +175,56 @@ def lay_terms(m, w, r, t, at):
 
 
 @kernel
-def lay_first(t, link, f):
-    """The same where nothing is on the link yet."""
-    there = link >= 0
-    if any_lane(there):
-        scatter_where(t.p, link, -f, there)
-        touch(t, link)
+def own_force(t, k, i, p):
+    """What link i has to balance, less the force of row k on it: lanes look at the link, and nothing is scattered."""
+    on_a, on_b = load(t.link_a, k), load(t.link_b, k)
+    none = no_force(p.t.x)
+    p = p - select(on_a == spread(i, on_a), load(t.force_a, k), none)
+    return p - select(on_b == spread(i, on_b), load(t.force_b, k), none)
+
+
+@kernel
+def pass_on(m, w, t, k, i, base, count):
+    """The force of row k on link i to its parent, and what each degree of freedom takes of it: how many are filled."""
+    none = no_force(load(t.tau, 0))
+    p = load(t.p, i)
+    if load(t.touched, i) == OWN:
+        p = own_force(t, k, i, p)
+    store(t.p, i, none)
+    store(t.touched, i, 0)
+    first, last = load(m.link_dof_start, i), load(m.link_dof_start, i + 1)
+    here = load(t.link_first, i) - first
+    for j in range(last - first):
+        d = last - 1 - j
+        u = less(load(t.tau, d), load(w.axis, d), p)
+        store(t.tau, d, none.t.x)
+        store(t.y, base + here + d, u * load(t.root, d))
+        store(t.filled, base + count + j, here + d)
+        p = p + load(w.gain, d) * u
+    parent = load(m.link_parent, i)
+    if parent >= 0:
+        store(t.p, parent, load(t.p, parent) + p)
+        store(t.touched, parent, max(load(t.touched, parent), THROUGH))
+    return count + last - first
 
 
 @kernel
 def lean(m, w, r, t, k, at):
     """Y of a row: its force on the way to the root, and what each degree of freedom takes of it."""
-    link_a, link_b = load(t.link_a, k), load(t.link_b, k)
-    lay_first(t, link_a, load(t.force_a, k))
-    if any_lane((link_a == link_b) & (link_a >= 0)):
-        lay(t, link_b, load(t.force_b, k))
-    else:
-        lay_first(t, link_b, load(t.force_b, k))
+    touch(t, load(t.link_a, k), OWN)
+    touch(t, load(t.link_b, k), OWN)
     lay_on_dof(m, t, gather(r.dof, at), gather(r.Jdof, at))
     lay_terms(m, w, r, t, at)
-    none = no_force(load(t.tau, 0))
+    base, count = k * load(t.n_dofs, 0), 0
     for n in range(load(t.n_links, 0)):
         i = load(t.link, n)
-        first, last = load(m.link_dof_start, i), load(m.link_dof_start, i + 1)
-        base = k * load(t.n_dofs, 0) + load(t.link_first, i) - first
         if load(t.touched, i) == 0:
-            for d in range(first, last):
-                store(t.y, base + d, none.t.x)
+            first = base + load(t.link_first, i)
+            for d in range(load(m.link_dof_start, i + 1) - load(m.link_dof_start, i)):
+                store(t.y, first + d, zero(load(t.tau, 0)))
         else:
-            p = load(t.p, i)
-            store(t.p, i, none)
-            store(t.touched, i, 0)
-            for j in range(last - first):
-                d = last - 1 - j
-                u = less(load(t.tau, d), load(w.axis, d), p)
-                store(t.tau, d, none.t.x)
-                store(t.y, base + d, u * load(t.root, d))
-                p = p + load(w.gain, d) * u
-            parent = load(m.link_parent, i)
-            if parent >= 0:
-                store(t.p, parent, load(t.p, parent) + p)
-                store(t.touched, parent, 1)
+            count = pass_on(m, w, t, k, i, base, count)
+    store(t.n_filled, k, count)
 
 
 # ---- A ---------------------------------------------------------------------------------------------------------------
@@ -218,7 +232,7 @@ def lean(m, w, r, t, k, at):
 
 @kernel
 def gram(m, t):
-    """A = YᵀY where rows stand one by one."""
+    """A = YᵀY where rows stand one by one; degrees of freedom that a row does not move add nothing."""
     n, nv = load(t.n_rows, 0), load(t.n_dofs, 0)
     for i in range(n):
         j = 0
@@ -226,7 +240,8 @@ def gram(m, t):
             # three at a time: each waits for itself only
             one, two, three, four = zero(load(t.y, 0)), zero(load(t.y, 0)), zero(load(t.y, 0)), zero(load(t.y, 0))
             b, c, e = minimum(j + 1, i), minimum(j + 2, i), minimum(j + 3, i)
-            for d in range(nv):
+            for f in range(load(t.n_filled, i)):
+                d = load(t.filled, i * nv + f)
                 y = load(t.y, i * nv + d)
                 one = one + y * load(t.y, j * nv + d)
                 two = two + y * load(t.y, b * nv + d)
@@ -254,10 +269,13 @@ def gram_lanes(m, t, plain):
         i = g * lanes
         while i < n:
             # four rows at a time: each sum waits for itself only
-            first = (i // lanes * nv) * lanes + i % lanes
+            other = i // lanes
+            first = (other * nv) * lanes + i % lanes
             none = zero(load(t.y, 0))
             one, two, three, four = none, none, none, none
-            for d in range(nv):
+            fewer = g if load(t.n_filled, g) <= load(t.n_filled, other) else other
+            for f in range(load(t.n_filled, fewer)):
+                d = load(t.filled, fewer * nv + f)
                 y, at = load(t.y, g * nv + d), first + d * lanes
                 one = one + y * load(plain.y, at)
                 two = two + y * load(plain.y, at + 1)

@@ -85,7 +85,8 @@ class System:
         m, nv, links = listing.size, model.nv, model.n_links
         groups = -(-m // width.lanes) if self.in_lanes else m
         sizes = dict.fromkeys(SYSTEM.fields, groups) | {"root": nv, "tau": nv, "p": links, "touched": links}
-        sizes |= {"y": groups * nv, "A": groups * groups * width.lanes if self.in_lanes else m * m}
+        sizes |= {"y": groups * nv, "filled": groups * nv}
+        sizes |= {"A": groups * groups * width.lanes if self.in_lanes else m * m}
         counts: dict[str, Any] = {"n_rows": np.array([m]), "n_groups": np.array([groups])}
         counts |= {"n_lanes": width.lanes, "slot": listing.slots}
         self.t = SYSTEM.block(width, **(sizes | counts | all_links(model)))
