@@ -27,7 +27,7 @@ from poise.formulations.apart_stepper import CALM, ApartStepper
 from poise.formulations.backtracking import TOUCH, Start, to_first_contact
 from poise.formulations.carriers import Carrier, OnBodies, OnTree
 from poise.formulations.extras import Extras
-from poise.formulations.fast import HASTE
+from poise.formulations.haste import HASTE
 from poise.formulations.impact_rows import impulses
 from poise.formulations.integrators import INTEGRATORS
 from poise.formulations.rules import DIVERGED, DONE

@@ -27,6 +27,7 @@ from poise.collision.pipeline import _place_links, _place_shapes
 from poise.collision.swept import sweeps, swept_pairs
 from poise.constraints.store import STRIDES, put_rows
 from poise.formulations.fast_kernels import look_now, next_touches
+from poise.formulations.haste import HASTE
 from poise.formulations.rules import DIVERGED, DONE
 from poise.kernel.jit import entry
 from poise.kernel.memory import F64, Block
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
     from poise.formulations.stepper import Stepper
 
 Array = NDArray[Any]
-HASTE = 0.5
-"""Share of its least extent that a shape may move in a step without being looked after here."""
 EVEN, LIMBS = 16, 64
 """Parts of one length at most; and where limbs are fast, whose ways are bent: many short parts know their limits better
 than a few up to touches, and take no longer.

@@ -10,6 +10,8 @@ from poise.kernel.vec import norm
 from poise.model.solids import Solid
 
 SPHERE = int(Solid.SPHERE)
+HASTE = 0.5
+"""Share of its least extent that a shape may move in a step that is not split (see `fast`)."""
 
 
 @kernel

@@ -17,8 +17,9 @@ from poise.collision.narrow import PLACE, SIFT
 from poise.constraints.row_kernels import N_KINDS, stride_of
 from poise.constraints.store import STORE
 from poise.dynamics.layout import INPUT, MODEL, STATE
-from poise.formulations.fast import EVEN, HASTE, TOO_FAST
-from poise.formulations.rules import ASLEEP, DONE, DRIVEN, NO_ROOM, RULES
+from poise.formulations.fast import EVEN, TOO_FAST
+from poise.formulations.haste import HASTE
+from poise.formulations.rules import ALL, ASLEEP, DONE, DRIVEN, NO_ROOM, RULES, THE_REST, UNLESS_HASTY
 from poise.kernel.bound import Bound
 from poise.kernel.calls import ask_bound
 from poise.kernel.jit import entry, kernel
@@ -76,8 +77,8 @@ def grow_multipliers(r, share):
 
 @kernel
 def count_parts(o, dt):
-    """How many parts a step has whose free motion is known: 0 where Python is to see."""
-    if not dt * load(o.haste, 0) > HASTE:
+    """How many parts a step has whose haste is known: 0 where Python is to see."""
+    if not load(o.haste, 0) * dt > HASTE:
         return 1
     parts = ceil(dt * load(o.haste, 0) / HASTE)
     return 0 if parts > EVEN else int(parts)
@@ -110,14 +111,16 @@ def take_whole(o, k, found, dt):
 
 @kernel
 def take_parts(o, k, dt, parts):
-    """A step in parts, the first of which begins anew: how it ends. Rows from before it stay where they are."""
+    """A step in parts, in the first of which links are in their places: how it ends. Rows from before it stay where
+    they are.
+    """
     erp, length, made = load(o.erp, 0), dt / parts, load(k.made, 0)
     kept, now, other = load(k.place, 0), load(k.place, 1), load(k.place, 2)
     old, end = kept, DONE
     store(o.erp, 0, erp / parts)
     store(o.carry, 0, 1.0 / parts)
-    for _ in range(parts):
-        found = ask_bound(k.free_motion, k.free_motion_table, length)
+    for part in range(parts):
+        found = ask_bound(k.free_motion, k.free_motion_table, length, ALL if part > 0 else THE_REST)
         if not load(o.top, 0) < TOO_FAST or ask_bound(k.find, k.find_table, load(o.ahead, 0), PLACE | SIFT) > k.room:
             end = AGAIN
             break
@@ -149,7 +152,7 @@ def take_step(m, s, o, k, dt):
         store(k.own_kept, e, load(k.own, e))
     store(k.end, 0, AGAIN)
     store(k.parts, 0, 1)
-    found = ask_bound(k.free_motion, k.free_motion_table, dt)
+    found = ask_bound(k.free_motion, k.free_motion_table, dt, UNLESS_HASTY)
     if found == ASLEEP:
         store(k.end, 0, DONE)
         return True

@@ -11,8 +11,10 @@ BY_SPEED, BY_DISPLACEMENT = 1, 2
 """How errors of position are mended."""
 DONE, UNSOLVED, NO_ROOM, DIVERGED = range(4)
 """How a part of a step ends."""
-DRIVEN, ASLEEP = 1, 2
-"""What the free motion finds: motors that are rows; or nobody who moves."""
+DRIVEN, ASLEEP, HASTY = 1, 2, 3
+"""What the free motion finds: motors that are rows; or nobody who moves; or shapes for which a step is too long."""
+ALL, UNLESS_HASTY, THE_REST = range(3)
+"""How much of it is wanted: all; where shapes are too fast for the step, where they are and no more; the rest then."""
 
 RULES = View(
     "Rules",

@@ -36,10 +36,11 @@ from poise.dynamics.layout import INPUT, MODEL, STATE, WORK
 from poise.dynamics.workspace import Workspace
 from poise.formulations import velocity
 from poise.formulations.extras import Extras
-from poise.formulations.fast import HASTE, TOO_FAST, Split
+from poise.formulations.fast import TOO_FAST, Split
+from poise.formulations.haste import HASTE
 from poise.formulations.impulses import lay_unsolved
 from poise.formulations.march import March
-from poise.formulations.rules import ASLEEP, BY_DISPLACEMENT, DONE, DRIVEN, NO_ROOM, RULES, UNSOLVED
+from poise.formulations.rules import ALL, ASLEEP, BY_DISPLACEMENT, DONE, DRIVEN, NO_ROOM, RULES, UNSOLVED
 from poise.formulations.sleep_state import SLEEP, Sleep, sleep_block
 from poise.formulations.step_blocks import Entries, answer_block, bound, problem_block, system_block
 from poise.formulations.unsolved import try_newton
@@ -66,7 +67,7 @@ _MULTIPLY = entry(multiply_worlds, MODEL, SYSTEM, PLAIN)
 _free_motion = entry(
     velocity.free_motion,
     *(MODEL, STATE, INPUT, WORK, STAGES, SHAPES, SURFACES, MOTORS, SLEEP, RULES),
-    extra=("float64",),
+    extra=("float64", "int64"),
 )
 _advance = entry(
     velocity.advance,
@@ -265,7 +266,7 @@ class Stepper:
 
     def free_motion(self, dt: float) -> float:
         """Accelerations without rows; the greatest speed of a shape."""
-        self._found = self._entries.free_motion(dt)
+        self._found = self._entries.free_motion(dt, ALL)
         return float(self._top.item() if self._of_rows else self._top.max())
 
     @property

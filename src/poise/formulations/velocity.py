@@ -17,12 +17,26 @@ from poise.constraints.motor_rows import add_motor_forces
 from poise.constraints.row_kernels import N_KINDS, blank, has_room, warm_start
 from poise.constraints.tree import place_centres, take_roots
 from poise.constraints.tree_values import spread_velocity
-from poise.dynamics.abm import accelerate, balance, prepare
+from poise.dynamics.abm import accelerate, balance, factor
 from poise.dynamics.integrate import displace, follow, is_sound, keep
+from poise.dynamics.kinematics import place_links
+from poise.dynamics.passive import gather_forces
 from poise.formulations.displacements import shift_out
-from poise.formulations.haste import find_haste
+from poise.formulations.haste import HASTE, find_haste
 from poise.formulations.impulses import answer_islands, solve_islands
-from poise.formulations.rules import ASLEEP, BY_DISPLACEMENT, DIVERGED, DONE, DRIVEN, NO_ROOM, UNSOLVED, look_ahead
+from poise.formulations.rules import (
+    ASLEEP,
+    BY_DISPLACEMENT,
+    DIVERGED,
+    DONE,
+    DRIVEN,
+    HASTY,
+    NO_ROOM,
+    THE_REST,
+    UNLESS_HASTY,
+    UNSOLVED,
+    look_ahead,
+)
 from poise.formulations.sleeping import fall_asleep, freeze, wake_changed, wake_tied
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store
@@ -72,21 +86,27 @@ def emit(m, s, w, g, u, c, l, e, r, x, o, dt, look):
 
 
 @kernel
-def free_motion(m, s, x, w, y, g, u, b, z, o, dt):
-    """Accelerations without rows, links in their places, the top speed of all shapes, and their haste: DRIVEN where
-    motors have rows in any world, ASLEEP and nothing done where everyone sleeps, else 0.
+def free_motion(m, s, x, w, y, g, u, b, z, o, dt, wanted):
+    """Links in their places, the top speed of all shapes, their haste, and accelerations without rows: DRIVEN where
+    motors have rows in any world, ASLEEP and nothing done where everyone sleeps, HASTY and no accelerations where they
+    are wanted UNLESS_HASTY, else 0.
     """
-    if y.n_prescribed != 0:
-        follow(m, s, x, y, 0)
-    keep(m, s, y)
-    if wake_changed(m, s, x, b, z) == 0:
-        return ASLEEP
-    prepare(m, s, x, w, dt)
+    if wanted != THE_REST:
+        if y.n_prescribed != 0:
+            follow(m, s, x, y, 0)
+        keep(m, s, y)
+        if wake_changed(m, s, x, b, z) == 0:
+            return ASLEEP
+        place_links(m, s, w)
+        find_haste(w, g, u, o)
+        if wanted == UNLESS_HASTY and any_lane(load(o.haste, 0) * dt > HASTE):
+            return HASTY
+    gather_forces(m, s, x, w, dt)
+    factor(m, w)
     driven = add_motor_forces(s, b, w)
     balance(m, x, w)
     accelerate(m, x, w)
     freeze(m, w, z)
-    find_haste(w, g, u, o)
     store(o.ahead, 0, look_ahead(o, dt))
     return DRIVEN if any_lane(driven) else 0
 
