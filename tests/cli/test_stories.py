@@ -28,12 +28,14 @@ from poise.cli.demos import (
     umbrella,
 )
 from poise.control import Push, correction
+from poise.formulations.kinds import FORMULATIONS, of_kind
 
 STORIES = [name for name in DEMOS if not hasattr(import_module(f"poise.cli.demos.{name}"), "run")]
 
 
-def played(module) -> tuple[poise.World, poise.sim.Recording, dict[str, str]]:
-    world = module.scene().build()
+def played(module, coordinates: str = "reduced") -> tuple[poise.World, poise.sim.Recording, dict[str, str]]:
+    scene = module.scene()
+    world = scene.build(of_kind(coordinates, scene.settings.formulation))
     recording = story.play(module, world)
     return world, recording, module.tell(world, recording)
 
@@ -54,8 +56,9 @@ def test_there_are_stories():
     } <= set(STORIES)
 
 
-def test_a_walker_is_hit_gives_way_and_walks_on(tmp_path: Path):
-    world, recording, told = played(basket)
+@pytest.mark.parametrize("coordinates", FORMULATIONS)
+def test_a_walker_is_hit_gives_way_and_walks_on(tmp_path: Path, coordinates: str):
+    world, recording, told = played(basket, coordinates)
     error = correction(recording, world.controllers["hero tracking"]).error_deg.max(axis=1)
     hit = next(e.time for e in recording.events if set(e.names) == {"ball", "hero/torso"})
     assert hit == pytest.approx(basket.THROWN + basket.FLIGHT, abs=0.05)
@@ -73,8 +76,9 @@ def test_a_walker_is_hit_gives_way_and_walks_on(tmp_path: Path):
     assert clip.duration == pytest.approx(basket.SECONDS, abs=0.02)
 
 
-def test_an_umbrella_stays_upright_whatever_the_hand_does():
-    world, recording, told = played(umbrella)
+@pytest.mark.parametrize("coordinates", FORMULATIONS)
+def test_an_umbrella_stays_upright_whatever_the_hand_does(coordinates: str):
+    world, recording, told = played(umbrella, coordinates)
     roof, hand = umbrella.tilts(recording, "umbrella"), umbrella.tilts(recording, "hero/hand_r")
     calm, after = recording.time < umbrella.BLOWS, recording.time > umbrella.BLOWS + umbrella.LASTS + 0.5
     assert hand[calm].max() > 5.0
@@ -103,8 +107,9 @@ def test_motors_of_the_umbrella_lean_as_their_springs_say():
     assert umbrella.tilts(recording, "umbrella")[-1] == pytest.approx(lean, rel=1e-3)
 
 
-def test_a_walker_who_is_dragged_finds_the_way_again():
-    world, recording, _ = played(dragged)
+@pytest.mark.parametrize("coordinates", FORMULATIONS)
+def test_a_walker_who_is_dragged_finds_the_way_again(coordinates: str):
+    world, recording, _ = played(dragged, coordinates)
     error = correction(recording, world.controllers["hero tracking"]).error_deg.max(axis=1)
     time = recording.time
     held = (time > dragged.PULLED + 0.2) & (time < dragged.LET_GO)
@@ -123,8 +128,9 @@ def test_who_is_punched_straightens_up_again():
     assert world.body("other/head").position[2] > 1.4
 
 
-def test_a_ragdoll_comes_to_rest_at_the_foot_of_the_stairs():
-    world, _, told = played(stairs)
+@pytest.mark.parametrize("coordinates", FORMULATIONS)
+def test_a_ragdoll_comes_to_rest_at_the_foot_of_the_stairs(coordinates: str):
+    world, _, told = played(stairs, coordinates)
     assert poise.dynamics.energy(world.model, world.q, world.v).kinetic < 0.1
     assert world.body("hero/pelvis").position[2] < stairs.RISE * stairs.STEPS
     assert "slower than 0.1 J" in told["rest"]

@@ -8,11 +8,13 @@ from typing import Annotated
 import typer
 
 from poise.cli.report import clear_errors, fail, nearest
+from poise.cli.run import Coordinates
 
 
 def demo(
     name: Annotated[str | None, typer.Argument(help="Which demo; the first of the list when missing.")] = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for what the demo writes.")] = Path("poise-demo"),
+    coordinates: Coordinates = None,
     list_: Annotated[bool, typer.Option("--list", "-l", help="Print the demos and what they show.")] = False,
 ) -> None:
     """Run a demo."""
@@ -34,4 +36,8 @@ def demo(
         fail(f"no demo is called {chosen!r}{nearest(chosen, DEMOS)} (there are: {', '.join(DEMOS)})")
     with clear_errors():
         out.mkdir(parents=True, exist_ok=True)
-        raise typer.Exit(DEMOS[chosen].load()(out))
+        entry = DEMOS[chosen]
+        if coordinates is not None and not entry.story:
+            can = ", ".join(name for name, other in DEMOS.items() if other.story)
+            fail(f"demo {chosen!r} has coordinates of its own (these take others: {can})")
+        raise typer.Exit(entry.load(coordinates)(out))

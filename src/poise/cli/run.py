@@ -11,6 +11,7 @@ import typer
 from poise.cli.report import clear_errors, fail, print_facts, to_json
 
 if TYPE_CHECKING:
+    from poise.formulations.kinds import Formulation
     from poise.model.scene import Scene
     from poise.sim.recording import Recording
     from poise.sim.world import World
@@ -26,6 +27,10 @@ Given = Annotated[
     list[str] | None,
     typer.Option("--set", "-s", metavar="NAME=VALUE", help="Give a parameter of the scene a value; may be repeated."),
 ]
+Coordinates = Annotated[
+    str | None,
+    typer.Option("--coordinates", "-c", help="reduced: trees of joints; maximal: separate bodies that joints hold."),
+]
 
 
 def run(
@@ -35,6 +40,7 @@ def run(
     ] = None,
     dt: Annotated[float | None, typer.Option("--dt", help="Time step in s; what the scene says when missing.")] = None,
     given: Given = None,
+    coordinates: Coordinates = None,
     every: Annotated[
         int | None, typer.Option("--every", help="Keep one state in so many; about 60 a second else.")
     ] = None,
@@ -47,7 +53,7 @@ def run(
     """Simulate a scene, and say what happened. Leaves with 1 for a bad scene, 3 where it diverged."""
     with clear_errors():
         loaded = load_with(scene, given)
-        world = _build(loaded, dt)
+        world = _build(loaded, dt, coordinates)
         length = _positive("--seconds", seconds) or loaded.settings.duration or SECONDS
         if save is not None:
             _check_target(save)
@@ -78,11 +84,18 @@ def load_with(scene: Path, given: list[str] | None) -> Scene:
     return load(scene, set=dict(given_parameter(word) for word in given))
 
 
-def _build(scene: Scene, dt: float | None) -> World:
+def _build(scene: Scene, dt: float | None, coordinates: str | None) -> World:
     try:
-        return scene.build(dt=_positive("--dt", dt))
+        return scene.build(chosen(scene, coordinates), dt=_positive("--dt", dt))
     except (TypeError, ValueError) as error:
         fail(f"{scene.source}: {error}")
+
+
+def chosen(scene: Scene, coordinates: str | None) -> Formulation | None:
+    """The formulation that is asked for on the command line; None for the scene's own."""
+    from poise.formulations.kinds import of_kind
+
+    return None if coordinates is None else of_kind(coordinates, scene.settings.formulation)
 
 
 def _positive(name: str, value: float | None) -> float | None:

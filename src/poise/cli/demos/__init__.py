@@ -34,15 +34,20 @@ class Demo:
         """The sentence, with where it is from."""
         return f"{self.summary.removesuffix('.')} ({self.paper})." if self.paper else self.summary
 
-    def load(self) -> Callable[[Path], int]:
-        """Import the demo and give its `run`."""
+    @property
+    def story(self) -> bool:
+        """Whether it is one: a scene that any formulation can step."""
+        return not hasattr(import_module(f"poise.cli.demos.{self.name}"), "run")
+
+    def load(self, coordinates: str | None = None) -> Callable[[Path], int]:
+        """Import the demo and give its `run`; of a story with coordinates by their name (`formulations.kinds`)."""
         module = import_module(f"poise.cli.demos.{self.name}")
-        if hasattr(module, "run"):
+        if not self.story:
             run: Callable[[Path], int] = module.run
             return run
         from poise.cli.demos import story
 
-        return partial(story.run, self.name, self.title, module)
+        return partial(story.run, self.name, self.title, module, coordinates=coordinates)
 
     def scene(self) -> Any:
         """What the viewer shows of it, a `poise.Scene`."""

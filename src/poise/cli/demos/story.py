@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from poise.dynamics import bodies
+from poise.formulations.kinds import of_kind
 from poise.sim import Recording, World
 from poise.view import Camera, Painter, save_png
 from poise.view.render_marks import line
@@ -33,9 +34,10 @@ PICTURE = (220, 320)
 """Width and height of a moment of the picture."""
 
 
-def run(name: str, summary: str, module: ModuleType, out: Path) -> int:
+def run(name: str, summary: str, module: ModuleType, out: Path, coordinates: str | None = None) -> int:
     """Run a story, write its files, tell what happened."""
-    world = module.scene().build()
+    scene = module.scene()
+    world = scene.build(None if coordinates is None else of_kind(coordinates, scene.settings.formulation))
     began = time.perf_counter()
     recording = play(module, world)
     wall = time.perf_counter() - began

@@ -11,8 +11,7 @@ import numpy as np
 
 from poise.control.strengths import PARTS, by_joint, named
 from poise.control.tracking import Tracking
-from poise.formulations.kinds import FORMULATIONS, Formulation
-from poise.formulations.options import Options
+from poise.formulations.kinds import Formulation, of_kind
 from poise.formulations.reduced import Reduced
 from poise.model.errors import did_you_mean
 from poise.model.model import Model
@@ -53,12 +52,7 @@ class Settings:
     def changed(self, **what: Any) -> Settings:
         """Others; options of the formulation are known by their names too, and `coordinates` chooses another one."""
         if "coordinates" in what:
-            name = what.pop("coordinates")
-            if name not in FORMULATIONS:
-                raise ValueError(f"coordinates are {name!r}; there are {', '.join(FORMULATIONS)}")
-            if type(self.formulation) is not FORMULATIONS[name]:
-                shared = {f.name: getattr(self.formulation, f.name) for f in fields(Options)}
-                what["formulation"] = FORMULATIONS[name](**shared)
+            what["formulation"] = of_kind(what.pop("coordinates"), self.formulation)
         own = {f.name for f in fields(self)}
         options = {f.name for f in fields(what.get("formulation", self.formulation))}
         for name in what:
