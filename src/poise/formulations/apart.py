@@ -24,8 +24,17 @@ from poise.dynamics.apart_forces import MOMENTUM, close_gaps, keep_momentum, lay
 from poise.dynamics.integrate import displace, follow, is_sound, keep
 from poise.dynamics.kinematics import carry_on, set_out
 from poise.dynamics.passive import gather_forces
-from poise.formulations.haste import find_haste
-from poise.formulations.rules import BY_DISPLACEMENT, DIVERGED, DONE, DRIVEN, look_ahead
+from poise.formulations.haste import HASTE, find_haste
+from poise.formulations.rules import (
+    BY_DISPLACEMENT,
+    DIVERGED,
+    DONE,
+    DRIVEN,
+    HASTY,
+    THE_REST,
+    UNLESS_HASTY,
+    look_ahead,
+)
 from poise.formulations.velocity import end_speeds, find_impulses
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store
@@ -66,15 +75,19 @@ def rate_joints(m, s, w, f):
 
 
 @kernel
-def free_motion(m, s, x, w, y, g, u, b, z, o, f, dt):
+def free_motion(m, s, x, w, y, g, u, b, z, o, f, dt, wanted):
     """As `velocity.free_motion`: what bodies do that are held by joints alone."""
-    if y.n_prescribed != 0:
-        follow(m, s, x, y, 0)
-    keep(m, s, y)
-    note_changes(m, s, f)
-    settle(m, s, w, f)
-    keep_face(m, s, f)
-    keep_own(m, f)
+    if wanted != THE_REST:
+        if y.n_prescribed != 0:
+            follow(m, s, x, y, 0)
+        keep(m, s, y)
+        note_changes(m, s, f)
+        settle(m, s, w, f)
+        keep_face(m, s, f)
+        keep_own(m, f)
+        find_haste(w, g, u, o)
+        if wanted == UNLESS_HASTY and any_lane(load(o.haste, 0) * dt > HASTE):
+            return HASTY
     gather_forces(m, s, x, w, dt)
     if f.forces != 0:
         rate_joints(m, s, w, f)
@@ -86,7 +99,6 @@ def free_motion(m, s, x, w, y, g, u, b, z, o, f, dt):
     driven = add_motor_forces(s, b, w)
     balance(m, x, w)
     accelerate(m, x, w)
-    find_haste(w, g, u, o)
     store(o.ahead, 0, look_ahead(o, dt))
     return DRIVEN if any_lane(driven) else 0
 

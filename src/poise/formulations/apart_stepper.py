@@ -37,7 +37,7 @@ CALM = 4.0
 _free_motion = entry(
     apart.free_motion,
     *(MODEL, STATE, INPUT, WORK, STAGES, SHAPES, SURFACES, MOTORS, SLEEP, RULES, APART),
-    extra=("float64",),
+    extra=("float64", "int64"),
 )
 _advance = entry(
     apart.advance,
