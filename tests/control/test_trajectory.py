@@ -340,6 +340,21 @@ def test_limits_of_joints_hold() -> None:
     assert np.abs(world.v).max() < 1e-3
 
 
+def test_a_joint_that_is_near_its_end_leaves_the_rest_to_others() -> None:
+    """VON lets limits be active in the auxiliary step: a joint gets no more than its room over dt, others the rest."""
+    q, rate = np.array((0.1, 0.2, 0.799)), np.array((0.0, 0.0, 1.0))
+    found = {}
+    for end in (0.8, 3.0):
+        world = start(arm(ends=(-end, end)), q=q)
+        motor = TrajectoryMotor(Marker("link2", place(world, "link2"), TIP, velocity=rate))
+        motor.bind(world.model)
+        found[end], _ = motor.speeds(q, np.zeros(3), 0.0, H)
+        J = jacobian(world.model, q, "link2", TIP).J[3:]
+        assert J @ found[end] == pytest.approx(rate, abs=1e-6)
+    assert found[3.0][2] * H > 0.0015
+    assert found[0.8][2] * H == pytest.approx(0.001, abs=1e-9)
+
+
 def test_motors_that_are_too_weak_lag_and_never_pull_harder() -> None:
     """Stretched out the arm weighs 1.2² / 2 · 2.5 g ≈ 21 N·m at its root: motors of 8 N·m let it sink, 40 hold it."""
     goal, off = (1.1, 0.0, 0.1), {}
