@@ -20,7 +20,7 @@ from poise.dynamics.apart import (
     set_twist,
     settle,
 )
-from poise.dynamics.apart_forces import MOMENTUM, close_gaps, keep_momentum, lay_turning, stop_slips
+from poise.dynamics.apart_forces import MOMENTUM, close_gaps, keep_momentum, lay_turning, stop_slips, turn_body
 from poise.dynamics.integrate import displace, follow, is_sound, keep
 from poise.dynamics.kinematics import carry_on, set_out
 from poise.dynamics.passive import gather_forces
@@ -115,7 +115,10 @@ def go_on(m, s, w, f, flow, o, dt):
         store(flow.x, d, load(o.shift, d))
     spread_velocity(m, w, flow)
     for i in range(m.n_links):
-        move_body(m, w, f, i, load(flow.motion, i), dt)
+        motion = load(flow.motion, i)
+        move_body(m, w, f, i, motion, dt)
+        if f.turning == MOMENTUM:
+            turn_body(m, w, f, i, motion.w, dt)
 
 
 @kernel

@@ -116,7 +116,11 @@ class ApartStepper(Stepper):
 
     @property
     def gaps(self) -> Array:
-        """(n_links, 6) turn (rad) and way (m), at the body's origin, by which each body is away from its joint."""
-        gap, r = self.bodies.gap.reshape(-1, 6).copy(), self.end.r.reshape(-1, 3)
-        gap[:, 3:] += np.cross(gap[:, :3], r)
+        """(n_links, 6) turn (rad) and way (m) of its joint's point, by which each body was away from its joint when the
+        last step ended, or where the next one begins.
+        """
+        model, gap = self.model, self.bodies.gap.reshape(-1, 6).copy()
+        anchor = model.primitive_anchor[model.link_primitive_start[1:] - 1]
+        pivot = self.end.r.reshape(-1, 3) + np.einsum("nij,nj->ni", self.end.R.reshape(-1, 3, 3), anchor)
+        gap[:, 3:] += np.cross(gap[:, :3], pivot)
         return np.asarray(gap)

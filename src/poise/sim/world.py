@@ -316,6 +316,28 @@ class World(Stepped):
         return self._last.a
 
     @property
+    def joint_gaps(self) -> Array:
+        """(n_bodies, 2) how far each body was from where its joint allows it, after the last step: the way of the
+        joint's point (m), and the angle (rad). Only `poise.Maximal` has any; what has no joint has none.
+
+        >>> import poise
+        >>> scene = poise.Scene()
+        >>> _ = scene.hinge(None, poise.box(0.1, 0.1, 1.0), axis="y", anchor=(0, 0, 0.5), name="rod")
+        >>> world = scene.build(poise.Maximal())
+        >>> world.q[0] = 1.0
+        >>> world.step(100)
+        >>> world.joint_gaps.shape, bool((world.joint_gaps < 1e-6).all())
+        ((1, 2), True)
+        """
+        gaps, model = np.zeros((self.model.n_bodies, 2)), self.model
+        stepper = self._stepper.inner if isinstance(self._stepper, Accelerated) else self._stepper
+        if isinstance(stepper, ApartStepper):
+            turn, way = np.split(stepper.gaps, 2, axis=1)
+            both = np.stack((np.linalg.norm(way, axis=1), np.linalg.norm(turn, axis=1)), axis=1)
+            gaps[model.link_body] = both
+        return gaps
+
+    @property
     def drive_forces(self) -> Array:
         """(nv,) forces of springs, dampers and drives in the last step, as they were met at its end; N or N·m.
 
