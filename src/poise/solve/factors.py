@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -32,3 +34,7 @@ class Factors(Operator):
         super().__init__(lambda x: np.asarray(rows @ (columns @ x)), np.einsum("ij,ji->i", rows, columns))
         object.__setattr__(self, "J", rows)
         object.__setattr__(self, "response", columns)
+
+    def own(self, rows: NDArray[np.integer[Any]]) -> Floats:
+        """(n, k, k) parts of A between the rows of each of n groups (n, k)."""
+        return np.asarray(self.J[rows] @ np.moveaxis(self.response[:, rows], 0, 1))

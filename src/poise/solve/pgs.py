@@ -2,7 +2,8 @@
 
 Row by row, block by block, each is put on its law while the others hold still. The error shrinks by a factor a sweep
 that depends on how much the rows have to do with each other: a few sweeps are good enough for games, hundreds or
-thousands give all digits. Singular systems are no obstacle. The work a sweep is that of one product A λ.
+thousands give all digits. Singular systems are no obstacle. The work a sweep is that of one product A λ. A need not be
+formed: see `factors.Factors`, and `body_sweeps.BodyRows` for rows on two bodies each, where a sweep takes linear time.
 
 On a few problems sweeps go round in circles (friction whose normals and tangents have much to do with each other), or
 hardly get on (singular systems with eigenvalues near nought). Where hundreds of sweeps have not halved the residual,

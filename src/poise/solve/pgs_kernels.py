@@ -24,10 +24,12 @@ from poise.kernel.memory import (
 )
 from poise.kernel.scalars import all_lanes, any_lane, fabs, maximum, select, zero
 from poise.kernel.vec import Sym3, Vec3, dot
+from poise.solve.body_sweep_kernels import push_bodies, speed_of_bodies
 from poise.solve.local_kernels import clip, in_ball, in_cone, length, solve_ball, solve_cone, solve_law
 
-DENSE, SPARSE, FACTORS = 0, 1, 2
-"""How A is stored: whole, by the entries that are not nought, or as J and M⁻¹Jᵀ."""
+DENSE, SPARSE, FACTORS, BODIES = range(4)
+"""How A is stored: whole, by the entries that are not nought, or as J and M⁻¹Jᵀ, these whole or by the bodies of rows.
+From FACTORS on A is never formed."""
 BOUNDED, LAW, BALL, WIDE_BALL, PYRAMID, CONE = range(6)
 """Kinds of blocks. Balls of more than three rows are wide: they go down the gradient, others are solved exactly."""
 REFRESH = 16
@@ -45,11 +47,11 @@ ROWS = View(
     block_kind=Index,
     block_start=Index,  # (n_blocks + 1) into block_row
     block_row=Index,
-    column_start=Index,  # (n_rows + 1) into column_row, where sparse
-    column_row=Index,
+    column_start=Index,  # (n_rows + 1) into column_row, where sparse; into the parts of rows, where they act on bodies
+    column_row=Index,  # or bodies
     a=Real,  # columns of A one after another, softness included
-    J=Real,  # rows of J one after another
-    response=Real,  # columns of M⁻¹Jᵀ one after another
+    J=Real,  # rows of J one after another; of parts of rows six numbers each
+    response=Real,  # columns of M⁻¹Jᵀ likewise
     b=Real,
     cfm=Real,  # beside J only
     lo=Real,
@@ -86,17 +88,20 @@ ANSWER = View(
 @kernel
 def fetch(p, s, r):
     """See to it that w of a row is as things stand."""
-    if p.storage == FACTORS:
-        n = p.n_coordinates
-        at = r * n
+    if p.storage >= FACTORS:
         w = load(p.b, r) + load(p.cfm, r) * load(s.lam, r)
-        even, odd = zero(w), zero(w)
-        for j in range(n // 2):
-            even = even + load(p.J, at + 2 * j) * load(s.v, 2 * j)
-            odd = odd + load(p.J, at + 2 * j + 1) * load(s.v, 2 * j + 1)
-        if n % 2 == 1:
-            even = even + load(p.J, at + n - 1) * load(s.v, n - 1)
-        store(s.w, r, w + (even + odd))
+        if p.storage == BODIES:
+            store(s.w, r, w + speed_of_bodies(p, s, r))
+        else:
+            n = p.n_coordinates
+            at = r * n
+            even, odd = zero(w), zero(w)
+            for j in range(n // 2):
+                even = even + load(p.J, at + 2 * j) * load(s.v, 2 * j)
+                odd = odd + load(p.J, at + 2 * j + 1) * load(s.v, 2 * j + 1)
+            if n % 2 == 1:
+                even = even + load(p.J, at + n - 1) * load(s.v, n - 1)
+            store(s.w, r, w + (even + odd))
 
 
 @kernel
@@ -110,6 +115,8 @@ def push(p, s, r, change):
         for k in range(load(p.column_start, r), load(p.column_start, r + 1)):
             i = load(p.column_row, k)
             store(s.w, i, load(s.w, i) + load(p.a, k) * change)
+    elif p.storage == BODIES:
+        push_bodies(p, s, r, change)
     else:
         at = r * p.n_coordinates
         for i in range(p.n_coordinates):
@@ -133,7 +140,7 @@ def refresh(p, s, mask):
         if any_lane(mask):
             multiply(p, s, mask)
         return
-    if p.storage == FACTORS:
+    if p.storage >= FACTORS:
         for i in range(p.n_coordinates):
             store_where(s.v, i, zero(load(s.v, i)), mask)
     else:

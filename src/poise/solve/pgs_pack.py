@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from poise.kernel.memory import Block, Width
+from poise.solve.body_sweeps import BodyRows
 from poise.solve.check import size_of
 from poise.solve.factors import Factors
 from poise.solve.laws import UPRIGHT, Law
@@ -18,6 +19,7 @@ from poise.solve.local_kernels import UPRIGHT as NO_COMPLIANCE
 from poise.solve.pgs_kernels import (
     ANSWER,
     BALL,
+    BODIES,
     BOUNDED,
     CONE,
     DENSE,
@@ -49,6 +51,10 @@ class Layout:
     size: int
     coordinates: int
     """Length of v; −1 where A is a matrix."""
+    part_start: tuple[int, ...] = ()
+    """(m + 1) first part of each row, where rows act on bodies."""
+    part_body: tuple[int, ...] = ()
+    """Body of each part."""
 
 
 def layout_of(problem: Problem) -> Layout:
@@ -64,8 +70,15 @@ def layout_of(problem: Problem) -> Layout:
     blocks += [((row,), BOUNDED, 0) for row in range(problem.size) if row not in taken]
     blocks.sort(key=lambda block: min(block[0]))
     rows, kinds, vertices = zip(*blocks, strict=True) if blocks else ((), (), ())
-    coordinates = problem.A.J.shape[1] if isinstance(problem.A, Factors) else -1
-    return Layout(kinds, rows, vertices, problem.size, coordinates)
+    return Layout(kinds, rows, vertices, problem.size, *_shape(problem))
+
+
+def _shape(problem: Problem) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
+    """Length of v, first parts of rows, and bodies of parts."""
+    if isinstance(problem.A, BodyRows):
+        start, body, _, _ = problem.A.parts()
+        return 6 * problem.A.n_bodies, tuple(start.tolist()), tuple(body.tolist())
+    return problem.A.J.shape[1] if isinstance(problem.A, Factors) else -1, (), ()
 
 
 def pack(problems: Sequence[Problem], width: Width, relaxation: float) -> tuple[Layout, Block]:
@@ -76,7 +89,7 @@ def pack(problems: Sequence[Problem], width: Width, relaxation: float) -> tuple[
             raise ValueError(
                 f"problem {number + 1} has other blocks or rows than problem 0; in lanes they must be alike"
             )
-    matrices = [None if isinstance(problem.A, Factors) else problem.matrix() for problem in problems]
+    matrices = [None if layout.coordinates >= 0 else problem.matrix() for problem in problems]
     near = NEARNESS * float(np.finfo(width.dtype).eps)
     lanes = [
         {"omega": np.array([relaxation])} | _numbers(problem, layout, A, near)
@@ -84,9 +97,10 @@ def pack(problems: Sequence[Problem], width: Width, relaxation: float) -> tuple[
     ]
     fields = _topology(layout)
     if layout.coordinates >= 0:
-        fields |= {"storage": FACTORS, "column_start": 0, "column_row": 0}
+        starts, bodies = (np.array(part, np.int32) for part in (layout.part_start, layout.part_body))
+        fields |= {"storage": BODIES if len(starts) else FACTORS, "column_start": starts, "column_row": bodies}
         for lane, problem in zip(lanes, problems, strict=True):
-            lane |= {"a": np.zeros(0), "J": problem.A.J.reshape(-1), "response": problem.A.response.T.reshape(-1)}
+            lane |= {"a": np.zeros(0)} | _factors(problem)
     else:
         storage, columns = _columns([A for A in matrices if A is not None])
         fields |= storage
@@ -121,6 +135,14 @@ def first_guess(problem: Problem, guess: ArrayLike | None) -> Floats:
     """(m,) multipliers to start from, rows outside blocks within their bounds."""
     lam = np.zeros(problem.size) if guess is None else np.array(guess, np.float64)
     return np.asarray(np.clip(lam, *_bounds(problem)))
+
+
+def _factors(problem: Problem) -> dict[str, Floats]:
+    """J and M⁻¹Jᵀ, row after row."""
+    if isinstance(problem.A, BodyRows):
+        _, _, J, response = problem.A.parts()
+        return {"J": J.reshape(-1), "response": response.reshape(-1)}
+    return {"J": problem.A.J.reshape(-1), "response": problem.A.response.T.reshape(-1)}
 
 
 def _side_by_side(arrays: list[Floats], width: Width) -> Floats:
@@ -193,8 +215,7 @@ def _locals(problem: Problem, layout: Layout, A: Floats | None, near: float) -> 
 def _parts(problem: Problem, rows: NDArray[np.integer[Any]], A: Floats | None) -> Floats:
     """(n, k, k) symmetric parts of A, softness included, for rows (n, k)."""
     if A is None:
-        own = problem.A.J[rows] @ np.moveaxis(problem.A.response[:, rows], 0, 1)
-        own += np.asarray(problem.cfm)[rows][:, :, None] * np.eye(rows.shape[1])
+        own = problem.A.own(rows) + np.asarray(problem.cfm)[rows][:, :, None] * np.eye(rows.shape[1])
     else:
         own = A[rows[:, :, None], rows[:, None, :]]
     return np.asarray(0.5 * (own + np.swapaxes(own, 1, 2)))
