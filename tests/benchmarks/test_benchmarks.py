@@ -24,6 +24,7 @@ TARGETED = {
     "pairs": 0,
     "solvers": 0,
     "convergence": 0,
+    "humanoid_solvers": 1,
     "collision": 7,
     "step": 2,
     "links": 1,
