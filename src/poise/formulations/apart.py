@@ -123,11 +123,17 @@ def go_on(m, s, w, f, flow, o, dt):
 
 @kernel
 def read_off(m, s, w, f, o):
-    """Coordinates and velocities from the bodies' states, gaps closed where displacements do that."""
+    """Coordinates and velocities from the bodies' states, without gaps and slips where displacements see to that.
+
+    What bodies slip along their joints is as good as gone: the next impulses would take it away in the same way. But
+    velocities of joints without slips are those of the bodies, with all their momentum.
+    """
     note_led(m, f)
     settle(m, s, w, f)
     if o.stabilize == BY_DISPLACEMENT:
         close_gaps(m, w, f)
+        settle(m, s, w, f)
+        stop_slips(m, w, f)
         settle(m, s, w, f)
     keep_face(m, s, f)
 
@@ -198,16 +204,3 @@ def spread_rates(m, w, x, f):
         centre, velocity = centre_of(m, w, i), load(w.velocity, i)
         carried = cross(velocity.w, motion_at(velocity, centre))
         store(x.motion, i, Motion(rate.w, motion_at(rate, centre) + carried))
-
-
-@kernel
-def mend(m, s, w, f, o):
-    """Coordinates and velocities from the bodies' states, without gaps and slips where displacements see to that."""
-    note_led(m, f)
-    settle(m, s, w, f)
-    if o.stabilize == BY_DISPLACEMENT:
-        close_gaps(m, w, f)
-        settle(m, s, w, f)
-        stop_slips(m, w, f)
-        settle(m, s, w, f)
-    keep_face(m, s, f)
