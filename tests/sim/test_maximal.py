@@ -117,7 +117,7 @@ def test_what_floats_keeps_its_momentum(turning: str) -> None:
         assert after.angular == pytest.approx(before.angular, abs=1e-3 * float(np.linalg.norm(before.angular)))
 
 
-def test_gaps_of_a_step_are_of_second_order_and_what_is_left_of_fourth() -> None:
+def test_gaps_that_a_step_opens_are_of_second_order_and_closed_to_rounding() -> None:
     opened, left = [], []
     for dt in (1 / 100, 1 / 200):
         for how, gaps in (("speed", opened), ("displacement", left)):
@@ -127,8 +127,8 @@ def test_gaps_of_a_step_are_of_second_order_and_what_is_left_of_fourth() -> None
             world.step()
             gaps.append(float(world.joint_gaps[:, 0].max()))
     assert opened[1] < 0.3 * opened[0]
-    assert left[1] < 0.09 * left[0]
-    assert left[0] < 0.02 * opened[0]
+    assert opened[0] > 1e-6
+    assert max(left) < 1e-12
 
 
 def test_speed_closes_the_share_erp_of_a_gap_in_a_step() -> None:

@@ -43,6 +43,7 @@ APART = View(
     moved=Int,  # (n_links) 1 where coordinates were set from outside, so that the body follows them
     sped=Int,  # (n_links) the same of velocities
     gap=Motion,  # (n_links) how far the body is from where its joint allows it, about O
+    old_gap=Motion,  # (n_links) at the beginning of a step
     slip=Motion,  # (n_links) δ, about O
     square=Real,  # (36) SᵀS of a joint, then its Cholesky factor with the inverse of its diagonal
     change=Real,  # (6) of a joint's coordinates

@@ -9,14 +9,14 @@ time in proportion to the number of bodies.
 from __future__ import annotations
 
 from poise.dynamics.abm import factor
-from poise.dynamics.apart import OWN, SPIN, move_body, set_twist
+from poise.dynamics.apart import CENTRE, OWN, SPEED, SPIN, centre_of, move_body, set_twist
 from poise.dynamics.integrate import load_vec, store_quat, store_vec
 from poise.dynamics.kinematics import load_four
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store
 from poise.kernel.quat import exp_rotation, normalize, rotation
 from poise.kernel.scalars import fabs, select, sqrt, zero
-from poise.kernel.spatial import Force, less, no_force, no_motion
+from poise.kernel.spatial import Force, Motion, less, motion_at, no_force, no_motion
 from poise.kernel.trace import formula
 from poise.kernel.vec import adjugate_times, cross, determinant, dot, full, rotate_sym, skew, transpose_times, zero3
 
@@ -128,6 +128,29 @@ def least_displacements(m, w):
         for d in range(load(m.link_dof_start, i), load(m.link_dof_start, i + 1)):
             motion = motion + load(w.axis, d) * less(load(w.u, d) * load(w.inverse, d), motion, load(w.gain, d))
         store(w.acceleration, i, motion)
+
+
+@kernel
+def bend_ways(m, w, ahead, f, dt):
+    """Let joints bend the straight ways of their bodies: impulses along the joints as they are at the beginning of the
+    step, in `w`, take away what gaps it opens, from the places at its end, which `ahead` has, and from the speeds.
+
+    That is the step of RATTLE (Andersen 1983): angular momentum is kept, and energy neither gained nor lost at the
+    order at which mere displacements lose it. Gaps from before the step leave no speed behind: see `close_gaps`.
+    """
+    for i in range(m.n_links):
+        root, opened = load(m.link_root, i), load(f.gap, i) - load(f.old_gap, i)
+        shift = load(ahead.origin, root) - load(w.origin, root)
+        store(w.bias, i, Motion(-opened.w, cross(opened.w, shift) - opened.v))
+    factor(m, w)
+    least_displacements(m, w)
+    for i in range(m.n_links):
+        motion = load(w.acceleration, i)
+        turn, way = motion.w, motion_at(motion, centre_of(m, w, i))
+        store_quat(f.own, OWN * i, normalize(exp_rotation(turn) @ load_four(f.own, OWN * i)))
+        store_vec(f.own, OWN * i + CENTRE, load_vec(f.own, OWN * i + CENTRE) + way)
+        store_vec(f.own, OWN * i + SPIN, load_vec(f.own, OWN * i + SPIN) + turn * (1.0 / dt))
+        store_vec(f.own, OWN * i + SPEED, load_vec(f.own, OWN * i + SPEED) + way * (1.0 / dt))
 
 
 @kernel

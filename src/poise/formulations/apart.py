@@ -20,7 +20,15 @@ from poise.dynamics.apart import (
     set_twist,
     settle,
 )
-from poise.dynamics.apart_forces import MOMENTUM, close_gaps, keep_momentum, lay_turning, stop_slips, turn_body
+from poise.dynamics.apart_forces import (
+    MOMENTUM,
+    bend_ways,
+    close_gaps,
+    keep_momentum,
+    lay_turning,
+    stop_slips,
+    turn_body,
+)
 from poise.dynamics.integrate import displace, follow, is_sound, keep
 from poise.dynamics.kinematics import carry_on, set_out
 from poise.dynamics.passive import gather_forces
@@ -45,9 +53,11 @@ from poise.kernel.vec import cross
 
 @kernel
 def keep_own(m, f):
-    """Remember the bodies' states at the beginning of a step."""
+    """Remember the bodies' states, and gaps, at the beginning of a step."""
     for k in range(OWN * m.n_links):
         store(f.before, k, load(f.own, k))
+    for i in range(m.n_links):
+        store(f.old_gap, i, load(f.gap, i))
 
 
 @kernel
@@ -122,19 +132,30 @@ def go_on(m, s, w, f, flow, o, dt):
 
 
 @kernel
-def read_off(m, s, w, f, o):
-    """Coordinates and velocities from the bodies' states, without gaps and slips where displacements see to that.
+def hold_on(m, s, w, f):
+    """Close gaps and stop slips of joints, without any trace in what bodies do otherwise.
 
     What bodies slip along their joints is as good as gone: the next impulses would take it away in the same way. But
     velocities of joints without slips are those of the bodies, with all their momentum.
     """
-    note_led(m, f)
+    close_gaps(m, w, f)
     settle(m, s, w, f)
+    stop_slips(m, w, f)
+    settle(m, s, w, f)
+
+
+@kernel
+def arrive(m, s, w, ahead, f, o, dt):
+    """Bodies, at the end of a step, where their joints allow them; coordinates and velocities are read off them."""
+    note_led(m, f)
     if o.stabilize == BY_DISPLACEMENT:
-        close_gaps(m, w, f)
-        settle(m, s, w, f)
-        stop_slips(m, w, f)
-        settle(m, s, w, f)
+        settle(m, s, ahead, f)
+        bend_ways(m, w, ahead, f, dt)
+    if f.turning == MOMENTUM:
+        keep_momentum(m, f)
+    settle(m, s, ahead, f)
+    if o.stabilize == BY_DISPLACEMENT:
+        hold_on(m, s, ahead, f)
     keep_face(m, s, f)
 
 
@@ -146,12 +167,10 @@ def advance(m, s, x, w, y, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, ne
         return end
     end_speeds(m, s, w, l, r, i, t, flow, plain, p, a, newton, o, dt)
     go_on(m, s, w, f, flow, o, dt)
-    if f.turning == MOMENTUM:
-        keep_momentum(m, f)
     displace(m, s.q, o.shift, dt, s.q)
     if y.n_prescribed != 0:
         follow(m, s, x, y, 2)
-    read_off(m, s, ahead, f, o)
+    arrive(m, s, w, ahead, f, o, dt)
     if is_sound(m, s, y):
         return DONE
     for k in range(OWN * m.n_links):
@@ -204,3 +223,13 @@ def spread_rates(m, w, x, f):
         centre, velocity = centre_of(m, w, i), load(w.velocity, i)
         carried = cross(velocity.w, motion_at(velocity, centre))
         store(x.motion, i, Motion(rate.w, motion_at(rate, centre) + carried))
+
+
+@kernel
+def read_off(m, s, w, f, o):
+    """Coordinates and velocities from the bodies' states, without gaps and slips where displacements see to that."""
+    note_led(m, f)
+    settle(m, s, w, f)
+    if o.stabilize == BY_DISPLACEMENT:
+        hold_on(m, s, w, f)
+    keep_face(m, s, f)

@@ -54,7 +54,7 @@ def apart_block(model: Model, width: Width, turning: int) -> Block:
     if turning == MOMENTUM:
         _check_inertias(model)
     sizes = {"own": OWN * n + nq + nv, "before": OWN * n, "square": 36, "change": 6}
-    sizes |= dict.fromkeys(("moved", "sped", "gap", "slip"), n)
+    sizes |= dict.fromkeys(("moved", "sped", "gap", "old_gap", "slip"), n)
     block = APART.block(width, turning=turning, forces=0, alpha=1, beta=1, **sizes)
     block.own[...] = np.nan  # unlike any coordinate
     return block
