@@ -217,7 +217,7 @@ class March:
         """Whether nothing wants Python in every step."""
         stepper = self._stepper
         wanted = stepper.watch is not None or stepper.extras.needs_python or (stepper.extras.had and not self._makes)
-        return self._direct and not wanted
+        return self._direct and stepper.by_kernels and not wanted
 
     def run(self, dt: float, n: int) -> int:
         """N steps at most: how many are done; `end` tells how the next one ended."""

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from poise.dynamics.apart_forces import EXPLICIT, IMPLICIT, MOMENTUM
 from poise.formulations.options import Options
 
+_SOLVERS = ("direct", "pgs", "dantzig")
 _TURNING = {"implicit": IMPLICIT, "explicit": EXPLICIT, "momentum": MOMENTUM}
 
 
@@ -26,6 +27,10 @@ class Maximal(Options):
     ValueError: turning is 'round'; there are implicit, explicit, momentum
     """
 
+    solver: Literal["direct", "pgs", "dantzig"] = "direct"
+    """How joints are solved: eliminated in linear time, all other rows on top; or as rows among the others, by sweeps
+    over bodies without a matrix, at most `sweeps` of them, or by pivoting, with contacts as pyramids. As rows they take
+    the velocity level, and stabilization by speed."""
     turning: Literal["implicit", "explicit", "momentum"] = "implicit"
     """How bodies turn on their own: by a gyroscopic torque that never gains energy, by LIU's explicit one, or with the
     angular momentum as the state (VON §2.4.1), which it keeps to rounding."""
@@ -39,6 +44,12 @@ class Maximal(Options):
         super().__post_init__()
         if self.turning not in _TURNING:
             raise ValueError(f"turning is {self.turning!r}; there are {', '.join(_TURNING)}")
+        if self.solver not in _SOLVERS:
+            raise ValueError(f"solver is {self.solver!r}; there are {', '.join(_SOLVERS)}")
+        if self.solver != "direct" and (self.level, self.stabilization) != ("velocity", "speed"):
+            raise ValueError(f'solver="{self.solver}" takes level="velocity" and stabilization="speed"')
+        if self.solver != "direct" and self.turning == "momentum":
+            raise ValueError(f'solver="{self.solver}" takes turning="implicit" or "explicit"')
         given = [name for name in ("alpha", "beta") if getattr(self, name) is not None]
         self._check_range(*given)
         if given and (self.level, self.stabilization) != ("acceleration", "speed"):

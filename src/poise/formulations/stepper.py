@@ -108,6 +108,8 @@ class Stepper:
     """What the free motion works on beside; likewise the rest of a step."""
     _advance_views: tuple[Block, ...] = ()
     _drifts = False
+    by_kernels = True
+    """Whether kernels can do whole steps: see `march`."""
 
     def __init__(
         self,

@@ -15,6 +15,7 @@ from poise.dynamics.simulation import Simulation
 from poise.formulations.acceleration import Accelerated
 from poise.formulations.apart_stepper import ApartStepper
 from poise.formulations.kinds import Formulation
+from poise.formulations.loose_stepper import LooseStepper
 from poise.formulations.maximal import Maximal
 from poise.formulations.options import Options
 from poise.formulations.reduced import Reduced
@@ -376,8 +377,11 @@ def make_stepper(model: Model, formulation: Options, tracks: list[Track]) -> Ste
     """What takes a world from step to step."""
     rules = formulation.rules()
     if formulation.level == "velocity":
-        kind = ApartStepper if isinstance(formulation, Maximal) else Stepper
-        return kind(model, newton=formulation.newton, **rules)
+        if not isinstance(formulation, Maximal):
+            return Stepper(model, newton=formulation.newton, **rules)
+        if formulation.solver == "direct":
+            return ApartStepper(model, newton=formulation.newton, **rules)
+        return LooseStepper(model, solver=formulation.solver, **rules)
     apart = isinstance(formulation, Maximal)
     stepper = Accelerated(model, formulation.integrator or "rk4", newton=formulation.newton, apart=apart, **rules)
     stepper.looker.tracks = tracks

@@ -56,6 +56,15 @@ class BodyRows(Operator):
         np.add.at(v, self.body, self.response * np.asarray(lam, np.float64)[:, None, None])
         return v[:-1]
 
+    def dense(self) -> Floats:
+        """(m, m) the matrix, for solvers that want one."""
+        J, answer = np.zeros((2, len(self.body), self.n_bodies + 1, 6))
+        rows = np.arange(len(self.body))[:, None]
+        np.add.at(J, (rows, self.body), self.J)
+        np.add.at(answer, (rows, self.body), self.response)
+        matrix = np.tensordot(J[:, :-1], answer[:, :-1], axes=((1, 2), (1, 2)))
+        return np.asarray(0.5 * (matrix + matrix.T))
+
     def _apply(self, lam: Floats) -> Floats:
         v = np.append(self.velocities(lam), np.zeros((1, 6)), axis=0)
         return np.asarray(np.einsum("mei,mei->m", self.J, v[self.body]))

@@ -301,7 +301,7 @@ class FormulationPart(Part):
     """How worlds are stepped; see `poise.Reduced` and `poise.Maximal`."""
 
     title: ClassVar[str] = "a formulation"
-    others: ClassVar[Mapping[str, str]] = {"iterations": "sweeps", "solver": "newton"}
+    others: ClassVar[Mapping[str, str]] = {"iterations": "sweeps"}
     kind: Annotated[str, Choice(tuple(FORMULATIONS), "a formulation")] = "reduced"
     level: Annotated[str, Choice(("velocity", "acceleration"), "a level")] = "velocity"
     integrator: Annotated[str | None, Choice(("euler", "midpoint", "rk4"), "an integrator")] = None
@@ -317,6 +317,7 @@ class FormulationPart(Part):
     sleeping: Annotated[bool, Flag()] = False
     sleep_speed: Annotated[float, Number(SPEED, negative=False)] = 0.02
     sleep_after: Time = 0.5
+    solver: Annotated[str, Choice(("direct", "pgs", "dantzig"), "a solver")] = "direct"
     turning: Annotated[str, Choice(("implicit", "explicit", "momentum"), "a way to turn")] = "implicit"
     alpha: Annotated[float | None, Number(negative=False)] = None
     beta: Annotated[float | None, Number(negative=False)] = None
