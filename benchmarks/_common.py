@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-PACKAGES = ("numpy", "numba", "llvmlite", "mujoco", "dm-control", "pin")
+PACKAGES = ("numpy", "numba", "llvmlite", "mujoco", "dm-control", "pin", "pybullet")
 
 
 @dataclass(frozen=True)

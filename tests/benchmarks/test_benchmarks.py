@@ -27,7 +27,8 @@ TARGETED = {
     "humanoid_solvers": 1,
     "collision": 7,
     "step": 2,
-    "links": 1,
+    "links": 2,
+    "ragdoll": 3,
     "boxes": 11,
     "motion": 1,
 }

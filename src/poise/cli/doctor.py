@@ -26,6 +26,7 @@ OPTIONAL = (
     ("dm-control", "bench", "benchmarks; not for Python 3.13"),
     ("pin", "bench", "benchmarks; not for Windows"),
     ("pybvh", "bench", "benchmarks"),
+    ("pybullet", "bullet", "benchmarks; up to Python 3.11"),
 )
 
 
