@@ -17,7 +17,7 @@ from poise.dynamics.kinematics import BALL, carry_on, find_angles, load_four, se
 from poise.kernel.jit import kernel
 from poise.kernel.memory import Count, Int, Real, View, load, store
 from poise.kernel.quat import exp_rotation, log_rotation, normalize, quaternion, rotation
-from poise.kernel.scalars import all_lanes, any_lane, maximum, select, sincos, sqrt, zero
+from poise.kernel.scalars import all_lanes, any_lane, fabs, maximum, select, sincos, sqrt, zero
 from poise.kernel.spatial import Motion, motion_at, no_motion
 from poise.kernel.trace import formula
 from poise.kernel.vec import cross, dot, transpose, transpose_times
@@ -32,6 +32,11 @@ FITTED = 1e-10
 FLAT = 1e-12
 """Of the square of an axis: what is left of one that others can replace, which then moves nothing."""
 
+ALONE, WITH_ALL = 1, 2
+"""How a body follows its coordinates: as those that are led along paths, or with all that it carries."""
+JUMP = 1e-9
+"""Change of a coordinate from one step of a path to the next beyond which what is led jumps; m, or of a quaternion."""
+
 APART = View(
     "Apart",
     turning=Count,  # how bodies turn on their own: see `turning`
@@ -40,7 +45,7 @@ APART = View(
     beta=Real,  # (1)
     own=Real,  # (13 n_links + nq + nv) state of each body; coordinates and velocities that were last read off them
     before=Real,  # (13 n_links) states at the beginning of a step
-    moved=Int,  # (n_links) 1 where coordinates were set from outside, so that the body follows them
+    moved=Int,  # (n_links) ALONE or WITH_ALL where coordinates were set from outside, so that the body follows them
     sped=Int,  # (n_links) the same of velocities
     gap=Motion,  # (n_links) how far the body is from where its joint allows it, about O
     old_gap=Motion,  # (n_links) at the beginning of a step
@@ -236,27 +241,33 @@ def is_led(m, i):
 @kernel
 def note_changes(m, s, f):
     """Which coordinates and velocities are not those that were read off the bodies: bodies follow them, with all that
-    they carry.
+    they carry. What is led follows in any case, and takes what it carries along where its path jumps.
     """
     face = OWN * m.n_links
     for i in range(m.n_links):
         none = zero(load(f.moved, i))
         moved, sped = none, none
-        if load(m.link_parent, i) >= 0:
-            moved, sped = load(f.moved, load(m.link_parent, i)), load(f.sped, load(m.link_parent, i))
+        led, parent = is_led(m, i), load(m.link_parent, i)
+        if parent >= 0:
+            above = load(f.moved, parent) == WITH_ALL
+            moved = select(above, none + WITH_ALL, none)
+            sped = select(above | (load(f.sped, parent) == WITH_ALL), none + WITH_ALL, none)
+        if led:
+            moved, sped = maximum(moved, none + ALONE), maximum(sped, none + ALONE)
+        near = JUMP if led else 0.0
         for k in range(load(m.link_primitive_start, i), load(m.link_primitive_start, i + 1)):
             j, d = load(m.primitive_q_start, k), load(m.primitive_v_start, k)
             n_q, n_v = 1, 1
             if load(m.primitive_kind, k) == BALL:
                 n_q, n_v = 4, 3
             for e in range(n_q):
-                moved = select(load(s.q, j + e) == load(f.own, face + j + e), moved, none + 1)
+                same = fabs(load(s.q, j + e) - load(f.own, face + j + e)) <= near
+                moved = select(same, moved, none + WITH_ALL)
             for e in range(n_v):
-                sped = select(load(s.v, d + e) == load(f.own, face + m.nq + d + e), sped, none + 1)
-        if is_led(m, i):
-            moved = none + 1
+                same = load(s.v, d + e) == load(f.own, face + m.nq + d + e)
+                sped = select(same | (sped == ALONE), sped, none + WITH_ALL)
         store(f.moved, i, moved)
-        store(f.sped, i, select(moved != 0, moved, sped))
+        store(f.sped, i, maximum(moved, sped))
 
 
 @kernel
@@ -264,7 +275,7 @@ def note_led(m, f):
     """That bodies follow paths, and no others follow coordinates."""
     for i in range(m.n_links):
         none = zero(load(f.moved, i))
-        led = none + 1 if is_led(m, i) else none
+        led = none + ALONE if is_led(m, i) else none
         store(f.moved, i, led)
         store(f.sped, i, led)
 
