@@ -12,25 +12,38 @@ metric of turns (rad) and of ways of the joint's own point (m). What no coordina
 
 from __future__ import annotations
 
+from math import inf
+
+from poise.dynamics.apart_fit import (
+    change_coordinates,
+    change_size,
+    fit,
+    fit_plain,
+    fitted_motion,
+    is_plain,
+    lay_square,
+    note_change,
+    turn_between,
+)
 from poise.dynamics.integrate import load_vec, store_quat, store_vec
 from poise.dynamics.kinematics import BALL, carry_on, find_angles, load_four, set_out
 from poise.kernel.jit import kernel
 from poise.kernel.memory import Count, Int, Real, View, load, store
-from poise.kernel.quat import exp_rotation, log_rotation, normalize, quaternion, rotation
-from poise.kernel.scalars import all_lanes, any_lane, fabs, maximum, select, sincos, sqrt, zero
+from poise.kernel.quat import Quat, exp_rotation, normalize, quaternion, rotation
+from poise.kernel.scalars import all_lanes, any_lane, fabs, maximum, select, spread, zero
 from poise.kernel.spatial import Motion, motion_at, no_motion
-from poise.kernel.trace import formula
-from poise.kernel.vec import cross, dot, transpose, transpose_times
+from poise.kernel.vec import Vec3, cross, transpose, transpose_times
 
 OWN = 13
 """Numbers of a body: rotation (w, x, y, z), centre of mass, angular velocity, velocity of the centre of mass."""
 CENTRE, SPIN, SPEED = 4, 7, 10
 FITS = 6
 """How often coordinates are fitted at most."""
-FITTED = 1e-10
-"""Change of a coordinate after which it need not be fitted again: the error that is left is its square; rad or m."""
-FLAT = 1e-12
-"""Of the square of an axis: what is left of one that others can replace, which then moves nothing."""
+FITTED = 1e-9
+"""Change by which a coordinate would fit better that is none; rad or m. What fits already stays as it is to the last
+bit, however often it is looked at."""
+ROUGH = 1e-4
+"""Change after which gaps are known well enough to be closed: their error is its square; rad or m."""
 
 ALONE, WITH_ALL = 1, 2
 """How a body follows its coordinates: as those that are led along paths, or with all that it carries."""
@@ -45,6 +58,7 @@ APART = View(
     beta=Real,  # (1)
     own=Real,  # (13 n_links + nq + nv) state of each body; coordinates and velocities that were last read off them
     before=Real,  # (13 n_links) states at the beginning of a step
+    seen=Real,  # as `own`, of which all that follows is known from the end of the last step
     moved=Int,  # (n_links) ALONE or WITH_ALL where coordinates were set from outside, so that the body follows them
     sped=Int,  # (n_links) the same of velocities
     gap=Motion,  # (n_links) how far the body is from where its joint allows it, about O
@@ -52,6 +66,8 @@ APART = View(
     slip=Motion,  # (n_links) δ, about O
     square=Real,  # (36) SᵀS of a joint, then its Cholesky factor with the inverse of its diagonal
     change=Real,  # (6) of a joint's coordinates
+    pivot=Vec3,  # (n_links) the point of a joint, from O
+    late=Real,  # (nv) changes of coordinates that are yet to be made
 )
 
 
@@ -93,79 +109,16 @@ def move_body(m, w, f, i, motion, dt):
     store_quat(f.own, OWN * i, normalize(exp_rotation(motion.w * dt) @ load_four(f.own, OWN * i)))
 
 
-# ---- fitting coordinates ---------------------------------------------------------------------------------------------
-
-
-@formula
-def in_metric(axis, at):
-    """A motion as its turn, and the way of a point."""
-    return axis.w, motion_at(axis, at)
-
-
 @kernel
-def lay_square(w, f, first, n, at):
-    """Cholesky factor of SᵀS, in the metric of a joint's point."""
-    for a in range(n):
-        wa, va = in_metric(load(w.axis, first + a), at)
-        for b in range(a + 1):
-            wb, vb = in_metric(load(w.axis, first + b), at)
-            whole = dot(wa, wb) + dot(va, vb)
-            sum = whole
-            for c in range(b):
-                sum = sum - load(f.square, 6 * a + c) * load(f.square, 6 * b + c)
-            if a == b:
-                flat = sum <= whole * FLAT
-                store(f.square, 7 * a, select(flat, zero(sum), 1.0 / sqrt(select(flat, zero(sum) + 1.0, sum))))
-            else:
-                store(f.square, 6 * a + b, sum * load(f.square, 7 * b))
+def nudge_body(m, w, f, i, motion, there):
+    """Displace a body a little from where it is placed, along a motion about O, in the worlds of a mask."""
+    before, centre, half = load_four(f.own, OWN * i), load_vec(f.own, OWN * i + CENTRE), motion.w * 0.5
+    after = normalize(Quat(zero(half.x) + 1.0, half.x, half.y, half.z) @ before)
+    store_quat(f.own, OWN * i, select(there, after, before))
+    store_vec(f.own, OWN * i + CENTRE, select(there, centre + motion_at(motion, centre_of(m, w, i)), centre))
 
 
-@kernel
-def fit(w, f, first, n, at, turn, way):
-    """Changes of coordinates that come nearest to a turn, and a way of a joint's point; `lay_square` was there."""
-    for a in range(n):
-        wa, va = in_metric(load(w.axis, first + a), at)
-        sum = dot(wa, turn) + dot(va, way)
-        for c in range(a):
-            sum = sum - load(f.square, 6 * a + c) * load(f.change, c)
-        store(f.change, a, sum * load(f.square, 7 * a))
-    for k in range(n):
-        a = n - 1 - k
-        sum = load(f.change, a)
-        for c in range(a + 1, n):
-            sum = sum - load(f.square, 6 * c + a) * load(f.change, c)
-        store(f.change, a, sum * load(f.square, 7 * a))
-
-
-@kernel
-def fitted_motion(w, f, first, n):
-    """Motion about O of the changes that were fitted."""
-    motion = no_motion(load(f.change, 0))
-    for a in range(n):
-        motion = motion + load(w.axis, first + a) * load(f.change, a)
-    return motion
-
-
-@kernel
-def change_coordinates(m, s, w, f, i, there):
-    """Add the changes that were fitted to a link's coordinates, in the worlds of a mask; the largest, squared."""
-    first, largest = load(m.link_dof_start, i), zero(load(f.change, 0))
-    for k in range(load(m.link_primitive_start, i), load(m.link_primitive_start, i + 1)):
-        j, d = load(m.primitive_q_start, k), load(m.primitive_v_start, k)
-        if load(m.primitive_kind, k) == BALL:
-            change = load_vec(f.change, d - first)
-            before = load_four(s.q, j)
-            store_quat(s.q, j, select(there, normalize(before @ exp_rotation(change)), before))
-            largest = maximum(largest, select(there, dot(change, change), zero(largest)))
-        else:
-            change = select(there, load(f.change, d - first), zero(largest))
-            q = load(s.q, j) + change
-            store(s.q, j, q)
-            sine, cosine = sincos(q - load(m.q_zero, j))
-            store(w.sine, j, sine)
-            store(w.cosine, j, cosine)
-            largest = maximum(largest, change * change)
-    return largest
+# ---- one body after another ------------------------------------------------------------------------------------------
 
 
 @kernel
@@ -177,40 +130,59 @@ def follow_coordinates(m, w, f, i, R, r, moved):
 
 
 @kernel
-def place_body(m, s, w, f, i):
-    """Where a link is, its axes, its coordinates and its gap; the point of its joint. Its parent is placed."""
-    still, moved = no_motion(load(s.q, 0)), load(f.moved, i) != 0
+def place_body(m, s, w, f, i, rough):
+    """Where a link is, its axes, its coordinates and its gap; its parent is placed.
+
+    Where `rough` is not 0, the last change of coordinates, in `f.late`, is yet to be made. `w.total` has all
+    of them, and those from before if it is 2.
+    """
+    still, goes = no_motion(load(s.q, 0)), load(f.moved, i) == 0
     first, n = load(m.link_dof_start, i), load(m.link_dof_start, i + 1) - load(m.link_dof_start, i)
+    enough, plain = ROUGH * ROUGH if rough != 0 else FITTED * FITTED, is_plain(m, i)
     start_O, start_R, start_r = set_out(m, w, i, load(s.q, 0))
     origin, R, r, _, _, pivot = carry_on(m, s, w, i, start_O, start_R, start_r, still)
     if load(m.link_parent, i) < 0:
         store(w.origin, i, origin)
-    if any_lane(moved):
-        follow_coordinates(m, w, f, i, R, r, moved)
+    if not all_lanes(goes):
+        follow_coordinates(m, w, f, i, R, r, load(f.moved, i) != 0)
+    own_R, place = own_frame(m, f, i)
+    own_r = place - load(w.origin, load(m.link_root, i))
+    store(f.gap, i, still)
     for fits in range(FITS):
-        own_R, place = own_frame(m, f, i)
-        own_r = place - load(w.origin, load(m.link_root, i))
-        turn = log_rotation(quaternion(own_R @ transpose(R)))
+        turn = turn_between(own_R @ transpose(R))
         way = own_r + own_R @ transpose_times(R, pivot - r) - pivot
-        lay_square(w, f, first, n, pivot)
-        fit(w, f, first, n, pivot, turn, way)
-        store(w.R, i, own_R)
-        store(w.r, i, own_r)
+        if plain:
+            fit_plain(w, f, first, n, pivot, turn, way)
+        else:
+            lay_square(w, f, first, n, pivot)
+            fit(w, f, first, n, pivot, turn, way)
         gap = Motion(turn, way - cross(turn, pivot)) - fitted_motion(w, f, first, n)
-        store(f.gap, i, select(moved, still, gap))
-        largest = change_coordinates(m, s, w, f, i, load(f.moved, i) == 0)
-        if fits == FITS - 1 or all_lanes(largest < FITTED * FITTED):
+        store(f.gap, i, select(goes, gap, load(f.gap, i)))
+        far = goes & (change_size(f, n) >= enough)
+        more = any_lane(far) and fits < FITS - 1
+        if rough != 0:
+            note_change(w, f, first, n, fits == 0 and rough == 1, fits == 0, goes, far)
+        if not more:
             break
+        change_coordinates(m, s, w, i, f.change, 0, far)
+        goes = far
         origin, R, r, _, _, pivot = carry_on(m, s, w, i, start_O, start_R, start_r, still)
         if load(m.link_parent, i) < 0:
             store(w.origin, i, origin)
-    return pivot
+            own_r = place - origin
+    store(w.R, i, own_R)
+    store(w.r, i, own_r)
+    store(f.pivot, i, pivot)
 
 
 @kernel
-def speed_body(m, s, w, f, i, pivot):
+def speed_body(m, s, w, f, i):
     """How a link moves, its velocities and its slip; it is placed."""
-    first, n = load(m.link_dof_start, i), load(m.link_dof_start, i + 1) - load(m.link_dof_start, i)
+    pivot, first, n = (
+        load(f.pivot, i),
+        load(m.link_dof_start, i),
+        load(m.link_dof_start, i + 1) - load(m.link_dof_start, i),
+    )
     base, sped = no_motion(load(s.q, 0)), load(f.sped, i) != 0
     if load(m.link_parent, i) >= 0:
         base = load(w.velocity, load(m.link_parent, i))
@@ -221,7 +193,11 @@ def speed_body(m, s, w, f, i, pivot):
         set_twist(m, w, f, i, select(sped, given, own_twist(m, w, f, i)))
     velocity = own_twist(m, w, f, i)
     relative = velocity - base
-    fit(w, f, first, n, pivot, relative.w, motion_at(relative, pivot))
+    if is_plain(m, i):
+        fit_plain(w, f, first, n, pivot, relative.w, motion_at(relative, pivot))
+    else:
+        lay_square(w, f, first, n, pivot)
+        fit(w, f, first, n, pivot, relative.w, motion_at(relative, pivot))
     for a in range(n):
         store(s.v, first + a, select(sped, load(s.v, first + a), load(f.change, a)))
     slip = relative - fitted_motion(w, f, first, n)
@@ -282,11 +258,29 @@ def note_led(m, f):
 
 @kernel
 def settle(m, s, w, f):
-    """Poses, axes and motions of all links from their own states; coordinates, velocities, gaps and slips of joints."""
+    """Poses, axes and motions of all links from their own states; coordinates, velocities, gaps and slips of joints.
+
+    Once more, it finds the same to the last bit.
+    """
     find_angles(m, s, w)
     for i in range(m.n_links):
-        pivot = place_body(m, s, w, f, i)
-        speed_body(m, s, w, f, i, pivot)
+        place_body(m, s, w, f, i, 0)
+        speed_body(m, s, w, f, i)
+
+
+@kernel
+def speed_bodies(m, s, w, f):
+    """Motions of all links, which are placed; velocities and slips of joints."""
+    for i in range(m.n_links):
+        speed_body(m, s, w, f, i)
+
+
+@kernel
+def place_roughly(m, s, w, f, rough):
+    """Poses, axes and gaps as they are before gaps are closed, coordinates nearly so; no motions. See `place_body`."""
+    find_angles(m, s, w)
+    for i in range(m.n_links):
+        place_body(m, s, w, f, i, rough)
 
 
 @kernel
@@ -297,3 +291,47 @@ def keep_face(m, s, f):
         store(f.own, face + j, load(s.q, j))
     for d in range(m.nv):
         store(f.own, face + m.nq + d, load(s.v, d))
+
+
+@kernel
+def see(m, f):
+    """Note the states of which all is known."""
+    for k in range(OWN * m.n_links + m.nq + m.nv):
+        store(f.seen, k, load(f.own, k))
+
+
+@kernel
+def forget(m, f):
+    """That anything was seen."""
+    store(f.seen, 0, spread(inf, zero(load(f.seen, 0))))
+
+
+@kernel
+def is_seen(m, s, f):
+    """Whether nothing has changed since: neither the bodies' states nor coordinates and velocities."""
+    face = OWN * m.n_links
+    other = load(s.q, 0) != load(s.q, 0)
+    for k in range(face):
+        other = other | (load(f.own, k) != load(f.seen, k))
+    for j in range(m.nq):
+        other = other | (load(s.q, j) != load(f.own, face + j)) | (load(s.q, j) != load(f.seen, face + j))
+    for d in range(m.nv):
+        k = face + m.nq + d
+        other = other | (load(s.v, d) != load(f.own, k)) | (load(s.v, d) != load(f.seen, k))
+    return not any_lane(other)
+
+
+@kernel
+def take_over(m, ahead, w):
+    """What `settle` would find, where it was already."""
+    for i in range(m.n_links):
+        store(w.R, i, load(ahead.R, i))
+        store(w.r, i, load(ahead.r, i))
+        store(w.velocity, i, load(ahead.velocity, i))
+        if load(m.link_parent, i) < 0:
+            store(w.origin, i, load(ahead.origin, i))
+    for d in range(m.nv):
+        store(w.axis, d, load(ahead.axis, d))
+    for j in range(m.nq):
+        store(w.sine, j, load(ahead.sine, j))
+        store(w.cosine, j, load(ahead.cosine, j))

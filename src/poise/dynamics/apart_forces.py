@@ -9,13 +9,14 @@ time in proportion to the number of bodies.
 from __future__ import annotations
 
 from poise.dynamics.abm import factor
-from poise.dynamics.apart import CENTRE, OWN, SPEED, SPIN, centre_of, move_body, set_twist
+from poise.dynamics.apart import CENTRE, FITTED, OWN, SPEED, SPIN, centre_of, nudge_body, set_twist
+from poise.dynamics.apart_fit import change_late
 from poise.dynamics.integrate import load_vec, store_quat, store_vec
-from poise.dynamics.kinematics import load_four
+from poise.dynamics.kinematics import load_four, weigh
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store
 from poise.kernel.quat import exp_rotation, normalize, rotation
-from poise.kernel.scalars import fabs, select, sqrt, zero
+from poise.kernel.scalars import all_lanes, any_lane, fabs, maximum, select, sqrt, zero
 from poise.kernel.spatial import Force, Motion, less, motion_at, no_force, no_motion
 from poise.kernel.trace import formula
 from poise.kernel.vec import adjugate_times, cross, determinant, dot, full, rotate_sym, skew, transpose_times, zero3
@@ -26,8 +27,34 @@ the step; or by none, where the state is the angular momentum.
 """
 NEWTONS = 4
 """Steps towards the spin at the end."""
+SLOW = 0.02
+"""Turn in a step for which two of them do; rad."""
+CLOSED = 1e-10
+"""A gap that is none; rad or m. So is a slip; rad/s or m/s."""
+HELD = 1e30
+"""Inertia of a coordinate that is to stay."""
 SINGULAR = 1e-12
 """Determinant of an inertia, over the cube of its trace, that counts as nought."""
+
+
+@formula
+def nearer_spin(I, spin, after, dt):
+    """A step of Newton's method from `after` towards what meets I (ω⁺ − ω) + h ω⁺ × I ω⁺ = 0."""
+    whole, size, momentum = full(I), I.xx + I.yy + I.zz, I @ after
+    residual = I @ (after - spin) + cross(after, momentum) * dt
+    slope = whole + (skew(after) @ whole - skew(momentum)) * dt
+    det = determinant(slope)
+    sound = fabs(det) > SINGULAR * size * size * size
+    k = 1.0 / select(sound, det, zero(det) + 1.0)
+    return after - select(sound, adjugate_times(slope, residual) * k, residual * 0.0)
+
+
+@formula
+def no_stronger(I, spin, after):
+    """A spin, shortened where its energy is more than that of another."""
+    energy, now = dot(spin, I @ spin), dot(after, I @ after)
+    more = now > energy
+    return after * select(more, sqrt(energy / select(more, now, zero(now) + 1.0)), zero(now) + 1.0)
 
 
 @formula
@@ -37,19 +64,16 @@ def spin_after(I, spin, dt):
     From ω⁺ · I (ω⁺ − ω) = 0 follows that energy is lost, never gained: ½ (ω⁺ − ω) · I (ω⁺ − ω). Where turns are so
     large that the method stops short of that, the spin is shortened to it. What has no inertia about some axis stays.
     """
-    whole = full(I)
-    after, size = spin, I.xx + I.yy + I.zz
+    after = spin
     for _ in range(NEWTONS):
-        momentum = I @ after
-        residual = I @ (after - spin) + cross(after, momentum) * dt
-        slope = whole + (skew(after) @ whole - skew(momentum)) * dt
-        det = determinant(slope)
-        sound = fabs(det) > SINGULAR * size * size * size
-        k = 1.0 / select(sound, det, zero(det) + 1.0)
-        after = after - select(sound, adjugate_times(slope, residual) * k, residual * 0.0)
-    energy, now = dot(spin, I @ spin), dot(after, I @ after)
-    more = now > energy
-    return after * select(more, sqrt(energy / select(more, now, zero(now) + 1.0)), zero(now) + 1.0)
+        after = nearer_spin(I, spin, after, dt)
+    return no_stronger(I, spin, after)
+
+
+@formula
+def slow_spin_after(I, spin, dt):
+    """The same to rounding, where bodies turn by less than SLOW in the step."""
+    return no_stronger(I, spin, nearer_spin(I, spin, nearer_spin(I, spin, spin, dt), dt))
 
 
 @kernel
@@ -58,7 +82,10 @@ def turn_alone(m, w, f, i, dt):
     R, I, spin = load(w.R, i), load(m.link_inertia, i), load_vec(f.own, OWN * i + SPIN)
     if f.turning == IMPLICIT:
         own = transpose_times(R, spin)
-        return R @ ((I @ (own - spin_after(I, own, dt))) * (1.0 / dt))
+        after, slow = slow_spin_after(I, own, dt), dot(own, own) * (dt * dt) < SLOW * SLOW
+        if not all_lanes(slow):
+            after = select(slow, after, spin_after(I, own, dt))
+        return R @ ((I @ (own - after)) * (1.0 / dt))
     if f.turning == EXPLICIT:
         return cross(spin, rotate_sym(R, I) @ spin)
     return zero3(spin.x)
@@ -102,12 +129,19 @@ def keep_momentum(m, f):
 
 @kernel
 def least_displacements(m, w):
-    """Motions of all links, in `w.acceleration`, that add `w.bias` at every joint and move the least mass: internal
-    impulses alone make them, so that no centre of mass moves, to first order.
+    """Motions of all links, in `w.acceleration`, and of joints, in `w.u`, that add `w.bias` at every joint and move the
+    least mass: internal impulses alone make them, so that no centre of mass moves, to first order.
+
+    Joints that kept still would have links move by all that is added on the way to them. What it would take to stop
+    that is what joints give way to, along the axes for which `factor` was there.
     """
-    none = no_force(load(w.a, 0))
+    none, still = no_force(load(w.a, 0)), no_motion(load(w.a, 0))
     for i in range(m.n_links):
-        store(w.p, i, none)
+        motion = load(w.bias, i)
+        if load(m.link_parent, i) >= 0:
+            motion = motion + load(w.acceleration, load(m.link_parent, i))
+        store(w.acceleration, i, motion)
+        store(w.p, i, weigh(m, w, i) @ motion)
     for n in range(m.n_links):
         i = m.n_links - 1 - n
         p = load(w.p, i)
@@ -119,30 +153,32 @@ def least_displacements(m, w):
             p = p + load(w.gain, d) * u
         parent = load(m.link_parent, i)
         if parent >= 0:
-            store(w.p, parent, load(w.p, parent) + p + load(w.lag, i))
+            store(w.p, parent, load(w.p, parent) + p)
     for i in range(m.n_links):
-        motion = no_motion(load(w.a, 0))
+        given = still
         if load(m.link_parent, i) >= 0:
-            motion = load(w.acceleration, load(m.link_parent, i))
-        motion = motion + load(w.bias, i)
+            given = load(w.bias, load(m.link_parent, i))
         for d in range(load(m.link_dof_start, i), load(m.link_dof_start, i + 1)):
-            motion = motion + load(w.axis, d) * less(load(w.u, d) * load(w.inverse, d), motion, load(w.gain, d))
-        store(w.acceleration, i, motion)
+            a = less(load(w.u, d) * load(w.inverse, d), given, load(w.gain, d))
+            store(w.u, d, a)
+            given = given + load(w.axis, d) * a
+        store(w.bias, i, given)
+        store(w.acceleration, i, load(w.acceleration, i) + given)
 
 
 @kernel
-def bend_ways(m, w, ahead, f, dt):
+def bend_ways(m, s, w, ahead, f, dt):
     """Let joints bend the straight ways of their bodies: impulses along the joints as they are at the beginning of the
     step, in `w`, take away what gaps it opens, from the places at its end, which `ahead` has, and from the speeds.
 
     That is the step of RATTLE (Andersen 1983): angular momentum is kept, and energy neither gained nor lost at the
     order at which mere displacements lose it. Gaps from before the step leave no speed behind: see `close_gaps`.
+    `factor` was there for `w`, `apart.place_roughly` for `ahead`, where coordinates change likewise.
     """
     for i in range(m.n_links):
         root, opened = load(m.link_root, i), load(f.gap, i) - load(f.old_gap, i)
         shift = load(ahead.origin, root) - load(w.origin, root)
         store(w.bias, i, Motion(-opened.w, cross(opened.w, shift) - opened.v))
-    factor(m, w)
     least_displacements(m, w)
     for i in range(m.n_links):
         motion = load(w.acceleration, i)
@@ -151,25 +187,74 @@ def bend_ways(m, w, ahead, f, dt):
         store_vec(f.own, OWN * i + CENTRE, load_vec(f.own, OWN * i + CENTRE) + way)
         store_vec(f.own, OWN * i + SPIN, load_vec(f.own, OWN * i + SPIN) + turn * (1.0 / dt))
         store_vec(f.own, OWN * i + SPEED, load_vec(f.own, OWN * i + SPEED) + way * (1.0 / dt))
+    for d in range(m.nv):
+        store(f.late, d, load(f.late, d) + load(w.u, d))
+        store(ahead.total, d, load(ahead.total, d) + load(w.u, d))
+    change_late(m, s, ahead, f, FITTED)
 
 
 @kernel
-def close_gaps(m, w, f):
-    """Displace bodies so that joints lose their gaps; `apart.settle` was there, and is to come again."""
+def hold(m, w, d, there):
+    """Let a coordinate be where it was before it was fitted once gaps are closed, in the worlds of a mask."""
+    store(w.diagonal, d, select(there, zero(load(w.a, 0)) + HELD, load(w.diagonal, d)))
+
+
+@kernel
+def let_go(m, w):
+    """Of all coordinates."""
+    for d in range(m.nv):
+        store(w.diagonal, d, zero(load(w.a, 0)))
+
+
+@kernel
+def lay_gaps(m, w, f):
+    """What is to be added at every joint, in `w.bias`, with that of coordinates that are held, in `w.total`: the worlds
+    in which that is something.
+    """
+    largest = zero(load(w.a, 0))
     for i in range(m.n_links):
-        store(w.bias, i, -load(f.gap, i))
-    factor(m, w)
-    least_displacements(m, w)
-    for i in range(m.n_links):
-        move_body(m, w, f, i, load(w.acceleration, i), 1.0)
+        mend = -load(f.gap, i)
+        for d in range(load(m.link_dof_start, i), load(m.link_dof_start, i + 1)):
+            back = select(load(w.diagonal, d) > 0.0, -load(w.total, d), zero(largest))
+            store(w.total, d, back)
+            mend = mend + load(w.axis, d) * back
+        store(w.bias, i, mend)
+        largest = maximum(largest, maximum(dot(mend.w, mend.w), dot(mend.v, mend.v)))
+    return largest > CLOSED * CLOSED
+
+
+@kernel
+def close_gaps(m, s, w, f):
+    """Displace bodies so that joints lose their gaps, and coordinates with them; `apart.place_roughly` was there, and
+    `apart.settle` is to come.
+    """
+    there = lay_gaps(m, w, f)
+    if any_lane(there):
+        factor(m, w)
+        least_displacements(m, w)
+        for i in range(m.n_links):
+            nudge_body(m, w, f, i, load(w.acceleration, i), there)
+        for d in range(m.nv):
+            more = select(there, load(w.u, d) + load(w.total, d), zero(load(w.a, 0)))
+            store(f.late, d, load(f.late, d) + more)
+    change_late(m, s, w, f, FITTED)
 
 
 @kernel
 def stop_slips(m, w, f):
-    """Take away what bodies move beside their joints; `apart.settle` was there, and is to come again."""
+    """Take away what bodies move beside their joints; `apart.settle` was there, and `apart.speed_bodies` is to come."""
+    largest = zero(load(w.a, 0))
     for i in range(m.n_links):
-        store(w.bias, i, -load(f.slip, i))
+        slip = load(f.slip, i)
+        store(w.bias, i, -slip)
+        largest = maximum(largest, maximum(dot(slip.w, slip.w), dot(slip.v, slip.v)))
+    there = largest > CLOSED * CLOSED
+    if not any_lane(there):
+        return
     factor(m, w)
     least_displacements(m, w)
     for i in range(m.n_links):
+        spin, speed = load_vec(f.own, OWN * i + SPIN), load_vec(f.own, OWN * i + SPEED)
         set_twist(m, w, f, i, load(w.velocity, i) + load(w.acceleration, i))
+        store_vec(f.own, OWN * i + SPIN, select(there, load_vec(f.own, OWN * i + SPIN), spin))
+        store_vec(f.own, OWN * i + SPEED, select(there, load_vec(f.own, OWN * i + SPEED), speed))

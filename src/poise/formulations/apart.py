@@ -12,20 +12,28 @@ from poise.dynamics.abm import accelerate, balance, factor
 from poise.dynamics.apart import (
     OWN,
     centre_of,
+    forget,
+    is_seen,
     keep_face,
     move_body,
     note_changes,
     note_led,
     own_twist,
+    place_roughly,
+    see,
     set_twist,
     settle,
+    speed_bodies,
+    take_over,
 )
 from poise.dynamics.apart_forces import (
     MOMENTUM,
     bend_ways,
     close_gaps,
+    hold,
     keep_momentum,
     lay_turning,
+    let_go,
     stop_slips,
     turn_body,
 )
@@ -85,15 +93,25 @@ def rate_joints(m, s, w, f):
 
 
 @kernel
-def free_motion(m, s, x, w, y, g, u, b, z, o, f, dt, wanted):
+def begin(m, s, w, f):
+    """Bodies follow coordinates and velocities that were written to."""
+    note_changes(m, s, f)
+    settle(m, s, w, f)
+    keep_face(m, s, f)
+    forget(m, f)
+
+
+@kernel
+def free_motion(m, s, x, w, y, g, u, b, z, o, ahead, f, dt, wanted):
     """As `velocity.free_motion`: what bodies do that are held by joints alone."""
     if wanted != THE_REST:
         if y.n_prescribed != 0:
             follow(m, s, x, y, 0)
         keep(m, s, y)
-        note_changes(m, s, f)
-        settle(m, s, w, f)
-        keep_face(m, s, f)
+        if y.n_prescribed == 0 and is_seen(m, s, f):
+            take_over(m, ahead, w)
+        else:
+            begin(m, s, w, f)
         keep_own(m, f)
         find_haste(w, g, u, o)
         if wanted == UNLESS_HASTY and any_lane(load(o.haste, 0) * dt > HASTE):
@@ -132,31 +150,50 @@ def go_on(m, s, w, f, flow, o, dt):
 
 
 @kernel
+def hold_limited(m, w, l, held):
+    """Let coordinates whose limits have rows be where velocities take them: to turn bodies and to close gaps could take
+    them beyond.
+    """
+    for k in range(l.n_limits):
+        hold(m, w, load(l.limit_dof, k), (load(held, 2 * k) != 0) | (load(held, 2 * k + 1) != 0))
+    for k in range(l.n_balls):
+        e, d = 2 * l.n_limits + 3 * k, load(l.ball_dof, k)
+        there = (load(held, e) != 0) | (load(held, e + 1) != 0) | (load(held, e + 2) != 0)
+        for a in range(3):
+            hold(m, w, d + a, there)
+
+
+@kernel
 def hold_on(m, s, w, f):
-    """Close gaps and stop slips of joints, without any trace in what bodies do otherwise.
+    """Close gaps and stop slips of joints, without any trace in what bodies do otherwise. They are placed roughly.
 
     What bodies slip along their joints is as good as gone: the next impulses would take it away in the same way. But
     velocities of joints without slips are those of the bodies, with all their momentum.
     """
-    close_gaps(m, w, f)
+    close_gaps(m, s, w, f)
+    let_go(m, w)
     settle(m, s, w, f)
     stop_slips(m, w, f)
-    settle(m, s, w, f)
+    speed_bodies(m, s, w, f)
 
 
 @kernel
-def arrive(m, s, w, ahead, f, o, dt):
+def arrive(m, s, w, ahead, f, l, o, dt):
     """Bodies, at the end of a step, where their joints allow them; coordinates and velocities are read off them."""
     note_led(m, f)
     if o.stabilize == BY_DISPLACEMENT:
-        settle(m, s, ahead, f)
-        bend_ways(m, w, ahead, f, dt)
+        place_roughly(m, s, ahead, f, 1)
+        bend_ways(m, s, w, ahead, f, dt)
     if f.turning == MOMENTUM:
         keep_momentum(m, f)
-    settle(m, s, ahead, f)
     if o.stabilize == BY_DISPLACEMENT:
+        place_roughly(m, s, ahead, f, 2)
+        hold_limited(m, ahead, l, o.held)
         hold_on(m, s, ahead, f)
+    else:
+        settle(m, s, ahead, f)
     keep_face(m, s, f)
+    see(m, f)
 
 
 @kernel
@@ -170,7 +207,7 @@ def advance(m, s, x, w, y, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, ne
     displace(m, s.q, o.shift, dt, s.q)
     if y.n_prescribed != 0:
         follow(m, s, x, y, 2)
-    arrive(m, s, w, ahead, f, o, dt)
+    arrive(m, s, w, ahead, f, l, o, dt)
     if is_sound(m, s, y):
         return DONE
     for k in range(OWN * m.n_links):
@@ -180,14 +217,6 @@ def advance(m, s, x, w, y, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, ne
 
 
 # ---- at acceleration level -------------------------------------------------------------------------------------------
-
-
-@kernel
-def begin(m, s, w, f):
-    """Bodies follow coordinates and velocities that were written to."""
-    note_changes(m, s, f)
-    settle(m, s, w, f)
-    keep_face(m, s, f)
 
 
 @kernel
@@ -229,7 +258,10 @@ def spread_rates(m, w, x, f):
 def read_off(m, s, w, f, o):
     """Coordinates and velocities from the bodies' states, without gaps and slips where displacements see to that."""
     note_led(m, f)
-    settle(m, s, w, f)
     if o.stabilize == BY_DISPLACEMENT:
+        place_roughly(m, s, w, f, 1)
         hold_on(m, s, w, f)
+    else:
+        settle(m, s, w, f)
     keep_face(m, s, f)
+    see(m, f)

@@ -36,7 +36,7 @@ CALM = 4.0
 
 _free_motion = entry(
     apart.free_motion,
-    *(MODEL, STATE, INPUT, WORK, STAGES, SHAPES, SURFACES, MOTORS, SLEEP, RULES, APART),
+    *(MODEL, STATE, INPUT, WORK, STAGES, SHAPES, SURFACES, MOTORS, SLEEP, RULES, WORK, APART),
     extra=("float64", "int64"),
 )
 _advance = entry(
@@ -53,10 +53,11 @@ def apart_block(model: Model, width: Width, turning: int) -> Block:
     n, nq, nv = model.n_links, model.nq, model.nv
     if turning == MOMENTUM:
         _check_inertias(model)
-    sizes = {"own": OWN * n + nq + nv, "before": OWN * n, "square": 36, "change": 6}
+    sizes = dict.fromkeys(("own", "seen"), OWN * n + nq + nv) | {"before": OWN * n, "late": nv}
+    sizes |= {"square": 36, "change": 6, "pivot": n}
     sizes |= dict.fromkeys(("moved", "sped", "gap", "old_gap", "slip"), n)
     block = APART.block(width, turning=turning, forces=0, alpha=1, beta=1, **sizes)
-    block.own[...] = np.nan  # unlike any coordinate
+    block.own[...] = block.seen[...] = np.nan  # unlike any coordinate
     return block
 
 
@@ -89,7 +90,7 @@ class ApartStepper(Stepper):
         self.bodies = apart_block(model, width, turning)
         self.end = work_block(model, width)
         """Links as they are at the end of a step."""
-        self._free_views, self._advance_views = (self.bodies,), (self.end, self.bodies)
+        self._free_views = self._advance_views = (self.end, self.bodies)
         self._drifts = options.get("stabilize", BY_DISPLACEMENT) != BY_DISPLACEMENT
         super().__init__(model, width, **options)
 
