@@ -7,8 +7,9 @@ Friction is in one of two modes for a part of a step:
     holds     the tangent acceleration is to be −v_t/h, which ends what sliding there is (KOK §8.1), by a force within
               the cone of μ N; beyond that the contact begins to slide, and the force opposes that
 
-Loops and couplings hold always. What is wrong with them when a part begins is mended by an acceleration that stays the
-same in all stages: errors that stages see, halfway and off the straight line, are none of the motion.
+Loops and couplings hold always. What is wrong with them, with contacts and with limits when a part begins is mended by
+an acceleration that stays the same in all stages: errors that stages see, halfway and off the straight line, are none
+of the motion.
 
 A contact slides while its tangent velocity is larger than what the part changes about it. Else its direction is not
 known beforehand, and the contact holds: that is how sliding ends, and how it begins.
@@ -56,6 +57,8 @@ class Hold:
     """(3,) acceleration that ends the sliding of a contact, world axes; (n,) of dry friction; what mends closures."""
     tangent: Array
     """(3,) last direction of sliding."""
+    mend: float = 0.0
+    """Acceleration that mends the error of a row that only pushes."""
 
 
 @dataclass
@@ -88,7 +91,7 @@ def settle(seen: Seen, active: Array, h: float, calm: float, before: dict[int, t
     `before` has the multipliers and last tangents of blocks that acted in the part before.
     """
     settled = Settled(calm)
-    closures, most = seen.closures, 2.0 * calm * CREEP
+    closures, one_sided, most = seen.closures, seen.one_sided, 2.0 * calm * CREEP
     for k in np.flatnonzero(active):
         key, start = int(seen.keys[k]), int(seen.starts[k])
         lam, tangent = before.get(key, (np.zeros(3), np.zeros(3)))
@@ -106,6 +109,8 @@ def settle(seen: Seen, active: Array, h: float, calm: float, before: dict[int, t
             elif is_led(key):
                 stop = np.zeros(1)
             hold = Hold(False, stop, np.zeros(3))
+        if one_sided[k]:
+            hold.mend = -max(float(seen.phi[k]), -most) / calm**2 - 2.0 / calm * float(seen.speed[start])
         settled.holds[key], settled.lam[key] = hold, lam
     return settled
 
@@ -144,7 +149,6 @@ class _Reduced:
 
 def _wanted(seen: Seen, settled: Settled) -> Array:
     """(m,) accelerations that rows are to have."""
-    alpha, beta = 1.0 / settled.calm**2, 2.0 / settled.calm
     wanted = np.array(seen.one["a_ref"])
     one_sided = seen.one_sided
     for k, key in enumerate(seen.keys.tolist()):
@@ -152,13 +156,11 @@ def _wanted(seen: Seen, settled: Settled) -> Array:
         if hold is None:
             continue
         n = int(seen.starts[k])
-        mended = max(float(seen.phi[k]), -2.0 * settled.calm * CREEP)
+        if one_sided[k]:
+            wanted[n] += hold.mend
         if seen.kinds[k] == CONTACT:
-            wanted[n] -= alpha * mended + beta * seen.speed[n]
             wanted[n + 1 : n + 3] += seen.axes[n + 1 : n + 3] @ hold.stop
-        elif one_sided[k]:
-            wanted[n] -= alpha * mended + beta * seen.speed[n]
-        else:
+        elif not one_sided[k]:
             wanted[n : n + len(hold.stop)] += hold.stop
     return wanted
 
