@@ -220,14 +220,14 @@ class Looker:
         return np.asarray(slots[moves & (now.id[slots] >= 0)])
 
     def _bend_rows(self, slots: Array, time: float, implicit: float) -> None:
-        """γ of rows by differences of J v along the velocity; the state is as it was."""
+        """γ = J̇ v of rows by differences of J v along the velocity, v of joints as it is; the state is as it was."""
         stepper = self.stepper
-        q, v = self.carrier.state()
+        (q, v), speed = self.carrier.state(), stepper.space.s.v.copy()
         ids = self.rows.now.id[slots].copy()
         span = ALONG / max(1.0, float(np.abs(v).max()))
         speeds = []
         for side in (1.0, -1.0):
-            self.carrier.move(q, v * (side * span), v)
+            self.carrier.coast(q, v * (side * span), v, speed)
             self.place(time + side * span)
             stepper.free_motion(implicit)
             self._emit()

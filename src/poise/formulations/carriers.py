@@ -41,6 +41,9 @@ class Carrier(Protocol):
     def move(self, q: Array, way: Array, v: Array) -> None:
         """Be at q ⊕ way, with velocities v."""
 
+    def coast(self, q: Array, way: Array, v: Array, speed: Array) -> None:
+        """Be at q ⊕ way, a little on or back, with velocities `speed` of joints."""
+
     def rate(self, way: Array) -> Array:
         """Rate of the way from where a step began, at the present velocity (see `dynamics.integrate`)."""
 
@@ -79,6 +82,10 @@ class OnTree:
         GO[F64](*self._move, 1.0)
         self.space.s.v[...] = v
 
+    def coast(self, q: Array, way: Array, v: Array, speed: Array) -> None:
+        """Be at q ⊕ way."""
+        self.move(q, way, speed)
+
     def rate(self, way: Array) -> Array:
         """Rate of the way from where a step began."""
         self.space.stages.shift[...] = way
@@ -104,6 +111,7 @@ class OnBodies:
         space = stepper.space
         n = OWN * stepper.model.n_links
         self.own, self.flow = stepper.bodies.own[:n].reshape(-1, OWN), stepper.flow
+        self.speed, self.read = space.s.v, stepper.bodies.own[n + stepper.model.nq :]
         self._spread = tuple(block.handle for block in (space.m, space.w, stepper.flow, stepper.bodies))
         self._begin = tuple(block.handle for block in (space.m, space.s, space.w, stepper.bodies))
         self._mend = tuple(block.handle for block in (space.m, space.s, stepper.end, stepper.bodies, stepper.rules))
@@ -127,6 +135,12 @@ class OnBodies:
         self.own[:, :4] = quat_normalize(quat_multiply(turn, place[:, :4]))
         self.own[:, 4:SPIN] = place[:, 4:] + shift[:, 3:]
         self.own[:, SPIN:] = v.reshape(-1, 6)
+
+    def coast(self, q: Array, way: Array, v: Array, speed: Array) -> None:
+        """Be at q ⊕ way; with the same twists, joints would have other velocities there."""
+        self.move(q, way, v)
+        self.read[...] = np.nan  # unlike any velocity: bodies follow those of joints
+        self.speed[...] = speed
 
     def rate(self, way: Array) -> Array:
         """Rate of the way from where a step began."""
