@@ -68,6 +68,7 @@ APART = View(
     change=Real,  # (6) of a joint's coordinates
     pivot=Vec3,  # (n_links) the point of a joint, from O
     late=Real,  # (nv) changes of coordinates that are yet to be made
+    lead=Real,  # (nv) forces on drives: see `formulations.apart.lead_drives`
 )
 
 

@@ -26,6 +26,7 @@ from poise.dynamics.apart import (
     speed_bodies,
     take_over,
 )
+from poise.dynamics.apart_fit import fit, lay_square
 from poise.dynamics.apart_forces import (
     MOMENTUM,
     bend_ways,
@@ -54,7 +55,7 @@ from poise.formulations.rules import (
 from poise.formulations.velocity import end_speeds, find_impulses
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store
-from poise.kernel.scalars import any_lane
+from poise.kernel.scalars import any_lane, zero
 from poise.kernel.spatial import Motion, motion_at, no_motion
 from poise.kernel.vec import cross
 
@@ -93,6 +94,57 @@ def rate_joints(m, s, w, f):
 
 
 @kernel
+def carried(m, w, i):
+    """ω × v of a body's centre of mass: what its velocity changes about a point that stays."""
+    velocity = load(w.velocity, i)
+    return cross(velocity.w, motion_at(velocity, centre_of(m, w, i)))
+
+
+@kernel
+def has_drive(m, i):
+    """Whether a coordinate of a link's joints has an inertia of its own."""
+    drives = 0
+    for d in range(load(m.link_dof_start, i), load(m.link_dof_start, i + 1)):
+        if load(m.dof_armature, d) != 0.0:
+            drives += 1
+    return drives != 0
+
+
+@kernel
+def lead_drives(m, s, w, f):
+    """Forces on drives with an inertia, which goes with v̇: a step that keeps the axes S where they are has
+
+        a = v̇ + S⁺ (Ṡ v + (0, ω × v_c) − (0, ω × v_c of the parent))
+
+    as velocities of bodies are those of their centres of mass, c; so that armature times the difference is too much.
+    """
+    for i in range(m.n_links):
+        first, n = load(m.link_dof_start, i), load(m.link_dof_start, i + 1) - load(m.link_dof_start, i)
+        if has_drive(m, i):
+            velocity = no_motion(load(w.a, 0))
+            turning = carried(m, w, i)
+            if load(m.link_parent, i) >= 0:
+                velocity = load(w.velocity, load(m.link_parent, i))
+                turning = turning - carried(m, w, load(m.link_parent, i))
+            origin, R, r = set_out(m, w, i, load(w.a, 0))
+            _, _, _, _, bias, pivot = carry_on(m, s, w, i, origin, R, r, velocity)
+            lay_square(w, f, first, n, pivot)
+            fit(w, f, first, n, pivot, bias.w, motion_at(bias, pivot) + turning)
+            for a in range(n):
+                store(f.lead, first + a, load(f.change, a) * load(m.dof_armature, first + a))
+        else:
+            for d in range(first, first + n):
+                store(f.lead, d, zero(load(w.a, 0)))
+
+
+@kernel
+def add_lead(m, w, f, sign):
+    """To what acts, or off it."""
+    for d in range(m.nv):
+        store(w.total, d, load(w.total, d) + load(f.lead, d) * sign)
+
+
+@kernel
 def begin(m, s, w, f):
     """Bodies follow coordinates and velocities that were written to."""
     note_changes(m, s, f)
@@ -125,7 +177,12 @@ def free_motion(m, s, x, w, y, g, u, b, z, o, ahead, f, dt, wanted):
         factor(m, w)
         lay_turning(m, w, f, dt)
     driven = add_motor_forces(s, b, w)
+    if f.forces == 0:
+        lead_drives(m, s, w, f)
+        add_lead(m, w, f, 1.0)
     balance(m, x, w)
+    if f.forces == 0:
+        add_lead(m, w, f, -1.0)  # `w.total` tells what acts
     accelerate(m, x, w)
     store(o.ahead, 0, look_ahead(o, dt))
     return DRIVEN if any_lane(driven) else 0
@@ -249,9 +306,7 @@ def spread_rates(m, w, x, f):
         for d in range(load(m.link_dof_start, i), load(m.link_dof_start, i + 1)):
             rate = rate + load(w.axis, d) * load(x.x, d)
         store(x.acceleration, i, rate)
-        centre, velocity = centre_of(m, w, i), load(w.velocity, i)
-        carried = cross(velocity.w, motion_at(velocity, centre))
-        store(x.motion, i, Motion(rate.w, motion_at(rate, centre) + carried))
+        store(x.motion, i, Motion(rate.w, motion_at(rate, centre_of(m, w, i)) + carried(m, w, i)))
 
 
 @kernel

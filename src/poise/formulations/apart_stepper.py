@@ -53,7 +53,7 @@ def apart_block(model: Model, width: Width, turning: int) -> Block:
     n, nq, nv = model.n_links, model.nq, model.nv
     if turning == MOMENTUM:
         _check_inertias(model)
-    sizes = dict.fromkeys(("own", "seen"), OWN * n + nq + nv) | {"before": OWN * n, "late": nv}
+    sizes = dict.fromkeys(("own", "seen"), OWN * n + nq + nv) | {"before": OWN * n, "late": nv, "lead": nv}
     sizes |= {"square": 36, "change": 6, "pivot": n}
     sizes |= dict.fromkeys(("moved", "sped", "gap", "old_gap", "slip"), n)
     block = APART.block(width, turning=turning, forces=0, alpha=1, beta=1, **sizes)

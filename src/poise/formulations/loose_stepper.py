@@ -122,7 +122,7 @@ class LooseStepper(ApartStepper):
         R = quat_to_matrix(links.quat_wxyz)
         inertia = R @ self._inertia @ R.transpose(0, 2, 1)
         inverse = inverse_masses(self.model.link_mass, inertia)
-        wrench = self._forces(links, R) + joints.wrenches(len(R), tau=np.array(self.space.w.total))
+        wrench = self._forces(links, R) + joints.wrenches(len(R), tau=np.array(self.space.w.total + self.bodies.lead))
         free = links.twist + dt * np.einsum("nij,nj->ni", inverse, wrench)
         free[:, 3:] += dt * self.model.gravity
         posed, problem = self._problem(joints, links, inverse, free, dt)
