@@ -28,7 +28,7 @@ from poise.collision.swept import sweeps, swept_pairs
 from poise.constraints.store import STRIDES, put_rows
 from poise.formulations.fast_kernels import look_now, next_touches
 from poise.formulations.haste import HASTE
-from poise.formulations.rules import DIVERGED, DONE
+from poise.formulations.rules import ALL, DIVERGED, DONE, THE_REST
 from poise.kernel.jit import entry
 from poise.kernel.memory import F64, Block
 from poise.model.joints import Primitive
@@ -137,7 +137,9 @@ class Split:
         for part in range(parts):
             stepper.rules.carry[...] = 1.0 if part else 1.0 / parts
             self._follow(paths, part * length, (part + 1) * length, dt)
-            top = stepper.free_motion(length)
+            # links are in their places, as in a march: bodies are not to follow twice what was written
+            known = part == 0 and parts <= EVEN and not paths
+            top = stepper.free_motion(length, THE_REST if known else ALL)
             # what is not finite is on its way to `Diverged`
             end = stepper.advance(length, stepper.near + 2.0 * length * top if top < TOO_FAST else stepper.near)
             if end != DONE:

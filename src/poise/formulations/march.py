@@ -157,20 +157,20 @@ def take_step(m, s, o, k, dt):
         store(k.end, 0, DONE)
         return True
     parts = count_parts(o, dt)
-    if parts == 0 or not load(o.top, 0) < TOO_FAST:
-        return False
-    store(k.parts, 0, parts)
-    if parts == 1:
-        end = take_whole(o, k, found, dt)
-    else:
-        end = take_parts(o, k, dt, parts)
-        if end == AGAIN:
-            for j in range(m.nq):
-                store(s.q, j, load(k.q, j))
-            for d in range(m.nv):
-                store(s.v, d, load(k.v, d))
-            for e in range(k.n_own):
-                store(k.own, e, load(k.own_kept, e))
+    end = AGAIN
+    if parts != 0 and load(o.top, 0) < TOO_FAST:
+        store(k.parts, 0, parts)
+        if parts == 1:
+            end = take_whole(o, k, found, dt)
+        else:
+            end = take_parts(o, k, dt, parts)
+    if end == AGAIN:
+        for j in range(m.nq):
+            store(s.q, j, load(k.q, j))
+        for d in range(m.nv):
+            store(s.v, d, load(k.v, d))
+        for e in range(k.n_own):
+            store(k.own, e, load(k.own_kept, e))
     store(k.end, 0, end)
     return end == DONE
 

@@ -266,9 +266,9 @@ class Stepper:
             return self._split.step(dt)
         return self.advance(dt, self._ahead.item())
 
-    def free_motion(self, dt: float) -> float:
+    def free_motion(self, dt: float, wanted: int = ALL) -> float:
         """Accelerations without rows; the greatest speed of a shape."""
-        self._found = self._entries.free_motion(dt, ALL)
+        self._found = self._entries.free_motion(dt, wanted)
         return float(self._top.item() if self._of_rows else self._top.max())
 
     @property
