@@ -1,10 +1,11 @@
 """How long a step of a ragdoll takes beside PyBullet's: links as bodies of their own, thrown onto the floor.
 
-A person of 15 links, limp, is thrown from 2.5 m: it falls, tumbles, and rests. Ours is `poise.characters.ragdoll` in
-maximal and in reduced coordinates; PyBullet's is its own humanoid, of 15 links too, with joints that nothing holds and
-all settings as they come. Ours collides with itself as well; theirs does where the line says so. Every step is called
-from Python; a line says what ours takes in one call. Gaps of joints are the largest of all steps. PyBullet's humanoid
-is a multibody, whose joints have none; in maximal coordinates it has no ball joints, so that its limbs come off.
+A person of 15 links, limp, with a bag on a strap in one hand, is thrown from 2.5 m, falls, tumbles and rests. Ours is
+`poise.characters.ragdoll` in maximal and in reduced coordinates; PyBullet's is its own humanoid without a bag, which
+counts 16 bodies too, a base of 0.1 g among them, with joints that nothing holds and all settings as they come. Ours
+collides with itself as well; theirs does where the line says so. Every step is called from Python; a line says what
+ours takes in one call. Gaps of joints are the largest of all steps. PyBullet's humanoid is a multibody, whose joints
+have none; in maximal coordinates it has no ball joints, so that its limbs come off.
 
 The residual told is the natural map of the rows over the largest speed that they have to take away. PyBullet tells the
 greatest change of a speed in its last sweep; it stands in the note, in m/s. Depths are those of contacts. Targets are
@@ -46,6 +47,8 @@ def ragdoll(formulation: Options) -> World:
     scene = poise.Scene()
     scene.add_ground()
     scene.add(poise.characters.ragdoll(), name="doll")
+    bag = poise.box(0.2, 0.1, 0.15, mass=1.0)
+    scene.ball("doll/hand_r", bag, name="bag", anchor=(0, 0, 0.25), position=(0, 0, -0.25))
     world = scene.build(formulation, dt=DT)
     world.q[2] = HEIGHT
     world.v[:3], world.v[3:6] = SPEED, SPIN
