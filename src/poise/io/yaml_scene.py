@@ -18,7 +18,9 @@ ENDINGS = (".yaml", ".yml")
 
 
 def load_yaml(source: str | PathLike[str], *, set: Mapping[str, Any] | None = None) -> Scene:
-    """Read a scene file; `set` gives values to its parameters. Raises SceneError with everything that is wrong.
+    """Read a scene file; `set` gives values to its parameters, and to fields by their paths (`"ground.friction"`).
+
+    Raises SceneError with everything that is wrong.
 
     >>> import pathlib, tempfile
     >>> file = pathlib.Path(tempfile.mkdtemp()) / "ball.yaml"
@@ -32,6 +34,8 @@ def load_yaml(source: str | PathLike[str], *, set: Mapping[str, Any] | None = No
     ... ''')
     >>> load_yaml(file).body("ball").shapes[0].radius, load_yaml(file, set={"size": 20}).body("ball").shapes[0].radius
     (0.1, 0.2)
+    >>> load_yaml(file, set={"ball.radius_cm": 5, "ground.friction": 0.9}).body("ball").shapes[0].radius
+    0.05
     """
     from poise.io.load import read_file
     from poise.io.scenes.reader import read_scene

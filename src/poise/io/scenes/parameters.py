@@ -33,13 +33,13 @@ _FUNCTIONS: dict[str, Callable[..., float]] = {
 
 
 def given_parameter(text: str) -> tuple[str, Any]:
-    """A name and its value from a word such as friction=0.3.
+    """A name, of a parameter or with dots that of a field, and its value from a word such as friction=0.3.
 
-    >>> given_parameter("friction=0.3"), given_parameter("side=[0, 0, 1]")
-    (('friction', 0.3), ('side', [0, 0, 1]))
+    >>> given_parameter("friction=0.3"), given_parameter("side=[0, 0, 1]"), given_parameter("ground.friction=0.3")
+    (('friction', 0.3), ('side', [0, 0, 1]), ('ground.friction', 0.3))
     """
     name, equals, value = text.partition("=")
-    if not equals or not _NAME.fullmatch(name.strip()):
+    if not equals or not (_NAME.fullmatch(name.strip()) or "." in name):
         raise SceneError(f'must be name=value, such as friction=0.3, found "{text}"', field="set")
     return name.strip(), None if not value.strip() else plain(read_nodes(value))
 

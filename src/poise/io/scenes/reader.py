@@ -8,8 +8,10 @@ from typing import Any
 
 from poise.io.scenes.builder import Builder
 from poise.io.scenes.includes import Gatherer
+from poise.io.scenes.nodes import Fields
 from poise.io.scenes.parameters import with_parameters
 from poise.io.scenes.parts import read_part
+from poise.io.scenes.paths import is_path, with_fields
 from poise.io.scenes.rules import Place
 from poise.io.scenes.schema import SceneFile
 from poise.model.errors import SceneError
@@ -23,7 +25,11 @@ def read_scene(path: Path, content: bytes, given: Mapping[str, Any] | None = Non
     gatherer = Gatherer()
     root = gatherer.read(path, content=content)
     problems = gatherer.problems
-    root = with_parameters(root, given, problems)
+    listed = root.fields.get("parameters")
+    own = listed.fields if isinstance(listed, Fields) else {}
+    fields = {name: value for name, value in (given or {}).items() if name not in own and is_path(name)}
+    root = with_parameters(root, {n: value for n, value in (given or {}).items() if n not in fields}, problems)
+    root = with_fields(root, fields, problems)
     file = read_part(SceneFile, root, Place(problems, "", "", root.file, root.line))
     if file.poise != FORMAT:
         what = f"this version of Poise reads scenes of format {FORMAT}, found {file.poise}"
