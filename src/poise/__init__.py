@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from poise._version import __version__
 
 if TYPE_CHECKING:
-    from poise import characters, control, dynamics, io, model, motion, sim, view
+    from poise import batch, characters, control, dynamics, io, model, motion, sim, view
     from poise.dynamics.simulation import Diverged
     from poise.formulations.maximal import Maximal
     from poise.formulations.reduced import Reduced
@@ -51,6 +51,7 @@ __all__ = [
     "State",
     "World",
     "__version__",
+    "batch",
     "box",
     "capsule",
     "characters",
@@ -72,7 +73,7 @@ __all__ = [
     "view",
 ]
 
-_PACKAGES = ("characters", "control", "dynamics", "io", "model", "motion", "sim", "view")
+_PACKAGES = ("batch", "characters", "control", "dynamics", "io", "model", "motion", "sim", "view")
 
 #: where each public name lives
 _HOMES = {

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from poise._version import __version__
-from poise.cli import bench, demo, doctor, export, info, render, run, view
+from poise.cli import bench, demo, doctor, export, info, render, run, sweep, view
 
 # plain help text: it needs no colours, and rich would take longer to load than all the rest
 app = typer.Typer(
@@ -41,6 +41,11 @@ def options(
 
 app.command("demo", epilog="Example: poise demo --list")(demo.demo)
 app.command("run", epilog="Example: poise run scene.yaml --seconds 2 --set friction=0.3 --save fall.npz")(run.run)
+app.command(
+    "sweep",
+    epilog="Example: poise sweep scene.yaml --set hero.strength=100:400:7 --set ground.friction=0.2,0.5,0.9 "
+    "--metric fall_time,peak_torque",
+)(sweep.sweep)
 app.command("render", epilog="Example: poise render walk.npz -o walk.gif --follow hero")(render.render)
 app.command("export", epilog="Example: poise export walk.npz -o knee.csv --what torque --joint knee_r")(export.export)
 app.command("info", epilog="Example: poise info humanoid.xml --json")(info.info)

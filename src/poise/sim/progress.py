@@ -15,7 +15,8 @@ WIDTH = 24
 
 
 class Progress:
-    """Tells of simulated time on a terminal; nothing where there is none, or where POISE_QUIET is set.
+    """Tells of simulated time, or of another `unit`, on a terminal; nothing where there is none, or where POISE_QUIET
+    is set. What was done before, `first`, took none of the time.
 
     >>> import io
     >>> stream = io.StringIO()
@@ -26,9 +27,15 @@ class Progress:
     """
 
     def __init__(
-        self, total: float, shown: bool | None = None, stream: TextIO | None = None, patience: float = PATIENCE
+        self,
+        total: float,
+        shown: bool | None = None,
+        stream: TextIO | None = None,
+        patience: float = PATIENCE,
+        unit: str = "s",
+        first: float = 0.0,
     ) -> None:
-        self.total = total
+        self.total, self.unit, self.first = total, unit, first
         self.stream = sys.stderr if stream is None else stream
         quiet = os.environ.get("POISE_QUIET", "") not in ("", "0")
         self.shown = (self._on_terminal() and not quiet) if shown is None else shown
@@ -42,15 +49,17 @@ class Progress:
             return False
 
     def tell(self, done: float) -> None:
-        """So much of the total is done, both in seconds of the simulation."""
+        """So much of the total is done, both in seconds of the simulation or what the unit is."""
         if not self.shown or (now := monotonic()) < self._next:
             return
         self._next, self._said = now + PAUSE, True
         share = min(done / self.total, 1.0)
         filled = round(WIDTH * share)
-        left = (now - self._start) * (1.0 / share - 1.0) if share > 0.0 else 0.0
+        gone = done - self.first
+        left = (now - self._start) * max(self.total - done, 0.0) / gone if gone > 0.0 else 0.0
         bar = "#" * filled + "." * (WIDTH - filled)
-        line = f"[{bar}] {done:.2f} of {self.total:g} s, {_clock(left)} left"
+        so_far = f"{done:.2f}" if self.unit == "s" else f"{done:g}"
+        line = f"[{bar}] {so_far} of {self.total:g} {self.unit}, {_clock(left)} left"
         self._write(f"\r\x1b[K{line}")
 
     def close(self) -> None:

@@ -1,0 +1,6 @@
+"""Many runs of one scene: sweeps over its parameters and fields."""
+
+from poise.batch.sweep import Sweep
+from poise.batch.table import Table
+
+__all__ = ["Sweep", "Table"]

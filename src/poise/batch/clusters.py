@@ -1,0 +1,173 @@
+"""Runs on a cluster of Dask or Ray, which somebody has started."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from collections.abc import Generator, Iterator
+from contextlib import suppress
+from itertools import islice
+from typing import Any
+from uuid import uuid4
+
+from poise.batch.task import FAILED, LOST, Result, Task, run_task
+from poise.model.errors import SceneError
+
+PATIENCE = 30.0
+"""How long a cluster, and its first worker, is waited for; s."""
+
+
+def check_dask() -> Any:
+    """The package, or ImportError that says how to get it."""
+    try:
+        import distributed
+    except ImportError:
+        raise ImportError("Dask needs distributed: pip install distributed, or the extra poise[dask]") from None
+    return distributed
+
+
+def check_ray() -> Any:
+    """The package, or ImportError that says how to get it."""
+    try:
+        import ray
+    except ImportError:
+        raise ImportError("Ray is missing: pip install ray, or the extra poise[ray]") from None
+    return ray
+
+
+def run_on_dask(tasks: Iterator[Task], address: str) -> Generator[Result, None, None]:
+    """Runs on the workers of a scheduler of Dask, given as they end. Scenes go there; files need not be there."""
+    distributed = check_dask()
+    client = _dask_client(distributed, address)
+    with client:
+        threads = sum(client.nthreads().values())
+        token = uuid4().hex[:8]
+        waiting = distributed.as_completed(loop=client.loop)
+        refused: list[Result] = []
+        sent: dict[str, Task] = {}
+
+        def send(count: int) -> None:
+            for task in islice(_packed(tasks, refused), count):
+                future = client.submit(run_task, task, key=f"poise-{token}-{task.run}", pure=False)
+                sent[future.key] = task
+                waiting.add(future)
+
+        send(2 * threads)
+        yield from _emptied(refused)
+        for future in waiting:
+            task = sent.pop(future.key)
+            try:
+                yield future.result()
+            except (distributed.scheduler.KilledWorker, distributed.client.FutureCancelledError) as error:
+                yield Result(task.run, LOST, 0.0, {}, f"its worker ended: {type(error).__name__}")
+            except Exception as error:
+                raise _cannot(error, f"--dask {address}") from error
+            future.release()
+            send(1)
+            yield from _emptied(refused)
+
+
+def _dask_client(distributed: Any, address: str) -> Any:
+    field = f"--dask {address}"
+    try:
+        client = distributed.Client(address, timeout=PATIENCE, set_as_default=False)
+    except (OSError, TimeoutError, ValueError, TypeError) as error:
+        raise SceneError(f"there is no scheduler of Dask: {_line(error)}", field=field) from None
+    try:
+        client.wait_for_workers(1, timeout=PATIENCE)
+    except TimeoutError:
+        client.close()
+        raise SceneError(f"the scheduler has had no workers for {PATIENCE:g} s", field=field) from None
+    return client
+
+
+def run_on_ray(tasks: Iterator[Task], address: str) -> Generator[Result, None, None]:
+    """Runs on the nodes of a cluster of Ray, given as they end. Scenes go there; files need not be there."""
+    ray = check_ray()
+    ours = _join_ray(ray, address)
+    try:
+        remote = ray.remote(num_cpus=1, max_retries=2)(run_task)
+        width = 2 * max(1, int(ray.cluster_resources().get("CPU", 1)))
+        refused: list[Result] = []
+        sent: dict[Any, Task] = {}
+
+        def send(count: int) -> None:
+            for task in islice(_packed(tasks, refused), count):
+                sent[remote.remote(task)] = task
+
+        send(width)
+        yield from _emptied(refused)
+        while sent:
+            ready, _ = ray.wait(list(sent), num_returns=1)
+            task = sent.pop(ready[0])
+            try:
+                yield ray.get(ready[0])
+            except ray.exceptions.WorkerCrashedError as error:
+                yield Result(task.run, LOST, 0.0, {}, f"its worker ended: {_line(error)}")
+            except Exception as error:
+                raise _cannot(error, f"--ray {address}") from error
+            send(1)
+            yield from _emptied(refused)
+    finally:
+        if ours:
+            ray.shutdown()
+
+
+def _join_ray(ray: Any, address: str) -> bool:
+    """Join a cluster, unless this process is in one; whether it was done."""
+    if ray.is_initialized():
+        return False
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    field = f"--ray {address}"
+    _reach(address, field)  # Ray itself would wait for minutes
+    try:
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+    except (OSError, RuntimeError, ValueError, TimeoutError, AssertionError) as error:
+        with suppress(Exception):
+            ray.shutdown()
+        raise SceneError(f"there is no cluster of Ray: {_line(error)}", field=field) from None
+    return True
+
+
+def _reach(address: str, field: str) -> None:
+    """See that somebody listens at an address."""
+    if address == "auto":
+        return
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
+        raise SceneError("must be HOST:PORT, ray://HOST:PORT or auto", field=field)
+    try:
+        socket.create_connection((host, int(port)), timeout=PATIENCE).close()
+    except OSError as error:
+        raise SceneError(f"there is no cluster of Ray: {error.strerror or error}", field=field) from None
+
+
+def _packed(tasks: Iterator[Task], refused: list[Result]) -> Iterator[Task]:
+    """Tasks with their scenes; those that have none are results at once."""
+    for task in tasks:
+        try:
+            packed = task.packed()
+        except Exception as error:
+            metrics = {metric.name: float("nan") for metric in task.how.metrics}
+            refused.append(Result(task.run, FAILED, 0.0, metrics, f"{type(error).__name__}: {error}"))
+            continue
+        yield packed
+
+
+def _emptied(results: list[Result]) -> Iterator[Result]:
+    while results:
+        yield results.pop()
+
+
+def _cannot(error: BaseException, field: str) -> SceneError:
+    """What to say where runs themselves cannot fail, but what brings them there can."""
+    what = "its workers need the same Poise as this process" if isinstance(error, ImportError) else "a run was not done"
+    return SceneError(f"{what}: {type(error).__name__}: {_line(error)}", field=field)
+
+
+def _line(error: BaseException) -> str:
+    """An error in one line."""
+    text = " ".join(str(error).split())
+    return text[:160].rstrip(".") or type(error).__name__

@@ -1,0 +1,124 @@
+"""One run of a sweep, wherever it is done."""
+
+from __future__ import annotations
+
+import pickle
+import platform
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from math import nan
+from threading import Lock
+from time import perf_counter
+from typing import Any
+
+from poise.batch.metrics import Metric
+from poise.model.scene import Scene
+
+SECONDS = 5.0
+"""How long a scene runs that does not say."""
+OK, DIVERGED, FAILED, LOST = "ok", "diverged", "failed", "lost"
+#: one world at a time: workers of clusters may have several threads
+_ONE = Lock()
+
+
+@dataclass(frozen=True)
+class How:
+    """What all runs of a sweep share."""
+
+    metrics: tuple[Metric, ...]
+    seconds: float | None = None
+    dt: float | None = None
+    every: int = 1
+    coordinates: str | None = None
+
+
+@dataclass(frozen=True)
+class Task:
+    """A run that is to be done."""
+
+    run: int
+    values: dict[str, Any]
+    how: How
+    file: str
+    scene: bytes | None = None
+    """The scene itself, for places where the file is not."""
+
+    def load(self) -> Scene:
+        """The scene with the values of this run."""
+        if self.scene is not None:
+            scene: Scene = pickle.loads(self.scene)
+            return scene
+        from poise.io.load import load
+
+        return load(self.file, set=self.values)
+
+    def packed(self) -> Task:
+        """The same with its scene, to be sent away."""
+        return replace(self, scene=pickle.dumps(self.load()))
+
+
+@dataclass(frozen=True)
+class Result:
+    """A run that is done."""
+
+    run: int
+    status: str
+    """"ok", "diverged" at `time`, or "failed"; "lost" where its process ended, and it may be tried again."""
+    time: float
+    """Simulated; s."""
+    metrics: dict[str, float]
+    note: str = ""
+    wall: float = 0.0
+    """s."""
+    versions: dict[str, str] = field(default_factory=dict)
+
+
+@cache
+def versions() -> dict[str, str]:
+    """What results may depend on."""
+    import poise
+
+    found = {"poise": poise.__version__, "python": platform.python_version(), "machine": platform.machine()}
+    for package in ("numpy", "numba"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "unknown"
+    return found
+
+
+def build(scene: Scene, how: How) -> Any:
+    """The world of a run."""
+    from poise.formulations.kinds import of_kind
+
+    chosen = None if how.coordinates is None else of_kind(how.coordinates, scene.settings.formulation)
+    return scene.build(chosen, dt=how.dt)
+
+
+def run_task(task: Task) -> Result:
+    """Do one run. Whatever goes wrong in it is told in the result."""
+    with _ONE:
+        return _run(task)
+
+
+def _run(task: Task) -> Result:
+    from poise.dynamics.simulation import Diverged
+
+    start, how, world = perf_counter(), task.how, None
+    measured = {metric.name: nan for metric in how.metrics}
+    record = tuple(dict.fromkeys(part for metric in how.metrics for part in metric.record))
+    status, note = OK, ""
+    try:
+        scene = task.load()
+        world = build(scene, how)
+        length = how.seconds or scene.settings.duration or SECONDS
+        recording = world.run(length, every=how.every, record=record, progress=False)
+        measured = {metric.name: metric.measure(world, recording) for metric in how.metrics}
+    except Diverged as problem:
+        status, note = DIVERGED, str(problem)
+    except Exception as error:
+        # one bad run must not end the others
+        status, note = FAILED, f"{type(error).__name__}: {error}"
+    time = 0.0 if world is None else float(world.time)
+    return Result(task.run, status, time, measured, note, perf_counter() - start, versions())
