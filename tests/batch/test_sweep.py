@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from math import inf, sqrt
 from shutil import which
 
@@ -257,8 +258,10 @@ def started(file, folder, mine, runs):
     """A sweep in a process of its own."""
     values = f"high=1:2:{runs}"
     command = [sys.executable, "-m", "poise", "sweep", str(file), "--set", values, "--metric", f"{mine}:noted"]
+    heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # tests that run in the background may not
     return subprocess.Popen(
         [*command, "--out", str(folder), "--processes", "2"],
+        preexec_fn=heed,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

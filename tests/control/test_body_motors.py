@@ -231,14 +231,18 @@ def test_turns_are_counted() -> None:
 @pytest.mark.parametrize("speed", [0.7, 8.0, -3.0])
 @pytest.mark.parametrize("strength", [np.inf, 2.0])
 def test_limits_stop_exactly(speed: float, strength: float, formulation: Any) -> None:
-    """Whatever drives it: never beyond by more than what is solved to, and at rest at the end."""
+    """Whatever drives it: never beyond by more than what is solved to, and at rest at the end.
+
+    Separate bodies go straight on, and joints bend that after rows are met: by less than the cube of the turn.
+    """
     world = wheel(formulation=formulation)
+    slack = 1e-9 + (abs(speed) * DT) ** 3 * isinstance(formulation, poise.Maximal)
     motor = TurnMotor(None, "wheel", "y", velocity=speed, limits=(-0.4, 0.9), strength=strength)
     world.add_controller(motor)
     for _ in range(150):
         world.step()
-        assert -0.4 - 1e-9 < world.q[0] < 0.9 + 1e-9
-    assert world.q[0] == pytest.approx(0.9 if speed > 0.0 else -0.4, abs=1e-9)
+        assert -0.4 - slack < world.q[0] < 0.9 + slack
+    assert world.q[0] == pytest.approx(0.9 if speed > 0.0 else -0.4, abs=slack)
     assert world.v[0] == pytest.approx(0.0, abs=1e-9)
 
 
