@@ -78,3 +78,13 @@ def test_registered_demos_are_there():
 def test_titles_tell_where_demos_are_from():
     assert Demo("stairs", "A ragdoll falls.", "KOK").title == "A ragdoll falls (KOK)."
     assert Demo("swing", "A humanoid swings.").title == "A humanoid swings."
+
+
+def test_unknown_coordinates_are_answered_with_the_nearest(tmp_path):
+    scene = tmp_path / "ball.yaml"
+    scene.write_text("bodies:\n  - {name: b, shape: {kind: sphere, radius: 0.1}}\n")
+    for arguments in (["demo", "stairs", "--out", str(tmp_path)], ["run", str(scene)]):
+        result = run(app, [*arguments, "--coordinates", "maximum"])
+        assert result.exit_code == 1
+        assert "no coordinates are called 'maximum'; did you mean maximal?" in result.output
+        assert "Traceback" not in result.output

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from poise.cli.report import clear_errors, fail, nearest
-from poise.cli.run import Coordinates
+from poise.cli.run import Coordinates, checked
 
 
 def demo(
@@ -40,4 +40,4 @@ def demo(
         if coordinates is not None and not entry.story:
             can = ", ".join(name for name, other in DEMOS.items() if other.story)
             fail(f"demo {chosen!r} has coordinates of its own (these take others: {can})")
-        raise typer.Exit(entry.load(coordinates)(out))
+        raise typer.Exit(entry.load(checked(coordinates))(out))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from poise.cli.report import clear_errors, fail, print_facts, to_json
+from poise.cli.report import clear_errors, fail, nearest, print_facts, to_json
 
 if TYPE_CHECKING:
     from poise.formulations.kinds import Formulation
@@ -86,9 +86,18 @@ def load_with(scene: Path, given: list[str] | None) -> Scene:
 
 def _build(scene: Scene, dt: float | None, coordinates: str | None) -> World:
     try:
-        return scene.build(chosen(scene, coordinates), dt=_positive("--dt", dt))
+        return scene.build(chosen(scene, checked(coordinates)), dt=_positive("--dt", dt))
     except (TypeError, ValueError) as error:
         fail(f"{scene.source}: {error}")
+
+
+def checked(coordinates: str | None) -> str | None:
+    """The name of a formulation, if one is given and there is such a one."""
+    from poise.formulations.kinds import FORMULATIONS
+
+    if coordinates is not None and coordinates not in FORMULATIONS:
+        fail(f"no coordinates are called {coordinates!r}{nearest(coordinates, FORMULATIONS)}")
+    return coordinates
 
 
 def chosen(scene: Scene, coordinates: str | None) -> Formulation | None:
