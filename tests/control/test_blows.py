@@ -13,6 +13,7 @@ blow gives shoulders 1 to 3 m/s: less than 2° would be no giving way. Back is w
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,10 +76,10 @@ def free(world: poise.World) -> bool:
     return True
 
 
-def moments(world: poise.World, clip: poise.motion.Clip) -> list[poise.State]:
-    """After a quarter, a half and three quarters of a clip, or as soon after that as a ball can get to the chest."""
+def moments(world: poise.World, clip: poise.motion.Clip, shares: Iterable[float]) -> list[poise.State]:
+    """After some shares of a clip, or as soon after that as a ball can get to the chest."""
     states = []
-    for share in SHARES:
+    for share in shares:
         world.step(max(round((share * clip.duration - world.time) / DT), 0))
         while not free(world):
             world.step()
@@ -199,54 +200,31 @@ def test_arms_of_a_walker_give_way_to_a_ball_and_recover_within_a_second():
     assert soft.lean < 3.0
 
 
-#: where arms give way by less: 1.75°. The jumper has landed and crouches. His shoulders get 2.0 m/s (of who walks: 2.2)
-#: and his trunk turns with the arms, so that the joints get 1.8 rad/s instead of 2.6; and 8 N·m that he moves his arms
-#: with act against that already, so that 38 are there to stop it. ω² I / 2 τ is 0.38 of what it is in a walk
-LESS = {("humanoid3d_jump", 0.75)}
-#: whose arms may be farther away in the second's last moments. Its root falls at 5.8 times gravity before each step.
-#: Nobody can: he is up to 8 cm above the clip, and comes down when he does. A blow makes that 90 ms earlier or later,
-#: arms that are back get a jolt from the ground at another time than they would, and have no strength to spare there
-LATE = {"humanoid3d_run"}
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("file", files(), ids=lambda file: file.stem)
 def test_arms_give_way_to_a_ball_in_clips_of_others_and_recover_within_a_second(file):
-    """Three blows in each, in clips whose jerks were mended: those of DeepMimic's run take 146 N·m."""
+    """Three blows in each, in clips that were mended: jerks of DeepMimic's run take 146 N·m, its root falls at 6 g."""
     clip = loaded(file).mended()
     world = hero_and_ball(clip)
-    for share, state in zip(SHARES, moments(world, clip), strict=True):
+    for state in moments(world, clip, SHARES):
         blow = strike(world, state, SPEED)
         # while the ball comes, the chest moves on by some millimetres, of the 0.2 m of both radii
         assert blow.aside < 2.0
-        if (file.stem, share) not in LESS:
-            assert gives(blow) > GIVES
-        if file.stem in LATE:
-            assert blow.astray < blow.own
-        else:
-            assert max(blow.left.values()) < LEFT
+        assert gives(blow) > GIVES
+        assert max(blow.left.values()) < LEFT
 
 
-def gentle(clip: poise.motion.Clip) -> poise.motion.Clip:
-    """Two steps whose root goes up and down as a sine at each, half as high as that of the clip: at 0.8 of gravity."""
-    moves = np.array(clip.translations)
-    heights = np.fft.rfft(moves[:-1, 0, 2])
-    heights[[1, *range(3, len(heights))]] = 0.0
-    heights[2] *= 0.5
-    moves[:-1, 0, 2] = np.fft.irfft(heights, len(moves) - 1)
-    moves[-1, 0, 2] = moves[0, 0, 2]
-    calm = clip.keyed(clip.times, clip.quats_wxyz, moves)
-    assert calm.sample(np.linspace(0.0, clip.duration, 200)).accelerations[:, 0, 2].min() > -9.81
-    return calm
+#: moments of a run's round, beside the three
+ROUND = 20
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("file", [file for file in files() if file.stem in LATE], ids=lambda file: file.stem)
-def test_arms_of_a_runner_who_falls_no_faster_than_gravity_recover_too(file):
-    """What `LATE` says of the run's root is why: with another path of the root nothing else has to change."""
-    clip = gentle(loaded(file).mended())
+@pytest.mark.parametrize("file", [file for file in files() if file.stem.endswith("_run")], ids=lambda file: file.stem)
+def test_arms_of_a_runner_recover_wherever_in_a_round_he_is_hit(file):
+    """Three moments may do by chance: arms of a run have no strength to spare, and its root comes down when it can."""
+    clip = loaded(file).mended()
     world = hero_and_ball(clip)
-    for state in moments(world, clip):
+    for state in moments(world, clip, (np.arange(ROUND) + 0.5) / ROUND):
         blow = strike(world, state, SPEED)
         assert gives(blow) > GIVES
         assert max(blow.left.values()) < LEFT
