@@ -174,6 +174,14 @@ def test_short_paths(frames, heights):
         np.testing.assert_array_equal(clip.root_positions[:, 2], heights[:frames])
 
 
+@pytest.mark.parametrize(("size", "rate"), [(1e150, 60.0), (1e12, 60.0), (1.0, 1e6), (1e-3, 1e9), (1e3, 1e-3)])
+def test_sizes_and_rates_of_nobody(size, rate):
+    heights = size * np.random.default_rng(4).normal(size=40)
+    clip, mends = mend(rooted(heights, rate), shift=1e200, usual=1e9)
+    assert np.isfinite(clip.root_positions).all()
+    assert all(np.isfinite((one.size, one.changed)).all() for one in mends)
+
+
 def test_roots_that_never_move():
     turns = np.tile((1, 0, 0, 0), (40, 2, 1))
     clip = Clip(Skeleton(["hips", "neck"], [-1, 0], [(0, 0, 1), (0, 0, 0.5)]), np.arange(40) / 30, turns)
@@ -193,7 +201,7 @@ def test_what_is_too_long_is_told_and_left(monkeypatch):
     given = rooted(dropped())
     clip, (one,) = mend(given)
     np.testing.assert_array_equal(clip.root_positions, given.root_positions)
-    assert str(one).endswith("too long to be mended")
+    assert str(one).endswith("it could not be mended")
     assert clip.notes == (f"{one}.",)
 
 

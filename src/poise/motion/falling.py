@@ -189,6 +189,8 @@ def _accelerations(times: Floats, round_: float | None) -> Floats:
 
 def _least(cost: Floats, rows: Floats, bound: Floats, close: float) -> Floats | None:
     """The c of least cᵀ H c with A c ≥ b, or None: its multipliers by active sets (Lawson and Hanson 1974, ch. 23)."""
+    if not (np.isfinite(cost).all() and np.isfinite(bound).all()):
+        return None
     back = np.linalg.solve(cost, rows.T)
     both = rows @ back
     forces = np.zeros(len(bound))
@@ -213,7 +215,9 @@ def _pushing(both: Floats, bound: Floats, forces: Floats, held: Bools) -> tuple[
         pulls = held & (wanted <= 0.0)
         if not pulls.any():
             return wanted, held
-        share = float(np.min(forces[pulls] / (forces[pulls] - wanted[pulls]), initial=1.0))
-        forces = forces + share * (wanted - forces)
-        held = held & ~(pulls & (forces <= 1e-12 * forces.max(initial=0.0)))
-        forces = np.where(held, forces, 0.0)
+        where = np.flatnonzero(pulls)
+        shares = forces[where] / np.maximum(forces[where] - wanted[where], np.finfo(np.float64).tiny)
+        first = int(np.argmin(shares))
+        # one is let go in each round, so that there is an end to it
+        held = held & (np.arange(len(held)) != where[first])
+        forces = np.where(held, np.maximum(forces + shares[first] * (wanted - forces), 0.0), 0.0)

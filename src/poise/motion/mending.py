@@ -52,7 +52,7 @@ class Mend:
     """When; of a step the middle between its two frames; s."""
     frames: tuple[int, ...]
     """Frames that were changed, in order of time: where a loop goes round, its last come before its first. None, if
-    there are too many for a fall to be mended."""
+    a fall could not be mended: there are more than 600, or no numbers hold the answer."""
     size: float
     """How far the joint jumped; rad or m. Of a fall how fast it was; m/s²."""
     changed: float
@@ -63,7 +63,7 @@ class Mend:
         if self.kind == "fall":
             size = f"{self.size:.1f} m/s²"
         if not self.frames:
-            return f"{self.joint}: a {self.kind} of {size} at {self.time:.3f} s; too long to be mended"
+            return f"{self.joint}: a {self.kind} of {size} at {self.time:.3f} s; it could not be mended"
         first, last = self.frames[0], self.frames[-1]
         which = f"frame {first}" if first == last else f"frames {first} to {last}"
         moved = "turned" if self.what == "turn" else "shifted"
