@@ -7,6 +7,7 @@ length (see `fast`) is done here, or not begun: there are three stores for rows,
 
 from __future__ import annotations
 
+from itertools import permutations
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ from poise.formulations.rules import ALL, ASLEEP, DONE, DRIVEN, NO_ROOM, RULES, 
 from poise.kernel.bound import Bound
 from poise.kernel.calls import ask_bound
 from poise.kernel.jit import entry, kernel
-from poise.kernel.memory import F64, Count, Index, Int, Real, Shared, View, load, store
+from poise.kernel.memory import F64, Block, Count, Index, Int, Real, Shared, View, load, store
 from poise.kernel.spatial import Force
 
 if TYPE_CHECKING:
@@ -203,6 +204,8 @@ class March:
         self._makes = bool(model.motors or model.couplings)
         self._end, self._made = np.zeros(1, np.int32), np.zeros(1, np.int32)
         self._parts, self._place = np.ones(1, np.int32), np.zeros(3, np.int32)
+        self._order: tuple[Block, ...] = ()
+        """The stores that `place` tells of: as they are when a march begins, unless others have used them since."""
         self.note_in(np.zeros(model.nq), *np.zeros((3, model.nv)), forces=np.zeros((model.n_bodies, 6)))
 
     def note_in(self, q: Array, v: Array, v_end: Array, tau: Array, forces: Array) -> None:
@@ -226,13 +229,15 @@ class March:
         entries = stepper.bound_entries()
         if entries is not self._entries:  # memory has grown
             self._bind(entries)
-        stores = self._stores
-        self._place[...] = [stores.index(store) for store in (rows.now, rows.before, stepper.spare)]
+        order = (rows.now, rows.before, stepper.spare)
+        if order != self._order:
+            self._place[...] = [self._stores.index(store) for store in order]
         self._made[0] = extras.had
         stepper.sleep.look()
-        done = int(self._call(dt, n))
+        done: int = self._call(dt, n)
         extras.had = self._made.item() != 0
-        rows.now, rows.before, stepper.spare = (stores[k] for k in self._place.tolist())
+        self._order = order = self._orders[self._place.tobytes()]
+        rows.now, rows.before, stepper.spare = order
         stepper.parts = self._parts.item()
         return done
 
@@ -245,6 +250,9 @@ class March:
         stepper = self._stepper
         space, self._entries = stepper.space, entries
         self._stores = [stepper.rows.now, stepper.rows.before, stepper.spare]
+        places = permutations(range(len(self._stores)))
+        self._orders = {np.array(p, np.int32).tobytes(): tuple(self._stores[k] for k in p) for p in places}
+        self._order = ()
         find = stepper.collider.finder(space)
         assert find is not None
         make = stepper.extras.maker(space) if self._makes else find  # which nobody calls then
@@ -260,6 +268,6 @@ class March:
         erp, own = np.array([stepper.unit_erp]), stepper.own
         kept = {"n_own": len(own), "own": Shared(own), "own_kept": len(own)}
         block = MARCH.block(F64, **fronts, **tables, **counts, **kept, erp=erp, **self._shared)
-        self._called = (*calls.values(), *grow, entries)
         handles = (one.handle for one in (space.m, space.s, space.x, stepper.rules, block))
-        self._call = Bound(_march, F64, *handles)
+        whole = Bound(_march, F64, *handles)
+        self._called, self._call = (*calls.values(), *grow, entries, whole), whole.caller

@@ -215,6 +215,10 @@ class _Table:
         self.__array_interface__ = self.words.__array_interface__
 
 
+_OWN = ("view", "width", "handle", "arrays")
+"""What a block has beside its arrays."""
+
+
 class Block:
     """The arrays of a view at a width, each under its field's name, and the handle that kernels take."""
 
@@ -249,6 +253,8 @@ class Block:
         else:
             array = self._copy(field, np.asarray(what), shape, dtype)
         self.arrays[field] = array
+        if not hasattr(type(self), field) and field not in _OWN:
+            self.__dict__[field] = array  # found at once, where `__getattr__` is asked last
         self.handle[self.view.places[field]] = array.ctypes.data
 
     def _check_shared(self, field: str, array: np.ndarray, shape: tuple[int, ...], t: BufferType) -> None:
