@@ -7,7 +7,14 @@ from poise.collision.contacts import emit, emit_manifold
 from poise.collision.heavy import heavy_touch
 from poise.collision.ids import settle_ids
 from poise.collision.layout import Placed
-from poise.collision.round_pairs import capsule_capsule, plane_capsule, plane_sphere, sphere_capsule, sphere_sphere
+from poise.collision.round_pairs import (
+    capsule_capsule,
+    capsules_near,
+    plane_capsule,
+    plane_sphere,
+    sphere_capsule,
+    sphere_sphere,
+)
 from poise.collision.sift import sift_shapes, sift_worlds
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store
@@ -55,9 +62,11 @@ def look_closely(g, x, c, t, a, b, near, limit):
             emit(c, a, b, 0, one, near & (one.gap <= limit))
             emit(c, a, b, 1, two, near & (two.gap <= limit))
         else:
-            one, two, beside = capsule_capsule(A, B)
-            emit(c, a, b, 0, one, near & (one.gap <= limit))
-            emit(c, a, b, 1, two, near & beside & (two.gap <= limit))
+            near = near & capsules_near(A, B, limit)
+            if any_lane(near):
+                one, two, beside = capsule_capsule(A, B)
+                emit(c, a, b, 0, one, near & (one.gap <= limit))
+                emit(c, a, b, 1, two, near & beside & (two.gap <= limit))
     else:
         for lane in range(c.lanes):
             if get_lane(near, lane):

@@ -99,6 +99,27 @@ def sphere_capsule(a: Any, b: Any) -> Any:
 
 
 @formula
+def capsules_near(a: Any, b: Any, limit: Any) -> Any:
+    """Whether two capsules may be within a distance: most whose boxes meet are not, and this is soon known.
+
+    Of cores at a small angle the nearest points are lost in rounding, and with them the square root of it of a distance
+    at most: nobody is overlooked.
+    """
+    u, v, d = column2(a.R), column2(b.R), b.p - a.p
+    ha, hb = a.half.y, b.half.y
+    uv, ud, vd = dot(u, v), dot(u, d), dot(v, d)
+    side = cross(u, v)
+    n2 = dot(side, side)
+    s = clamp((ud - uv * vd) / select(n2 > 0.0, n2, zero(n2) + 1.0), -ha, ha)
+    t = clamp(uv * s - vd, -hb, hb)
+    s = clamp(uv * t + ud, -ha, ha)
+    apart = d + v * t - u * s
+    reach, doubt = a.half.x + b.half.x + limit, 8.0 * 2.0 ** (0.5 * (1 - precision(uv)))
+    reach = reach + (reach + ha + hb) * doubt
+    return dot(apart, apart) <= reach * reach
+
+
+@formula
 def capsule_capsule(a: Any, b: Any) -> Any:
     """Touches of two capsules: nearest points of two segments, and where these are parallel a second pair.
 
