@@ -111,13 +111,14 @@ def most_contacts(c):
 
 
 @kernel
-def gap_ahead(w, g, x, c, k, there, dt):
-    """Gap of contact k at the end of the step: without rows but for what impulses are known to do."""
+def gap_ahead(w, g, x, c, k, there, dt, known):
+    """Gap of contact k at the end of the step: without rows but for what impulses are known to do, if anything is."""
     a, b, n, point = load(c.a, k), load(c.b, k), load(c.normal, k), load(c.point, k)
     link_a, link_b = of_shape(g.link, a, there), of_shape(g.link, b, there)
     away_a, away_b = from_origin(w, g, a, link_a, point, there), from_origin(w, g, b, link_b, point, there)
     speed = parting(x.motion, n, link_a, link_b, away_a, away_b, there)
-    speed = speed + parting(x.acceleration, n, link_a, link_b, away_a, away_b, there)
+    if known != 0:
+        speed = speed + parting(x.acceleration, n, link_a, link_b, away_a, away_b, there)
     return load(c.gap, k) + speed * dt
 
 
@@ -163,7 +164,7 @@ def emit_contacts(w, g, u, x, c, r, dt, erp, quick, reach, margin, touch, again)
         had = load(c.listed, k)
         there = (load(c.count, 0) > k) & (load(c.gap, k) <= reach)
         if any_lane(there):
-            wanted = (load(c.gap, k) <= touch) | (gap_ahead(w, g, x, c, k, there, dt) <= margin)
+            wanted = (load(c.gap, k) <= touch) | (gap_ahead(w, g, x, c, k, there, dt, again) <= margin)
             if again != 0:
                 wanted = wanted | (had != 0)
             there = there & wanted
@@ -179,5 +180,5 @@ def overlooked_contacts(w, g, x, c, dt, reach):
     for k in range(most_contacts(c)):
         there = (load(c.count, 0) > k) & (load(c.gap, k) <= reach) & (load(c.listed, k) == 0)
         if any_lane(there):
-            wrong = wrong | (there & (gap_ahead(w, g, x, c, k, there, dt) < -OVERLOOKED))
+            wrong = wrong | (there & (gap_ahead(w, g, x, c, k, there, dt, 1) < -OVERLOOKED))
     return wrong

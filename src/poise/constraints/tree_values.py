@@ -10,7 +10,7 @@ from __future__ import annotations
 from poise.constraints.tree import about_origin, lean, link_of, place_centres, place_row, take_roots
 from poise.kernel.jit import kernel
 from poise.kernel.memory import gather, gather_where, load, store
-from poise.kernel.scalars import any_lane, get_lane, select, zero
+from poise.kernel.scalars import any_lane, select, sum_lanes, zero
 from poise.kernel.spatial import motion_at, no_motion, pair
 from poise.kernel.vec import cross, dot
 
@@ -170,8 +170,4 @@ def share_lanes(m, w, t, x):
         sum = zero(load(t.lam, 0))
         for k in range(load(t.n_groups, 0)):
             sum = sum + load(t.y, k * n + e) * load(t.lam, k)
-        sum = sum * load(t.root, d)
-        share = zero(load(x.share, d))
-        for lane in range(t.n_lanes):
-            share = share + get_lane(sum, lane)
-        store(x.share, d, share)
+        store(x.share, d, sum_lanes(sum * load(t.root, d)))

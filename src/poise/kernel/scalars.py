@@ -65,6 +65,18 @@ def get_lane(x: Any, lane: Any) -> Any:
 
 
 @formula
+def sum_lanes(x: Any) -> Any:
+    """The sum of the plain numbers in all lanes, each half added to the other until one is left."""
+    if isinstance(x, Traced):
+        plain = ScalarType(x.type.elem)
+        return Traced(plain, x.emit.sum_lanes(x.value, x.type), x.emit) if x.emit else Traced(plain)
+    while isinstance(x, np.ndarray):
+        half = len(x) // 2
+        x = x[:half] + x[half:] if half else x[0]
+    return x
+
+
+@formula
 def set_lane(x: Any, lane: Any, y: Any) -> Any:
     """X with the plain number y in one lane."""
     if isinstance(x, Value):
