@@ -16,8 +16,8 @@ from poise.kernel.memory import load, store, store_where
 from poise.kernel.scalars import all_lanes, any_lane, fabs, maximum, minimum, select, zero
 from poise.solve.elimination import eliminate
 from poise.solve.local_kernels import clip, in_cone
-from poise.solve.newton_pieces import NEWTON, find_pieces, lay_system, newton_block
-from poise.solve.pgs_kernels import ANSWER, BOUNDED, CONE, ROWS, load_three, measure, natural, relax
+from poise.solve.newton_pieces import NEWTON, lay_system, look, newton_block
+from poise.solve.pgs_kernels import ANSWER, BOUNDED, CONE, ROWS, load_three, relax
 from poise.solve.pgs_kernels import refresh as find_residuals
 
 __all__ = ["NEWTON", "SOLVE", "STEPS", "newton_block"]
@@ -87,7 +87,8 @@ def accept(s, n, residual, down, tries):
 
 @kernel
 def step_down(p, s, n, moving):
-    """A step in the lanes of a mask: those in which it is accepted. In the others nothing has moved.
+    """A step in the lanes of a mask, from where they were last looked at: those in which it is accepted. In the others
+    nothing has moved.
 
     The merit may rise between steps, below what is allowed: that is the largest of those before, of which the older
     ones count less (Grippo, Lampariello and Lucidi 1986). Pieces that change make the natural map a winding valley.
@@ -95,13 +96,12 @@ def step_down(p, s, n, moving):
     start, allowed = load(s.merit, 0), load(n.allowed, 0)
     for r in range(load(p.n_rows, 0)):
         store(n.kept, r, load(s.lam, r))
-    find_pieces(p, s, n)
     lay_system(p, s, n)
     eliminate(n)
     left, tries, wanted = moving, 0, DOWN
     while tries < TRIES and any_lane(left):
         go(p, s, n, left)
-        residual = natural(p, s)
+        residual = look(p, s, n)
         down = left & (load(s.merit, 0) < (1.0 - wanted) * allowed)
         accept(s, n, residual, down, tries)
         left = left & ~down
@@ -122,6 +122,14 @@ def keep_best(p, s, mask):
     store_where(s.best_residual, 0, residual, better)
     for r in range(load(p.n_rows, 0)):
         store_where(s.best, r, load(s.lam, r), better)
+
+
+@kernel
+def measure(p, s, n, done):
+    """Look at the lanes at work with a fresh w, and keep their best multipliers."""
+    find_residuals(p, s, ~done)
+    store_where(s.residual, 0, look(p, s, n), ~done)
+    keep_best(p, s, ~done)
 
 
 @kernel
@@ -200,13 +208,13 @@ def solve(p, s, n, sweeps, every, most):
     tolerance = load(s.tolerance, 0)
     store(n.steps, 0, zero(tolerance))
     done = tolerance < 0.0
-    measure(p, s, done, True)
+    measure(p, s, n, done)
     done = load(s.residual, 0) <= tolerance
     many = done | ~has_few_rows(p)
     if not all_lanes(many):
         for _ in range(every):
             sweep(p, s, many)
-        measure(p, s, done, True)
+        measure(p, s, n, done)
         done = load(s.residual, 0) <= tolerance
     swept, rounds, softness = 0, 0, FIRST
     while not all_lanes(done):
@@ -229,7 +237,7 @@ def solve(p, s, n, sweeps, every, most):
         for _ in range(every):
             sweep(p, s, done)
         swept += every
-        measure(p, s, done, True)
+        measure(p, s, n, done)
         done = load(s.residual, 0) <= tolerance
     take_best(p, s)
 

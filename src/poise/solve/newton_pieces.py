@@ -22,9 +22,9 @@ from poise.kernel.memory import (
     store_group,
 )
 from poise.kernel.scalars import any_lane, maximum, select, zero
-from poise.kernel.vec import Sym3, Vec3
+from poise.kernel.vec import Sym3, Vec3, dot
 from poise.solve.local_kernels import clip, in_cone, least, length
-from poise.solve.pgs_kernels import BOUNDED, CONE, largest_scale, load_three
+from poise.solve.pgs_kernels import BOUNDED, CONE, block_natural, worse
 
 NEWTON = View(
     "Newton",
@@ -33,8 +33,11 @@ NEWTON = View(
     across=Index,  # (1) from one row of the matrix to the next
     row=Index,  # which they are
     matrix=Real,
-    right=Real,  # what steps are to do, of all rows; then of the system's lines
+    right=Real,  # what steps are to do, of the system's lines
     known=Real,  # steps of the system's lines
+    change=Real,  # how far rows would go by themselves
+    aim=Vec3,  # of each block that is a cone: where it would be then, if there were no bounds
+    way=Real,  # of the first two rows of a cone: the direction of slip
     step=Real,  # of all multipliers
     shift=Real,  # what the steps of rows at bounds do to w
     kept=Real,  # multipliers before a step
@@ -47,7 +50,8 @@ NEWTON = View(
 
 def newton_block(width: Width, rows: int) -> Block:
     """Room for so many rows."""
-    sizes = dict.fromkeys(("row", "step", "shift", "kept", "swept"), rows) | {"right": rows, "known": rows + GROUP}
+    sizes = dict.fromkeys(("row", "change", "aim", "way", "step", "shift", "kept", "swept", "right"), rows)
+    sizes |= {"known": rows + GROUP}
     one = dict.fromkeys(("n_active", "across", "softness", "allowed", "steps"), 1)
     return NEWTON.block(width, lanes=width.lanes, matrix=rows * (rows + 2 * GROUP), **sizes, **one)
 
@@ -57,21 +61,39 @@ def newton_block(width: Width, rows: int) -> Block:
 
 @kernel
 def row_piece(p, s, r):
-    """Of a bounded row: the natural map, and where it is free."""
-    lam, scale, lo, hi = load(s.lam, r), load(p.scale, r), load(p.lo, r), load(p.hi, r)
-    aim = lam - load(s.w, r) / scale
-    return (lam - clip(aim, lo, hi)) * scale, (aim > lo) & (aim < hi)
+    """Of a bounded row: how far it would go by itself, and where it is free."""
+    lam, lo, hi = load(s.lam, r), load(p.lo, r), load(p.hi, r)
+    aim = lam - load(s.w, r) / load(p.scale, r)
+    return clip(aim, lo, hi) - lam, (aim > lo) & (aim < hi)
 
 
 @kernel
-def cone_aim(p, s, k, at):
-    """Of a cone: its multipliers, where w with De Saxcé's correction would take them, and the direction of slip."""
-    lam, w = load_three(p, s.lam, at, 3), load_three(p, s.w, at, 3)
-    mu, scale = load(p.bound, k), largest_scale(p, at, 3)
+def cone_scale(p, at):
+    """The largest diagonal entry of a cone's rows."""
+    return maximum(load(p.scale, at), maximum(load(p.scale, at + 1), load(p.scale, at + 2)))
+
+
+@kernel
+def cone_piece(p, s, n, k, at, scale):
+    """Of a cone: how far it would go by itself, and where it is not below; `lay_cone` finds here what it needs.
+
+    Its aim is where w with De Saxcé's correction would take it, its way the direction of slip.
+    """
+    lam, mu = load_plain(s.lam, at), load(p.bound, k)
+    w = load_plain(s.w, at)
     speed = length(w.y, w.z)
     inverse = select(speed > 0.0, 1.0 / maximum(speed, least(speed)), zero(speed))
-    corrected = Vec3(w.x + mu * speed, w.y, w.z)
-    return lam, lam - corrected * (1.0 / scale), w.y * inverse, w.z * inverse
+    aim = lam - Vec3(w.x + mu * speed, w.y, w.z) * (1.0 / scale)
+    store(n.aim, k, aim)
+    store(n.way, at, w.y * inverse)
+    store(n.way, at + 1, w.z * inverse)
+    return in_cone(aim, mu) - lam, ~(mu * length(aim.y, aim.z) <= -aim.x)
+
+
+@kernel
+def load_plain(buffer, at):
+    """A number of each row of a cone: its rows lie side by side."""
+    return Vec3(load(buffer, at), load(buffer, at + 1), load(buffer, at + 2))
 
 
 @kernel
@@ -95,50 +117,44 @@ def cone_slope(aim, mu):
 
 
 @kernel
-def put_piece(p, n, r, g, scale):
-    """The natural map of a row, and the step that it takes if it is at a bound."""
-    store(n.right, r, -g)
-    store(n.step, r, -g / scale)
+def look(p, s, n):
+    """The largest natural residual, as `pgs_kernels.natural` tells it, and the merit; and of each row, for the step
+    that may follow, how far it would go by itself, and whether it is at a bound.
 
-
-@kernel
-def list_row(n, r):
-    """Take a row into the linear system."""
-    count = load(n.n_active, 0)
-    store(n.row, count, r)
-    store(n.n_active, 0, count + 1)
-
-
-@kernel
-def find_pieces(p, s, n):
-    """The natural map, and the rows that are not at a bound; of lanes of problems all rows, so that none depends on
-    its neighbours.
+    Those that are not make the linear system; of lanes of problems all rows, so that none depends on its neighbours.
     """
-    store(n.n_active, 0, 0)
+    worst = zero(load(s.tolerance, 0))
+    merit, active, whole = worst, 0, n.lanes > 1
+    store(s.merit, 0, worst)
     for k in range(load(p.n_blocks, 0)):
         kind, at, end = load(p.block_kind, k), load(p.block_start, k), load(p.block_start, k + 1)
+        takes = whole
         if kind == BOUNDED:
-            g, free = row_piece(p, s, at)
-            put_piece(p, n, at, g, load(p.scale, at))
-            if n.lanes > 1 or any_lane(free):
-                list_row(n, at)
+            change, free = row_piece(p, s, at)
+            scale = load(p.scale, at)
+            store(n.change, at, change)
+            merit, worst = merit + scale * change * change, worse(worst, change, scale)
+            takes = whole or any_lane(free)
         elif kind == CONE:
-            lam, aim, _, _ = cone_aim(p, s, k, at)
-            mu, scale = load(p.bound, k), largest_scale(p, at, 3)
-            g = (lam - in_cone(aim, mu)) * scale
-            put_piece(p, n, at, g.x, scale)
-            put_piece(p, n, at + 1, g.y, scale)
-            put_piece(p, n, at + 2, g.z, scale)
-            below = mu * length(aim.y, aim.z) <= -aim.x
-            if n.lanes > 1 or any_lane(~below):
-                list_row(n, at)
-                list_row(n, at + 1)
-                list_row(n, at + 2)
+            scale = cone_scale(p, at)
+            three, free = cone_piece(p, s, n, k, at, scale)
+            store(n.change, at, three.x)
+            store(n.change, at + 1, three.y)
+            store(n.change, at + 2, three.z)
+            merit = merit + scale * dot(three, three)
+            worst = worse(worse(worse(worst, three.x, scale), three.y, scale), three.z, scale)
+            takes = whole or any_lane(free)
         else:
+            worst = block_natural(p, s, k, worst)
             for r in range(at, end):
-                put_piece(p, n, r, zero(load(s.w, r)), load(p.scale, r))
-                if n.lanes > 1:
-                    list_row(n, r)
+                store(n.change, r, zero(merit))
+        if takes:
+            for r in range(at, end):
+                store(n.row, active, r)
+                active += 1
+    store(n.n_active, 0, active)
+    store(s.merit, 0, load(s.merit, 0) + merit)
+    return worst
 
 
 # ---- the linear system -----------------------------------------------------------------------------------------------
@@ -146,16 +162,17 @@ def find_pieces(p, s, n):
 
 @kernel
 def shift_residuals(p, n):
-    """What the steps of rows at bounds do to w."""
+    """Steps of rows at bounds, and what they do to w."""
     rows, stride = load(p.n_rows, 0), load(p.stride, 0)
     for r in range(rows):
-        store(n.shift, r, zero(load(n.step, r)))
+        store(n.shift, r, zero(load(n.change, r)))
     next = 0
     for r in range(rows):
         if next < load(n.n_active, 0) and load(n.row, next) == r:
             next += 1
         else:
-            change = load(n.step, r)
+            change = load(n.change, r)
+            store(n.step, r, change)
             if any_lane(change != 0.0):
                 for i in range(0, rows, group_size(n.shift)):
                     store_group(n.shift, i, load_group(n.shift, i) + load_group(p.a, r * stride + i) * change)
@@ -177,10 +194,10 @@ def pick_row(p, n, i, r):
 
 
 @kernel
-def end_row(n, i, r):
+def end_row(n, i, r, scale):
     """The last column of line i, row r: what the step is to do, less what rows at bounds do."""
     at = i * load(n.across, 0) + load(n.n_active, 0)
-    store(n.matrix, at, load(n.right, r) - load(n.matrix, at))
+    store(n.matrix, at, scale * load(n.change, r) - load(n.matrix, at))
 
 
 @kernel
@@ -191,31 +208,30 @@ def lay_row(p, n, i, r, free, scale, softness):
     if n.lanes > 1:  # else all are free
         for j in range(across):
             store(n.matrix, i * across + j, load(n.matrix, i * across + j) * free)
-    end_row(n, i, r)
+    end_row(n, i, r, scale)
     add_entry(n, i * across + i, scale * (1.0 - free + softness))
 
 
 @kernel
-def lay_cone(p, s, n, i, k, at, softness):
+def lay_cone(p, n, i, k, at, softness):
     """Lines i, i + 1 and i + 2 of the system: a cone."""
-    mu, scale = load(p.bound, k), largest_scale(p, at, 3)
-    _, aim, u, v = cone_aim(p, s, k, at)
-    f = cone_slope(aim, mu)
+    mu, scale = load(p.bound, k), cone_scale(p, at)
+    f = cone_slope(load(n.aim, k), mu)
     across = load(n.across, 0)
     pick_row(p, n, i, at)
     pick_row(p, n, i + 1, at + 1)
     pick_row(p, n, i + 2, at + 2)
     x, y, z = i * across, (i + 1) * across, (i + 2) * across
-    u, v = u * mu, v * mu
+    u, v = load(n.way, at) * mu, load(n.way, at + 1) * mu
     for j in range(0, across, group_size(n.matrix)):
         ay, az = load_group(n.matrix, y + j), load_group(n.matrix, z + j)
         felt = f @ Vec3(load_group(n.matrix, x + j) + u * ay + v * az, ay, az)
         store_group(n.matrix, x + j, felt.x)
         store_group(n.matrix, y + j, felt.y)
         store_group(n.matrix, z + j, felt.z)
-    end_row(n, i, at)
-    end_row(n, i + 1, at + 1)
-    end_row(n, i + 2, at + 2)
+    end_row(n, i, at, scale)
+    end_row(n, i + 1, at + 1, scale)
+    end_row(n, i + 2, at + 2, scale)
     held = 1.0 + softness
     add_entry(n, x + i, scale * (held - f.xx))
     add_entry(n, x + i + 1, -(scale * f.xy))
@@ -246,10 +262,12 @@ def lay_system(p, s, n):
         if i < active and load(n.row, i) == at:
             kind, size = load(p.block_kind, k), load(p.block_start, k + 1) - at
             if kind == CONE:
-                lay_cone(p, s, n, i, k, at, softness)
+                lay_cone(p, n, i, k, at, softness)
             elif kind == BOUNDED:
-                _, free = row_piece(p, s, at)
-                lay_row(p, n, i, at, select(free, zero(softness) + 1.0, zero(softness)), load(p.scale, at), softness)
+                free = zero(softness) + 1.0
+                if n.lanes > 1:  # else rows at a bound are not listed
+                    free = select(row_piece(p, s, at)[1], free, zero(softness))
+                lay_row(p, n, i, at, free, load(p.scale, at), softness)
             else:
                 for j in range(size):
                     lay_row(p, n, i + j, at + j, zero(softness), load(p.scale, at + j), softness)

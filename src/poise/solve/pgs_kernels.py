@@ -354,6 +354,29 @@ def wide_ball_natural(p, s, k, at, size, worst):
 
 
 @kernel
+def block_natural(p, s, k, worst):
+    """The largest natural residual so far, with that of a block; its merit is added to that of the others."""
+    kind, at = load(p.block_kind, k), load(p.block_start, k)
+    size = load(p.block_start, k + 1) - at
+    r = load(p.block_row, at)
+    if kind in (BOUNDED, PYRAMID):
+        worst = row_natural(p, s, r, load(p.lo, r), load(p.hi, r), worst)
+        reach = load(p.bound, k) * maximum(load(s.lam, r), zero(worst))
+        for i in range(at + 1, at + size):
+            worst = row_natural(p, s, load(p.block_row, i), -reach, reach, worst)
+    elif kind == LAW:
+        lam, scale = load(s.lam, r), load(p.scale, r)
+        goal = solve_law(p, k, scale, load(s.w, r) - scale * lam)
+        add_merit(s, lam - goal, scale)
+        worst = worse(worst, lam - goal, scale)
+    elif kind == WIDE_BALL:
+        worst = wide_ball_natural(p, s, k, at, size, worst)
+    else:
+        worst = three_natural(p, s, k, at, size, worst)
+    return worst
+
+
+@kernel
 def natural(p, s):
     """Largest natural residual of all rows and blocks, in units of w (`check.natural_map`); and the merit of all."""
     worst = zero(load(s.tolerance, 0))
@@ -361,23 +384,7 @@ def natural(p, s):
     for r in range(load(p.n_rows, 0)):
         fetch(p, s, r)
     for k in range(load(p.n_blocks, 0)):
-        kind, at = load(p.block_kind, k), load(p.block_start, k)
-        size = load(p.block_start, k + 1) - at
-        r = load(p.block_row, at)
-        if kind in (BOUNDED, PYRAMID):
-            worst = row_natural(p, s, r, load(p.lo, r), load(p.hi, r), worst)
-            reach = load(p.bound, k) * maximum(load(s.lam, r), zero(worst))
-            for i in range(at + 1, at + size):
-                worst = row_natural(p, s, load(p.block_row, i), -reach, reach, worst)
-        elif kind == LAW:
-            lam, scale = load(s.lam, r), load(p.scale, r)
-            goal = solve_law(p, k, scale, load(s.w, r) - scale * lam)
-            add_merit(s, lam - goal, scale)
-            worst = worse(worst, lam - goal, scale)
-        elif kind == WIDE_BALL:
-            worst = wide_ball_natural(p, s, k, at, size, worst)
-        else:
-            worst = three_natural(p, s, k, at, size, worst)
+        worst = block_natural(p, s, k, worst)
     return worst
 
 
