@@ -13,7 +13,8 @@ from poise.kernel.calls import call_entry
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store
 from poise.kernel.scalars import any_lane, fabs, maximum, minimum, select, zero
-from poise.solve.pgs_kernels import BALL, BOUNDED, CONE, LAW
+from poise.solve.pgs_kernels import BALL, BOUNDED, LAW
+from poise.solve.pgs_kernels import refresh as find_residuals
 
 STRAYING = 0.2
 """Share of displacements where they would take a ball joint beyond its limits."""
@@ -35,28 +36,37 @@ def overlaps(r, i, k, slop):
 @kernel
 def speeds_after(r, t, plain, p, a):
     """Row velocities at the end of the step, from those without multipliers."""
+    none = zero(load(a.tolerance, 0))
+    find_residuals(p, a, none == none)
+    for k in range(load(p.n_rows, 0)):
+        given = load(a.w, k) - load(p.b, k) - load(r.cfm, load(t.slot, k)) * load(a.lam, k)
+        store(plain.speed, k, load(plain.speed, k) + given)
+
+
+@kernel
+def list_rows(p):
+    """Every row by itself: there is no friction in displacements."""
     n = load(p.n_rows, 0)
-    for k in range(n):
-        at = k * load(p.stride, 0)
-        speed = load(plain.speed, k) - load(r.cfm, load(t.slot, k)) * load(a.lam, k)
-        for j in range(n):
-            speed = speed + load(p.a, at + j) * load(a.lam, j)
-        store(plain.speed, k, speed)
+    for row in range(n):
+        store(p.block_kind, row, BOUNDED)
+        store(p.block_start, row, row)
+    store(p.block_start, n, n)
+    store(p.n_blocks, 0, n)
 
 
 @kernel
 def lay_shift(r, t, plain, p, a, dt, slop, share, tolerance):
     """The problem of the displacements, over dt: errors at the end of the step as they would be, less what is left
-    alone. Friction, motors and laws do not count; what only pushes, only pushes here too.
+    alone. Friction, motors and laws do not count; what only pushes, only pushes here too. Multipliers start from what
+    rows would need if they were alone.
     """
     none = zero(slop)
     worst = none
     for k in range(load(p.n_blocks, 0)):
-        row, slot = load(p.block_start, k), load(t.slot, load(p.block_start, k))
+        row, slot, kind = load(p.block_start, k), load(t.slot, load(p.block_start, k)), load(p.block_kind, k)
         # what nothing can move has no multiplier
         joint, pushes = is_joint(r, slot) & (load(p.lo, row) < load(p.hi, row)), only_pushes(r, slot)
-        if load(p.block_kind, k) == LAW:
-            store(p.block_kind, k, BOUNDED)
+        if kind in (BALL, LAW):
             joint, pushes = slop != slop, slop != slop
         ahead = load(r.phi, slot) * (1.0 / dt) + load(plain.speed, row)
         over = select(joint, ahead, minimum(ahead + slop * (1.0 / dt), none))
@@ -66,14 +76,13 @@ def lay_shift(r, t, plain, p, a, dt, slop, share, tolerance):
         store(p.b, row, b)
         store(p.lo, row, select(joint, none - inf, none))
         store(p.hi, row, select(joint | pushes, none + inf, none))
-        if load(p.block_kind, k) in (BALL, CONE):
-            store(p.bound, k, none)
+        store(a.lam, row, select(pushes, maximum(-b, none) / load(p.scale, row), none))
         for i in range(row + 1, load(p.block_start, k + 1)):
             store(p.b, i, none)
             store(p.lo, i, none)
             store(p.hi, i, none)
-    for i in range(load(p.n_rows, 0)):
-        store(a.lam, i, none)
+            store(a.lam, i, none)
+    list_rows(p)
     begin(a, worst * (tolerance * SHIFT_TOLERANCE))
 
 
