@@ -42,6 +42,9 @@ def test_a_bound_entry_is_called_with_its_numbers(width: Width) -> None:
     call = Bound(_scale, width, a.handle, b.handle)
     assert call(1.5, 1) == 2
     assert b.y.reshape(3, -1).T.tolist() == [[0.0, 3.0, 3.0]] * width.lanes
+    assert call.caller(0.5, 2) == 1
+    assert b.y.reshape(3, -1).T.tolist() == [[0.0, 3.0, 1.0]] * width.lanes
+    b.y.reshape(3, -1)[2] = 3.0
     assert Bound(_clear, width, b.handle)() is None
     assert b.y.reshape(3, -1).T.tolist() == [[0.0, 0.0, 3.0]] * width.lanes
 

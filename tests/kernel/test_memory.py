@@ -481,3 +481,15 @@ def test_a_kernel_that_branches_says_that_it_runs_one_world_at_a_time() -> None:
     assert block.x.tolist() == [1.0]
     with pytest.raises(TypeError, match="count_up branches on its numbers: it runs one world at a time, not f64x8"):
         run[F64X8]
+
+
+def test_arrays_are_attributes_of_blocks_unless_something_else_has_their_name() -> None:
+    view = View("Named", x=Real, plain=Real, view=Real, handle=Real)
+    block = view.block(F64, x=2, plain=3, view=4, handle=5)
+    assert block.x is block.arrays["x"]
+    assert callable(block.plain)
+    assert block.view is view
+    assert block.handle.dtype == np.int64
+    assert [len(block.arrays[name]) for name in ("x", "plain", "view", "handle")] == [2, 3, 4, 5]
+    with pytest.raises(AttributeError, match="y"):
+        _ = block.y

@@ -28,6 +28,7 @@ from poise.kernel.scalars import (
     sincos,
     spread,
     sqrt,
+    sum_lanes,
     to_int,
     to_real,
     zero,
@@ -242,6 +243,22 @@ def test_one_lane_is_read_and_written_by_a_constant_number(mode: Mode) -> None:
     expected = x.astype(mode.dtype)
     expected[:, 0] += mode.dtype(1)
     assert np.array_equal(more, expected)
+
+
+def _sum(x: Any) -> Any:
+    return spread(sum_lanes(x), x)
+
+
+@pytest.mark.parametrize("mode", COMPILED, ids=str)
+def test_the_sum_of_all_lanes_is_that_of_halves(mode: Mode) -> None:
+    """Each half is added to the other: the same roundings, whatever the width."""
+    x = mode.round(_seed().normal(size=(5, mode.width.lanes)))
+    expected = x.astype(mode.dtype)
+    while (half := expected.shape[1] // 2) > 0:
+        expected = expected[:, :half] + expected[:, half:]
+    assert np.array_equal(run(mode, _sum, x.ravel()).reshape(x.shape), np.repeat(expected, mode.width.lanes, axis=1))
+    assert sum_lanes(x[0]) == pytest.approx(x[0].sum(), rel=1e-14, abs=1e-14)
+    assert sum_lanes(2.5) == 2.5
 
 
 def _whole(x: Any) -> Any:

@@ -69,6 +69,8 @@ def sum_lanes(x: Any) -> Any:
     """The sum of the plain numbers in all lanes, each half added to the other until one is left."""
     if isinstance(x, Traced):
         plain = ScalarType(x.type.elem)
+        if x.type == plain:
+            return x
         return Traced(plain, x.emit.sum_lanes(x.value, x.type), x.emit) if x.emit else Traced(plain)
     while isinstance(x, np.ndarray):
         half = len(x) // 2
