@@ -41,7 +41,8 @@ from poise.dynamics.apart_forces import (
 from poise.dynamics.integrate import displace, follow, is_sound, keep
 from poise.dynamics.kinematics import carry_on, set_out
 from poise.dynamics.passive import gather_forces
-from poise.formulations.haste import HASTE, find_haste
+from poise.formulations.apart_haste import find_haste
+from poise.formulations.haste import HASTE
 from poise.formulations.rules import (
     BY_DISPLACEMENT,
     DIVERGED,
