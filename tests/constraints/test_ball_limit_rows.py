@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from constraints.checker import exp, mat, random_rotation, vec
-from poise.constraints.ball_limit_rows import cone_row, twist_row
+from poise.constraints.ball_limit_rows import cone_line, cone_row, far_within, swing_and_twist, twist_row
 from poise.kernel.quat import Quat, quaternion, rotation
 
 Array = np.ndarray
@@ -111,3 +111,41 @@ def test_a_centre_is_where_nothing_has_swung_or_twisted() -> None:
     assert np.allclose([float(x) for x in rotation(quat(q)).leaves()], q.ravel(), atol=1e-14)
     assert cone(q, np.zeros(3), F, q)[0] == pytest.approx(LINE[0] / np.hypot(*LINE[1:]), abs=1e-12)
     assert twist(q, np.zeros(3), F, q)[0] == pytest.approx(-BOUND, abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_swing_and_twist_are_those_of_the_rows(seed: int) -> None:
+    """Against the turn that is left when the swing about e × Q e is undone; and |J| of the twist is over the cosine."""
+    q, _, F, centre = somewhere(seed)
+    y, z, turn, cosine = (float(x) for x in swing_and_twist(quat(q), mat(F), quat(centre), 0.0))
+    assert LINE[0] - LINE[1] * y - LINE[2] * z == pytest.approx(swing_room(q @ centre.T, F), abs=1e-13)
+    assert turn - BOUND == pytest.approx(twist_room(q @ centre.T, F), abs=1e-13)
+    assert (turn - BOUND) * cosine == pytest.approx(twist(q, np.zeros(3), F, centre)[0], abs=1e-13)
+
+
+def test_twists_are_those_nearest_to_the_middle() -> None:
+    q, _, F, centre = somewhere(5)
+    turns = [float(swing_and_twist(quat(q), mat(F), quat(centre), middle)[2]) for middle in (0.0, 6.0, -6.0)]
+    assert np.diff(turns) == pytest.approx([2 * np.pi, -4 * np.pi], abs=1e-13)
+
+
+def test_what_is_far_within_its_limits_has_no_row_that_is_near() -> None:
+    """Any rotation, any limits: rows that are left out would all have been farther than `close`, turned or not."""
+    rng = np.random.default_rng(0)
+    left_out = np.zeros(3, int)
+    for _ in range(3000):
+        centre, F, away = random_rotation(rng), random_rotation(rng), rng.normal(size=3)
+        q = exp(away * (rng.uniform(0.0, 3.0) / np.linalg.norm(away))) @ centre
+        turn = rng.normal(size=3) * 10.0 ** rng.uniform(-4.0, -0.5)
+        y, z, close = *rng.uniform(0.1, 2.8, 2), 10.0 ** rng.uniform(-4.0, -0.5)
+        lower, upper = rng.uniform(-2.5, 0.0), rng.uniform(0.0, 2.5)
+        middle = 0.5 * (lower + upper)
+        far = far_within(quat(q @ exp(turn)), mat(F), quat(centre), middle, y, z, lower, upper, close)
+        args = quat(q), vec(turn), mat(F), quat(centre)
+        rows = [cone_row(*args, *cone_line(*args, y, z))]
+        rows += [twist_row(*args, middle, bound, sign) for bound, sign in ((lower, 1.0), (upper, -1.0))]
+        ahead = [float(phi) + np.array([float(x) for x in J.leaves()]) @ turn for phi, J in rows]
+        for k, room in enumerate(ahead):
+            assert not far[k] or room >= close, (k, room, close)
+        left_out += [bool(one) for one in far]
+    assert (left_out > 500).all()  # the test has something to say

@@ -22,18 +22,18 @@ from typing import Any
 
 from poise.constraints.angles import angle, swing_gradient, swing_vector
 from poise.constraints.limit_rows import wanted
-from poise.constraints.parts import Body, world
+from poise.constraints.parts import TINY, Body, world
 from poise.constraints.row_kernels import open_block, put_bounds, put_dof_row, put_term
 from poise.constraints.store import SINGLE
 from poise.dynamics.integrate import load_vec
-from poise.dynamics.kinematics import load_four
+from poise.dynamics.kinematics import exp_turn, load_four
 from poise.kernel.jit import kernel
-from poise.kernel.memory import load, scatter_where
+from poise.kernel.memory import load, scatter_where, store
 from poise.kernel.quat import conjugate, exp_rotation, normalize, rotate, rotation
-from poise.kernel.scalars import any_lane, maximum, minimum, select, spread, sqrt, zero
+from poise.kernel.scalars import PI, all_lanes, any_lane, atan2, maximum, minimum, rint, select, spread, sqrt, zero
 from poise.kernel.spatial import no_force
 from poise.kernel.trace import formula
-from poise.kernel.vec import column, dot, norm, zero3
+from poise.kernel.vec import Vec3, column, dot, norm, transpose_times, zero3
 
 CONE, TWIST_LOWER, TWIST_UPPER = range(3)
 """Ids of rows on ball joint i are 8 (nv + i) + one of these: those on coordinates end below 8 nv."""
@@ -47,12 +47,43 @@ _SHORT = 1e-12
 """Gradients that are shorter have no direction."""
 _NEWTON = 4
 """Steps to the nearest point of an ellipse."""
+_BLUNT = 1e-5
+"""Least cosine of half a swing."""
+_UPRIGHT, _STEEPEST = 0.5, 2.7
+"""Cosine of half a swing, and what |J| of a swing is below where it is no less: √(1 + (σ/sin σ)²) is 2.6 there."""
 
 
 @formula
 def turned(q: Any, turn: Any, centre: Any) -> Any:
     """Rotation of the joint after a turn, from the centre of its limits."""
     return rotation((q @ exp_rotation(turn)) @ conjugate(centre))
+
+
+@formula
+def swing_and_twist(q: Any, F: Any, centre: Any, middle: Any) -> Any:
+    """Swing vector of a joint's rotation, its twist (the one nearest to the middle); rad; the cosine of half its swing.
+
+    With (w, v) the quaternion from the centre of the limits, s = e · v and p = v − s e, the cosine is c = √(w² + s²):
+    the twist has |J| = 1/c (`angles`, eq. 2). The swing is along (w p + s e × p)/c, which is as long as p.
+    """
+    whole = q @ conjugate(centre)
+    whole = select(whole.w < 0.0, -whole, whole)
+    part = transpose_times(F, Vec3(whole.x, whole.y, whole.z))
+    w, s, one = whole.w, part.x, zero(whole.w) + 1.0
+    sine2 = part.y * part.y + part.z * part.z
+    cosine, sine, small = sqrt(w * w + s * s), sqrt(sine2), sine2 < TINY
+    k = select(small, one + 1.0, 2.0 * atan2(sine, cosine) / select(small, one, sine))
+    k = k / maximum(cosine, zero(w) + _BLUNT)
+    twist = 2.0 * atan2(s, w)
+    twist = twist + rint((middle - twist) * (0.5 / PI)) * (2.0 * PI)
+    return (w * part.y - s * part.z) * k, (w * part.z + s * part.y) * k, twist, cosine
+
+
+@formula
+def ellipse_share(y: Any, z: Any, a: Any, b: Any) -> Any:
+    """Scale at which an ellipse of half-axes a, b passes through (y, z): above 1 without."""
+    u, v = y / a, z / b
+    return sqrt(u * u + v * v)
 
 
 @formula
@@ -172,10 +203,51 @@ def emit_twist(l, r, held, i, k, code, q, free, bound, sign, close, erp, again):
         emit_row(r, load(l.ball_dof, k), load(l.ball_id, k) + code, near, phi, J, erp)
 
 
+@formula
+def far_within(q: Any, F: Any, centre: Any, middle: Any, y: Any, z: Any, lower: Any, upper: Any, close: Any) -> Any:
+    """Whether a joint's rotation is so far within its cone, its least and its greatest twist that none of their rows
+    is within `close`: found at a fraction of what rows take. Where it is not said, it may still be so.
+
+    What is within an ellipse by a share of it is away from it by that share of its shorter half-axis at least.
+    """
+    swing_y, swing_z, twist, cosine = swing_and_twist(q, F, centre, middle)
+    plain, room = cosine > _UPRIGHT, (1.0 - ellipse_share(swing_y, swing_z, y, z)) * minimum(y, z)
+    above, below = (twist - lower) * cosine, (upper - twist) * cosine
+    return plain & (room > close * _STEEPEST), plain & (above > close * 2.0), plain & (below > close * 2.0)
+
+
+@kernel
+def far_from(l, k, q, turn, close):
+    """Worlds in which ball k will be far within its limits, after a turn: see `far_within`."""
+    none = zero(q.w)
+    cone, above, below = far_within(
+        q @ exp_turn(turn),
+        load(l.ball_frame, k),
+        load(l.ball_centre, k),
+        none + load(l.ball_middle, k),
+        none + load(l.ball_cone_y, k),
+        none + load(l.ball_cone_z, k),
+        none + load(l.ball_lower, k),
+        none + load(l.ball_upper, k),
+        close,
+    )
+    short = dot(turn, turn) < FARTHEST * FARTHEST  # others are not foreseen to their ends
+    return short & cone, short & above, short & below
+
+
 @kernel
 def turn_over(s, w, x, d, dt):
     """Turn of a ball over a step, with what impulses are known to add to velocities."""
     return (load_vec(s.v, d) + load_vec(w.a, d) * dt + load_vec(x.a, d)) * dt
+
+
+@kernel
+def is_wanted(held, i, far, again):
+    """Whether a limit that is `far` in some worlds is to be looked at; if not, it is noted that it has no row."""
+    if again != 0 or not all_lanes(far):
+        return True
+    store(held, i, zero(load(held, i)))
+    return False
 
 
 @kernel
@@ -189,11 +261,12 @@ def emit_ball_limits(s, w, x, l, r, held, dt, erp, close, again):
         d, i = load(l.ball_dof, k), 2 * l.n_limits + 3 * k
         q = normalize(load_four(s.q, load(l.ball_q, k)))
         turn = turn_over(s, w, x, d, dt)
-        if load(l.ball_has_cone, k) != 0:
+        far = far_from(l, k, q, turn, close)
+        if load(l.ball_has_cone, k) != 0 and is_wanted(held, i, far[0], again):
             emit_cone(l, r, held, i, k, q, turn, close, erp, again)
-        if load(l.ball_has_lower, k) != 0:
+        if load(l.ball_has_lower, k) != 0 and is_wanted(held, i + 1, far[1], again):
             emit_twist(l, r, held, i + 1, k, TWIST_LOWER, q, turn, load(l.ball_lower, k), 1.0, close, erp, again)
-        if load(l.ball_has_upper, k) != 0:
+        if load(l.ball_has_upper, k) != 0 and is_wanted(held, i + 2, far[2], again):
             emit_twist(l, r, held, i + 2, k, TWIST_UPPER, q, turn, load(l.ball_upper, k), -1.0, close, erp, again)
 
 
@@ -207,14 +280,6 @@ def cone_room(l, k, q, turn):
 
 
 @kernel
-def twist_room(l, k, q, turn, bound, sign):
-    """Way from the twist after a turn to an end of its range, negative beyond; rad."""
-    none, F, centre = zero(q.w), load(l.ball_frame, k), load(l.ball_centre, k)
-    phi, J = twist_row(q, turn, F, centre, none + load(l.ball_middle, k), none + bound, none + sign)
-    return phi + dot(J, turn)
-
-
-@kernel
 def strays(s, w, x, l, held, dt):
     """Worlds in which impulses take a ball beyond a limit that has no row, or aside, and so further beyond its cone
     than it is.
@@ -224,15 +289,19 @@ def strays(s, w, x, l, held, dt):
         i = 2 * l.n_limits + 3 * k
         q = normalize(load_four(s.q, load(l.ball_q, k)))
         free = turn_over(s, w, x, load(l.ball_dof, k), dt)
-        turn = ahead(free, zero(q.w), zero3(q.w))
+        none = zero(q.w)
+        turn = ahead(free, none, zero3(none))
+        frame, centre, middle = load(l.ball_frame, k), load(l.ball_centre, k), none + load(l.ball_middle, k)
+        y, z, twist, cosine = swing_and_twist(q @ exp_turn(turn), frame, centre, middle)
         if load(l.ball_has_cone, k) != 0:
-            room = cone_room(l, k, q, turn)
-            if any_lane(room < -STRAY):
-                wrong = wrong | (room < minimum(cone_room(l, k, q, zero3(q.w)), zero(q.w)) - STRAY)
+            beyond = ellipse_share(y, z, none + load(l.ball_cone_y, k), none + load(l.ball_cone_z, k)) > 1.0
+            if any_lane(beyond):
+                room = cone_room(l, k, q, turn)
+                wrong = wrong | (room < minimum(cone_room(l, k, q, zero3(none)), none) - STRAY)
         if load(l.ball_has_lower, k) != 0:
-            beyond = twist_room(l, k, q, turn, load(l.ball_lower, k), 1.0) < -STRAY
+            beyond = (twist - load(l.ball_lower, k)) * cosine < -STRAY
             wrong = wrong | (beyond & (load(held, i + 1) == 0))
         if load(l.ball_has_upper, k) != 0:
-            beyond = twist_room(l, k, q, turn, load(l.ball_upper, k), -1.0) < -STRAY
+            beyond = (load(l.ball_upper, k) - twist) * cosine < -STRAY
             wrong = wrong | (beyond & (load(held, i + 2) == 0))
     return wrong

@@ -10,8 +10,8 @@ from typing import Any
 
 from poise.kernel.jit import kernel
 from poise.kernel.memory import Count, View, load, store
-from poise.kernel.quat import Quat, normalize, rotation
-from poise.kernel.scalars import sincos, spread
+from poise.kernel.quat import Quat, exp_rotation, exp_small, is_small, normalize, rotation
+from poise.kernel.scalars import all_lanes, sincos, spread
 from poise.kernel.spatial import Force, Motion, cross_motion, motion_at, no_motion, rigid_inertia
 from poise.kernel.trace import formula
 from poise.kernel.vec import Mat3, Vec3, column0, column1, column2, cross, zero3
@@ -82,6 +82,14 @@ def turn(m, k, R, s, c):
 def load_four(buffer, j):
     """Four scalars as a quaternion."""
     return Quat(load(buffer, j), load(buffer, j + 1), load(buffer, j + 2), load(buffer, j + 3))
+
+
+@kernel
+def exp_turn(phi):
+    """`exp_rotation`, which needs neither sines nor a root where rotations are small, as those of steps are."""
+    if all_lanes(is_small(phi)):
+        return exp_small(phi)
+    return exp_rotation(phi)
 
 
 @kernel

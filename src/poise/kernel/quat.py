@@ -87,6 +87,26 @@ def rotate(q: Any, v: Any) -> Any:
 _NEAR = {24: 0.06, 53: 0.0025}
 
 
+def _half_turn(t2: Any) -> Any:
+    """sin(θ/2)/θ and cos(θ/2) as series over θ²."""
+    k = horner(t2, [1 / 2, -1 / 48, 1 / 3840, -1 / 645120, 1 / 185794560])
+    return k, horner(t2, [1.0, -1 / 8, 1 / 384, -1 / 46080, 1 / 10321920])
+
+
+@formula
+def is_small(phi: Any) -> Any:
+    """Whether `exp_small` tells the rotation of φ to the last place."""
+    t2 = dot(phi, phi)
+    return t2 < _NEAR[precision(t2)]
+
+
+@formula
+def exp_small(phi: Any) -> Any:
+    """As `exp_rotation`, to the last bit, of small rotations."""
+    k, w = _half_turn(dot(phi, phi))
+    return Quat(w, phi.x * k, phi.y * k, phi.z * k)
+
+
 @formula
 def exp_rotation(phi: Any) -> Any:
     """Unit quaternion of the rotation vector φ (axis times angle; rad): (cos |φ|/2, φ sin(|φ|/2)/|φ|)."""
@@ -94,8 +114,8 @@ def exp_rotation(phi: Any) -> Any:
     near = t2 < _NEAR[precision(t2)]
     t = sqrt(select(near, zero(t2) + 1.0, t2))
     s, c = sincos(t * 0.5)
-    k = select(near, horner(t2, [1 / 2, -1 / 48, 1 / 3840, -1 / 645120, 1 / 185794560]), s / t)
-    w = select(near, horner(t2, [1.0, -1 / 8, 1 / 384, -1 / 46080, 1 / 10321920]), c)
+    near_k, near_w = _half_turn(t2)
+    k, w = select(near, near_k, s / t), select(near, near_w, c)
     return Quat(w, phi.x * k, phi.y * k, phi.z * k)
 
 
