@@ -26,10 +26,10 @@ from poise.dynamics.apart_fit import (
     turn_between,
 )
 from poise.dynamics.integrate import load_vec, store_quat, store_vec
-from poise.dynamics.kinematics import BALL, carry_on, find_angles, load_four, set_out
+from poise.dynamics.kinematics import BALL, carry_on, exp_turn, find_angles, load_four, set_out
 from poise.kernel.jit import kernel
 from poise.kernel.memory import Count, Int, Real, View, load, store
-from poise.kernel.quat import Quat, exp_rotation, normalize, quaternion, rotation
+from poise.kernel.quat import Quat, normalize, quaternion, rotation
 from poise.kernel.scalars import all_lanes, any_lane, fabs, maximum, select, spread, zero
 from poise.kernel.spatial import Motion, motion_at, no_motion
 from poise.kernel.vec import Vec3, cross, transpose, transpose_times
@@ -107,7 +107,7 @@ def move_body(m, w, f, i, motion, dt):
     """Carry a body from where it is placed along a motion about O (LIU eq. 2; rotations by the exponential map)."""
     way = motion_at(motion, centre_of(m, w, i)) * dt
     store_vec(f.own, OWN * i + CENTRE, load_vec(f.own, OWN * i + CENTRE) + way)
-    store_quat(f.own, OWN * i, normalize(exp_rotation(motion.w * dt) @ load_four(f.own, OWN * i)))
+    store_quat(f.own, OWN * i, normalize(exp_turn(motion.w * dt) @ load_four(f.own, OWN * i)))
 
 
 @kernel

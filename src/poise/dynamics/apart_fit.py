@@ -6,10 +6,10 @@ A fit is a step of Gauss's and Newton's method: where coordinates nearly fit, wh
 from __future__ import annotations
 
 from poise.dynamics.integrate import load_vec, store_quat
-from poise.dynamics.kinematics import BALL, SCREW, SLIDE, load_four
+from poise.dynamics.kinematics import BALL, SCREW, SLIDE, TURN, exp_turn, load_four
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store
-from poise.kernel.quat import exp_rotation, log_rotation, normalize, quaternion
+from poise.kernel.quat import log_rotation, normalize, quaternion
 from poise.kernel.scalars import all_lanes, any_lane, select, sincos, sqrt, zero
 from poise.kernel.spatial import motion_at, no_motion
 from poise.kernel.trace import formula
@@ -51,13 +51,29 @@ def turn_between(A):
 
 
 @kernel
+def are_crossed(m, k):
+    """Whether a primitive and the next one turn about two axes of the link through one point."""
+    first, second, at, other = (
+        load(m.primitive_along, k),
+        load(m.primitive_along, k + 1),
+        load(m.primitive_anchor, k),
+        load(m.primitive_anchor, k + 1),
+    )
+    turns = load(m.primitive_kind, k) == TURN and load(m.primitive_kind, k + 1) == TURN
+    same = at.x == other.x and at.y == other.y and at.z == other.z
+    return turns and same and first != second and first < 3 and second < 3
+
+
+@kernel
 def is_plain(m, i):
     """Whether the axes of a link's joint are unit vectors at right angles, in the metric of its point: hinges, slides,
-    balls, and free links that slide along the axes first.
+    balls, universal joints along two of the axes, and free links that slide along the axes first.
     """
     k, n = load(m.link_primitive_start, i), load(m.link_primitive_start, i + 1) - load(m.link_primitive_start, i)
     if n == 1:
         return load(m.primitive_kind, k) != SCREW
+    if n == 2:
+        return are_crossed(m, k)
     if n != 4 or load(m.primitive_kind, k + 3) != BALL:
         return False
     plain = True
@@ -134,7 +150,7 @@ def change_coordinates(m, s, w, i, change, first, there):
         j, d = load(m.primitive_q_start, k), load(m.primitive_v_start, k) - load(m.link_dof_start, i) + first
         if load(m.primitive_kind, k) == BALL:
             before = load_four(s.q, j)
-            after = normalize(before @ exp_rotation(load_vec(change, d)))
+            after = normalize(before @ exp_turn(load_vec(change, d)))
             store_quat(s.q, j, select(there, after, before))
         else:
             q = select(there, load(s.q, j) + load(change, d), load(s.q, j))

@@ -8,16 +8,15 @@ time in proportion to the number of bodies.
 
 from __future__ import annotations
 
-from poise.dynamics.abm import factor
 from poise.dynamics.apart import CENTRE, FITTED, OWN, SPEED, SPIN, centre_of, nudge_body, set_twist
 from poise.dynamics.apart_fit import change_late
 from poise.dynamics.integrate import load_vec, store_quat, store_vec
-from poise.dynamics.kinematics import load_four, weigh
+from poise.dynamics.kinematics import exp_turn, load_four, weigh
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store
 from poise.kernel.quat import exp_rotation, normalize, rotation
 from poise.kernel.scalars import all_lanes, any_lane, fabs, maximum, select, sqrt, zero
-from poise.kernel.spatial import Force, Motion, less, motion_at, no_force, no_motion
+from poise.kernel.spatial import Force, Motion, articulated, less, motion_at, no_force, no_motion, pair, without
 from poise.kernel.trace import formula
 from poise.kernel.vec import adjugate_times, cross, determinant, dot, full, rotate_sym, skew, transpose_times, zero3
 
@@ -25,10 +24,9 @@ EXPLICIT, IMPLICIT, MOMENTUM = range(3)
 """How bodies turn on their own: by LIU's torque where they are; by the one that meets Euler's equation at the end of
 the step; or by none, where the state is the angular momentum.
 """
-NEWTONS = 4
-"""Steps towards the spin at the end."""
-SLOW = 0.02
-"""Turn in a step for which two of them do; rad."""
+SLOW, BRISK = 0.02, 0.1
+"""Turns in a step for which two, three steps of Newton's method find the spin at the end; rad. Others take four. With
+what the spin changes in a step of the size of the turn, each step leaves the turn times the square of that."""
 CLOSED = 1e-10
 """A gap that is none; rad or m. So is a slip; rad/s or m/s."""
 HELD = 1e30
@@ -57,23 +55,21 @@ def no_stronger(I, spin, after):
     return after * select(more, sqrt(energy / select(more, now, zero(now) + 1.0)), zero(now) + 1.0)
 
 
-@formula
+@kernel
 def spin_after(I, spin, dt):
     """Spin in the body's axes after a step on its own, from I (ω⁺ − ω) + h ω⁺ × I ω⁺ = 0, by Newton's method.
 
     From ω⁺ · I (ω⁺ − ω) = 0 follows that energy is lost, never gained: ½ (ω⁺ − ω) · I (ω⁺ − ω). Where turns are so
     large that the method stops short of that, the spin is shortened to it. What has no inertia about some axis stays.
     """
-    after = spin
-    for _ in range(NEWTONS):
-        after = nearer_spin(I, spin, after, dt)
+    after = nearer_spin(I, spin, nearer_spin(I, spin, spin, dt), dt)
+    turn2 = dot(spin, spin) * (dt * dt)
+    slow, brisk = turn2 < SLOW * SLOW, turn2 < BRISK * BRISK
+    if not all_lanes(slow):
+        after = select(slow, after, nearer_spin(I, spin, after, dt))
+    if not all_lanes(brisk):
+        after = select(brisk, after, nearer_spin(I, spin, after, dt))
     return no_stronger(I, spin, after)
-
-
-@formula
-def slow_spin_after(I, spin, dt):
-    """The same to rounding, where bodies turn by less than SLOW in the step."""
-    return no_stronger(I, spin, nearer_spin(I, spin, nearer_spin(I, spin, spin, dt), dt))
 
 
 @kernel
@@ -82,10 +78,7 @@ def turn_alone(m, w, f, i, dt):
     R, I, spin = load(w.R, i), load(m.link_inertia, i), load_vec(f.own, OWN * i + SPIN)
     if f.turning == IMPLICIT:
         own = transpose_times(R, spin)
-        after, slow = slow_spin_after(I, own, dt), dot(own, own) * (dt * dt) < SLOW * SLOW
-        if not all_lanes(slow):
-            after = select(slow, after, spin_after(I, own, dt))
-        return R @ ((I @ (own - after)) * (1.0 / dt))
+        return R @ ((I @ (own - spin_after(I, own, dt))) * (1.0 / dt))
     if f.turning == EXPLICIT:
         return cross(spin, rotate_sym(R, I) @ spin)
     return zero3(spin.x)
@@ -125,6 +118,35 @@ def keep_momentum(m, f):
 
 
 # ---- closing gaps ----------------------------------------------------------------------------------------------------
+
+
+@kernel
+def factor_ways(m, w):
+    """As `dynamics.abm.factor`, for displacements alone: articulated inertias, 1/d and ĥ/d of every dof."""
+    for n in range(m.n_links):
+        i = m.n_links - 1 - n
+        I = articulated(weigh(m, w, i))
+        if load(m.link_has_children, i) != 0:
+            I = I + load(w.articulated, i)
+        first, last = load(m.link_dof_start, i), load(m.link_dof_start, i + 1)
+        for k in range(last - first):
+            d = last - 1 - k
+            axis = load(w.axis, d)
+            h = I @ axis
+            if load(m.dof_prescribed, d) == 0:
+                inverse = 1.0 / (pair(axis, h) + load(m.dof_armature, d) + load(w.diagonal, d))
+                gain = h * inverse
+                store(w.inverse, d, inverse)
+                store(w.gain, d, gain)
+                I = without(I, gain, h)
+            else:
+                store(w.inverse, d, zero(h.t.x))
+                store(w.gain, d, no_force(h.t.x))
+        parent = load(m.link_parent, i)
+        if parent >= 0:
+            if load(m.link_is_last_child, i) == 0:
+                I = I + load(w.articulated, parent)
+            store(w.articulated, parent, I)
 
 
 @kernel
@@ -183,7 +205,7 @@ def bend_ways(m, s, w, ahead, f, dt):
     for i in range(m.n_links):
         motion = load(w.acceleration, i)
         turn, way = motion.w, motion_at(motion, centre_of(m, w, i))
-        store_quat(f.own, OWN * i, normalize(exp_rotation(turn) @ load_four(f.own, OWN * i)))
+        store_quat(f.own, OWN * i, normalize(exp_turn(turn) @ load_four(f.own, OWN * i)))
         store_vec(f.own, OWN * i + CENTRE, load_vec(f.own, OWN * i + CENTRE) + way)
         store_vec(f.own, OWN * i + SPIN, load_vec(f.own, OWN * i + SPIN) + turn * (1.0 / dt))
         store_vec(f.own, OWN * i + SPEED, load_vec(f.own, OWN * i + SPEED) + way * (1.0 / dt))
@@ -230,7 +252,7 @@ def close_gaps(m, s, w, f):
     """
     there = lay_gaps(m, w, f)
     if any_lane(there):
-        factor(m, w)
+        factor_ways(m, w)
         least_displacements(m, w)
         for i in range(m.n_links):
             nudge_body(m, w, f, i, load(w.acceleration, i), there)
@@ -251,7 +273,7 @@ def stop_slips(m, w, f):
     there = largest > CLOSED * CLOSED
     if not any_lane(there):
         return
-    factor(m, w)
+    factor_ways(m, w)
     least_displacements(m, w)
     for i in range(m.n_links):
         spin, speed = load_vec(f.own, OWN * i + SPIN), load_vec(f.own, OWN * i + SPEED)
