@@ -23,6 +23,11 @@ def quat(R: Array) -> Quat:
     return quaternion(mat(R))
 
 
+def ahead(q: Array, turn: Array) -> tuple[Quat, Quat]:
+    """The rotations after a turn, and halfway."""
+    return quat(q @ exp(turn)), quat(q @ exp(0.5 * turn))
+
+
 def swing_room(Q: Array, F: Array) -> float:
     """c − n · σ: the swing is about the axis across e and Q e."""
     e = F[:, 0]
@@ -42,12 +47,12 @@ def twist_room(Q: Array, F: Array) -> float:
 
 
 def cone(q: Array, turn: Array, F: Array, centre: Array) -> tuple[float, Array]:
-    phi, J = cone_row(quat(q), vec(turn), mat(F), quat(centre), *LINE)
+    phi, J = cone_row(*ahead(q, turn), vec(turn), mat(F), quat(centre), *LINE)
     return float(phi), np.array([float(x) for x in J.leaves()])
 
 
 def twist(q: Array, turn: Array, F: Array, centre: Array) -> tuple[float, Array]:
-    phi, J = twist_row(quat(q), vec(turn), mat(F), quat(centre), 0.0, BOUND, 1.0)
+    phi, J = twist_row(*ahead(q, turn), vec(turn), mat(F), quat(centre), 0.0, BOUND, 1.0)
     return float(phi), np.array([float(x) for x in J.leaves()])
 
 
@@ -141,11 +146,13 @@ def test_what_is_far_within_its_limits_has_no_row_that_is_near() -> None:
         lower, upper = rng.uniform(-2.5, 0.0), rng.uniform(0.0, 2.5)
         middle = 0.5 * (lower + upper)
         far = far_within(quat(q @ exp(turn)), mat(F), quat(centre), middle, y, z, lower, upper, close)
-        args = quat(q), vec(turn), mat(F), quat(centre)
-        rows = [cone_row(*args, *cone_line(*args, y, z))]
+        after, half = ahead(q, turn)
+        line = cone_line(after, mat(F), quat(centre), y, z)
+        args = after, half, vec(turn), mat(F), quat(centre)
+        rows = [cone_row(*args, *line)]
         rows += [twist_row(*args, middle, bound, sign) for bound, sign in ((lower, 1.0), (upper, -1.0))]
-        ahead = [float(phi) + np.array([float(x) for x in J.leaves()]) @ turn for phi, J in rows]
-        for k, room in enumerate(ahead):
+        rooms = [float(phi) + np.array([float(x) for x in J.leaves()]) @ turn for phi, J in rows]
+        for k, room in enumerate(rooms):
             assert not far[k] or room >= close, (k, room, close)
         left_out += [bool(one) for one in far]
     assert (left_out > 500).all()  # the test has something to say

@@ -29,7 +29,7 @@ from poise.dynamics.integrate import load_vec
 from poise.dynamics.kinematics import exp_turn, load_four
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load, scatter_where, store
-from poise.kernel.quat import conjugate, exp_rotation, normalize, rotate, rotation
+from poise.kernel.quat import conjugate, normalize, rotate, rotation
 from poise.kernel.scalars import PI, all_lanes, any_lane, atan2, maximum, minimum, rint, select, spread, sqrt, zero
 from poise.kernel.spatial import no_force
 from poise.kernel.trace import formula
@@ -54,9 +54,9 @@ _UPRIGHT, _STEEPEST = 0.5, 2.7
 
 
 @formula
-def turned(q: Any, turn: Any, centre: Any) -> Any:
-    """Rotation of the joint after a turn, from the centre of its limits."""
-    return rotation((q @ exp_rotation(turn)) @ conjugate(centre))
+def turned(after: Any, centre: Any) -> Any:
+    """Rotation of the joint, from the centre of its limits."""
+    return rotation(after @ conjugate(centre))
 
 
 @formula
@@ -84,12 +84,6 @@ def ellipse_share(y: Any, z: Any, a: Any, b: Any) -> Any:
     """Scale at which an ellipse of half-axes a, b passes through (y, z): above 1 without."""
     u, v = y / a, z / b
     return sqrt(u * u + v * v)
-
-
-@formula
-def halfway(q: Any, turn: Any, m: Any) -> Any:
-    """A gradient in the joint's axes halfway through a turn."""
-    return rotate(conjugate(q @ exp_rotation(turn * 0.5)), m)
 
 
 @formula
@@ -129,27 +123,27 @@ def tangent(y: Any, z: Any, a: Any, b: Any) -> Any:
 
 
 @formula
-def cone_line(q: Any, turn: Any, F: Any, centre: Any, about_y: Any, about_z: Any) -> Any:
-    """The line that bounds the swing after a turn."""
-    y, z = swing_vector(turned(q, turn, centre), F)
+def cone_line(after: Any, F: Any, centre: Any, about_y: Any, about_z: Any) -> Any:
+    """The line that bounds the swing of the joint's rotation after a turn."""
+    y, z = swing_vector(turned(after, centre), F)
     return tangent(y, z, about_y, about_z)
 
 
 @formula
-def cone_row(q: Any, turn: Any, F: Any, centre: Any, c: Any, ny: Any, nz: Any) -> Any:
-    """φ̄ and J of the swing after a turn."""
-    y, z = swing_vector(turned(q, turn, centre), F)
-    J = halfway(q, turn, swing_gradient(F, y, z, -ny, -nz))
+def cone_row(after: Any, half: Any, turn: Any, F: Any, centre: Any, c: Any, ny: Any, nz: Any) -> Any:
+    """φ̄ and J of the swing, from the joint's rotations after a turn and halfway."""
+    y, z = swing_vector(turned(after, centre), F)
+    J = rotate(conjugate(half), swing_gradient(F, y, z, -ny, -nz))
     e = rotate(conjugate(centre), column(F, 0))  # what swings, in the joint's own axes
     return scaled(c - ny * y - nz * z, J - e * dot(e, J), turn)
 
 
 @formula
-def twist_row(q: Any, turn: Any, F: Any, centre: Any, middle: Any, bound: Any, sign: Any) -> Any:
-    """φ̄ and J of one end of the twist's range after a turn: the lower one with the sign 1, the upper one with −1."""
-    still = world(q.w)
-    part = angle(still, Body(still.x, turned(q, turn, centre), still.w, still.v), column(F, 0), still.R, middle)
-    return scaled((part.phi - bound) * sign, halfway(q, turn, part.b.t) * sign, turn)
+def twist_row(after: Any, half: Any, turn: Any, F: Any, centre: Any, middle: Any, bound: Any, sign: Any) -> Any:
+    """φ̄ and J of one end of the twist's range, likewise: the lower one with the sign 1, the upper one with −1."""
+    still = world(after.w)
+    part = angle(still, Body(still.x, turned(after, centre), still.w, still.v), column(F, 0), still.R, middle)
+    return scaled((part.phi - bound) * sign, rotate(conjugate(half), part.b.t) * sign, turn)
 
 
 @formula
@@ -157,6 +151,12 @@ def ahead(free: Any, phi: Any, J: Any) -> Any:
     """The free turn pushed back onto a limit, and no farther than rows are taken."""
     turn = free + J * maximum(-(phi + dot(J, free)), zero(phi))
     return turn * minimum(zero(phi) + 1.0, FARTHEST / maximum(norm(turn), zero(phi) + FARTHEST))
+
+
+@kernel
+def rotations_ahead(q, turn):
+    """Rotations of a joint after a turn, and halfway."""
+    return q @ exp_turn(turn), q @ exp_turn(turn * 0.5)
 
 
 @kernel
@@ -180,12 +180,15 @@ def emit_cone(l, r, held, i, k, q, free, close, erp, again):
     F, centre = load(l.ball_frame, k), load(l.ball_centre, k)
     y, z = none + load(l.ball_cone_y, k), none + load(l.ball_cone_z, k)
     turn = ahead(free, none, zero3(none))
-    c, ny, nz = cone_line(q, turn, F, centre, y, z)
-    phi, J = cone_row(q, turn, F, centre, c, ny, nz)
+    after, half = rotations_ahead(q, turn)
+    c, ny, nz = cone_line(after, F, centre, y, z)
+    phi, J = cone_row(after, half, turn, F, centre, c, ny, nz)
     near = wanted(held, i, phi + dot(J, free) < close, again)
     if any_lane(near):
         for _ in range(ROUNDS):
-            phi, J = cone_row(q, ahead(free, phi, J), F, centre, c, ny, nz)
+            turn = ahead(free, phi, J)
+            after, half = rotations_ahead(q, turn)
+            phi, J = cone_row(after, half, turn, F, centre, c, ny, nz)
         emit_row(r, load(l.ball_dof, k), load(l.ball_id, k) + CONE, near, phi, J, erp)
 
 
@@ -195,11 +198,15 @@ def emit_twist(l, r, held, i, k, code, q, free, bound, sign, close, erp, again):
     none = zero(q.w)
     F, centre = load(l.ball_frame, k), load(l.ball_centre, k)
     middle, bound, sign = none + load(l.ball_middle, k), none + bound, none + sign
-    phi, J = twist_row(q, ahead(free, none, zero3(none)), F, centre, middle, bound, sign)
+    turn = ahead(free, none, zero3(none))
+    after, half = rotations_ahead(q, turn)
+    phi, J = twist_row(after, half, turn, F, centre, middle, bound, sign)
     near = wanted(held, i, phi + dot(J, free) < close, again)
     if any_lane(near):
         for _ in range(ROUNDS):
-            phi, J = twist_row(q, ahead(free, phi, J), F, centre, middle, bound, sign)
+            turn = ahead(free, phi, J)
+            after, half = rotations_ahead(q, turn)
+            phi, J = twist_row(after, half, turn, F, centre, middle, bound, sign)
         emit_row(r, load(l.ball_dof, k), load(l.ball_id, k) + code, near, phi, J, erp)
 
 
@@ -274,7 +281,7 @@ def emit_ball_limits(s, w, x, l, r, held, dt, erp, close, again):
 def cone_room(l, k, q, turn):
     """Way from the swing after a turn to the cone, negative beyond; rad."""
     none = zero(q.w)
-    y, z = swing_vector(turned(q, turn, load(l.ball_centre, k)), load(l.ball_frame, k))
+    y, z = swing_vector(turned(q @ exp_turn(turn), load(l.ball_centre, k)), load(l.ball_frame, k))
     c, ny, nz = tangent(y, z, none + load(l.ball_cone_y, k), none + load(l.ball_cone_z, k))
     return c - ny * y - nz * z
 

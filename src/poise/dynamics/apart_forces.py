@@ -150,6 +150,14 @@ def factor_ways(m, w):
 
 
 @kernel
+def momentum_of(m, w, i, motion):
+    """Momentum about O of a body along a motion, by way of its centre of mass."""
+    R, centre = load(w.R, i), centre_of(m, w, i)
+    push = motion_at(motion, centre) * load(m.link_mass, i)
+    return Force(R @ (load(m.link_inertia, i) @ transpose_times(R, motion.w)) + cross(centre, push), push)
+
+
+@kernel
 def least_displacements(m, w):
     """Motions of all links, in `w.acceleration`, and of joints, in `w.u`, that add `w.bias` at every joint and move the
     least mass: internal impulses alone make them, so that no centre of mass moves, to first order.
@@ -163,7 +171,7 @@ def least_displacements(m, w):
         if load(m.link_parent, i) >= 0:
             motion = motion + load(w.acceleration, load(m.link_parent, i))
         store(w.acceleration, i, motion)
-        store(w.p, i, weigh(m, w, i) @ motion)
+        store(w.p, i, momentum_of(m, w, i, motion))
     for n in range(m.n_links):
         i = m.n_links - 1 - n
         p = load(w.p, i)
