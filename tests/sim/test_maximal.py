@@ -277,3 +277,30 @@ def test_what_hangs_from_a_led_body_moves_as_below_a_tree() -> None:
         apart.append(float(np.abs(worlds[0].q - worlds[1].q).max()))
     assert apart[0] < 1e-4
     assert apart[1] < 0.6 * apart[0]
+
+
+@pytest.mark.parametrize(
+    ("shape", "way", "turn", "parts"),
+    [
+        ("box", 0.19, 0.0, 1),
+        ("box", 0.21, 0.0, 2),
+        ("box", 0.45, 0.0, 3),
+        ("box", 0.0, 0.45, 1),
+        ("box", 0.0, 0.55, 2),
+        ("box", 0.0, 1.1, 3),
+        ("sphere", 0.21, 0.0, 2),
+        ("sphere", 0.19, 2.0, 1),
+    ],
+)
+def test_steps_are_split_at_the_extent_of_a_body_and_at_half_a_radian(
+    shape: str, way: float, turn: float, parts: int
+) -> None:
+    """A cube of 0.2 m; a ball of the same width, which is nowhere else when it turns."""
+    scene, dt = poise.Scene(gravity=(0, 0, 0)), 0.01
+    solid = poise.box(0.2, 0.2, 0.2, mass=1.0) if shape == "box" else poise.sphere(0.1, mass=1.0)
+    scene.add(solid, name="body")
+    world = scene.build(Maximal(), dt=dt)
+    world.v[0], world.v[5] = way / dt, turn / dt
+    world.step()
+    assert world.report().parts == parts
+    assert world.q[0] == pytest.approx(way, abs=1e-12)
