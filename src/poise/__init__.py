@@ -13,6 +13,7 @@ from poise._version import __version__
 
 if TYPE_CHECKING:
     from poise import batch, characters, control, dynamics, io, model, motion, sim, view
+    from poise.batch.worlds import Batch
     from poise.dynamics.simulation import Diverged
     from poise.formulations.maximal import Maximal
     from poise.formulations.reduced import Reduced
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from poise.sim.world import World
 
 __all__ = [
+    "Batch",
     "Body",
     "Diverged",
     "Inertia",
@@ -77,6 +79,7 @@ _PACKAGES = ("batch", "characters", "control", "dynamics", "io", "model", "motio
 
 #: where each public name lives
 _HOMES = {
+    "Batch": "poise.batch.worlds",
     "Body": "poise.model.scene",
     "Diverged": "poise.dynamics.simulation",
     "Inertia": "poise.model.scene",

@@ -131,6 +131,9 @@ CONTACTS = View(
     table=Index,
 )
 
+AHEAD = View("Ahead", ahead=Real)
+"""(1) Gap up to which each world looks for contacts; m."""
+
 MANIFOLD = View(
     "Manifold",
     # addresses of machine code that finds touches of boxes, of other convex shapes, and of surfaces; see `heavy`

@@ -47,7 +47,7 @@ def placed(g, x, i):
 
 @kernel
 def look_closely(g, x, c, t, a, b, near, limit):
-    """Touches of a pair whose surroundings meet in the lanes of a mask."""
+    """Touches of a pair whose surroundings meet in the lanes of a mask; each lane may have a limit of its own."""
     A, B = placed(g, x, a), placed(g, x, b)
     kind_a, kind_b = load(g.kind, a), load(g.kind, b)
     if kind_b == SPHERE:
@@ -70,8 +70,9 @@ def look_closely(g, x, c, t, a, b, near, limit):
     else:
         for lane in range(c.lanes):
             if get_lane(near, lane):
-                heavy_touch(g, t, a, b, get_lane(A, lane), get_lane(B, lane), limit)
-                emit_manifold(c, a, b, t, lane, limit)
+                within = get_lane(limit, lane)
+                heavy_touch(g, t, a, b, get_lane(A, lane), get_lane(B, lane), within)
+                emit_manifold(c, a, b, t, lane, within)
 
 
 @kernel
@@ -118,3 +119,9 @@ def find_worlds(w, g, x, s, b, near, c, t, slack, steps):
         bound_shapes(g, x, s, b, slack)
         sift_worlds(g, x, s, b, near, slack)
     return touch_near(g, x, near, c, t, slack)
+
+
+@kernel
+def find_each(w, g, x, s, b, near, c, t, y, steps):
+    """Contacts of lanes of worlds, each of which looks as far ahead as it wants: none feels how fast others are."""
+    return 0 + find_worlds(w, g, x, s, b, near, c, t, load(y.ahead, 0), steps)

@@ -21,7 +21,7 @@ from poise.dynamics.layout import MODEL, STATE, WORK, matrices
 from poise.dynamics.workspace import Workspace, Worlds, workspace
 from poise.kernel.bound import Bound
 from poise.kernel.jit import entry
-from poise.kernel.memory import F64, Width
+from poise.kernel.memory import F64, Block, Width
 from poise.model.model import Model
 
 Array = NDArray[Any]
@@ -127,6 +127,18 @@ class Collider:
         """What `find` calls, where that is one entry: it takes the slack, and which steps to go (`narrow.PLACE`)."""
         return self._search.bound(space.w.handle, *self._handles) if isinstance(self._search, Few) else None
 
+    def finder_each(self, space: Workspace, ahead: Block) -> Bound:
+        """What finds the contacts of lanes of worlds that look `ahead` each by itself; it takes the steps to go."""
+        if not isinstance(self._search, Few):
+            raise TypeError("shapes are looked for one world after another: make the collider with search='few'")
+        return self._search.bound_each(space.w.handle, *self._handles, ahead.handle)
+
+    def make_room(self, most: int) -> None:
+        """Room for so many contacts, and half as many again; what was found is gone."""
+        if most > HARD_CAP:
+            raise MemoryError(f"{most} contacts in one world; {HARD_CAP} is the most")
+        self._make_room(min(most + most // 2, HARD_CAP))
+
     def touch(self, slack: float = 0.0) -> None:
         """Contacts of the shapes where they are."""
         _check_slack(slack)
@@ -145,9 +157,7 @@ class Collider:
 
     def _grow(self, most: int, slack: float) -> None:
         """Make room for so many contacts, and find them again."""
-        if most > HARD_CAP:
-            raise MemoryError(f"{most} contacts in one world; {HARD_CAP} is the most")
-        self._make_room(min(most + most // 2, HARD_CAP))
+        self.make_room(most)
         self._touch(slack)
 
     def contacts(self, world: int = 0) -> list[Contact]:

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise.collision.broad import TREE, find_near, prepare
-from poise.collision.layout import BOXES, CONTACTS, MANIFOLD, NEAR, PLACES, SHAPES, boxes_block, near_block
-from poise.collision.narrow import PLACE, SIFT, find_one, find_worlds
+from poise.collision.layout import AHEAD, BOXES, CONTACTS, MANIFOLD, NEAR, PLACES, SHAPES, boxes_block, near_block
+from poise.collision.narrow import PLACE, SIFT, find_each, find_one, find_worlds
 from poise.collision.pairs import Indices, excluded_pairs, may_touch, ranks
 from poise.collision.sift import RANKS
 from poise.collision.slots import sorted_slots
@@ -44,6 +44,11 @@ def _of_worlds(width: Width) -> tuple[Width, ...]:
     return (width,) * 7 + (Width(width.elem),)
 
 
+def _of_each(width: Width) -> tuple[Width, ...]:
+    """The same, where each world looks as far ahead as it wants."""
+    return (*_of_worlds(width), width)
+
+
 def _of_tree(width: Width) -> tuple[Width, ...]:
     """Widths of views where near pairs are found one world after another."""
     return (width,) * 5 + (Width(width.elem), shape_lanes(width), width)
@@ -53,6 +58,7 @@ _VIEWS = (WORK, SHAPES, PLACES, RANKS, BOXES)
 _NUMBERS = ("float64", "int64")
 _find_one = entry(find_one, *_VIEWS, BOXES, NEAR, CONTACTS, MANIFOLD, extra=_NUMBERS, widths=_of_one, lanes=False)
 _find_worlds = entry(find_worlds, *_VIEWS, NEAR, CONTACTS, MANIFOLD, extra=_NUMBERS, widths=_of_worlds)
+_find_each = entry(find_each, *_VIEWS, NEAR, CONTACTS, MANIFOLD, AHEAD, extra=("int64",), widths=_of_each)
 _prepare = entry(prepare, *_VIEWS, extra=_NUMBERS)
 _find_near = entry(
     find_near, SHAPES, PLACES, RANKS, TREE, BOXES, BOXES, BOXES, NEAR, extra=("float64",), widths=_of_tree
@@ -115,6 +121,10 @@ class Few:
             self._given = (w, c, t)
             self._call = Bound(_finder(self._width), self._width, w, *self._handles, c, t)
         return self._call
+
+    def bound_each(self, w: Handle, c: Handle, t: Handle, ahead: Handle) -> Bound:
+        """The same in lanes of worlds, each with a slack of its own (`AHEAD`): it takes the steps to go."""
+        return Bound(_find_each, self._width, w, *self._handles, c, t, ahead)
 
 
 def _bits(allowed: NDArray[np.bool_], lanes: int) -> dict[str, Any]:

@@ -30,6 +30,7 @@ STAGES = View(
     rate=Real,  # φ̇ of the stage
     sum_rate=Real,
     sum_a=Real,
+    lost=Real,  # (1) where `is_sound` says no: 1 in the lanes that were put back, else 0
 )
 
 
@@ -95,7 +96,7 @@ def keep(m, s, y):
 @kernel
 def is_sound(m, s, y):
     """Whether the state is finite in every lane, and rotations are rotations, which turns beyond all counting do not
-    leave; if not, it is put back to the beginning of the step.
+    leave; if not, the lanes that are `lost` are put back to the beginning of the step.
     """
     sum = zero(load(s.q, 0))
     for j in range(y.n_q):
@@ -107,12 +108,14 @@ def is_sound(m, s, y):
             quat = load_four(s.q, load(m.primitive_q_start, k))
             size = quat.w * quat.w + quat.x * quat.x + quat.y * quat.y + quat.z * quat.z
             sum = select(size > 0.5, sum, sum + 1.0)
-    if all_lanes(sum == 0.0):
+    sound = sum == 0.0
+    if all_lanes(sound):
         return True
     for j in range(y.n_q):
-        store(s.q, j, load(y.q0, j))
+        store(s.q, j, select(sound, load(s.q, j), load(y.q0, j)))
     for d in range(m.nv):
-        store(s.v, d, load(y.v0, d))
+        store(s.v, d, select(sound, load(s.v, d), load(y.v0, d)))
+    store(y.lost, 0, select(sound, zero(sum), zero(sum) + 1.0))
     return False
 
 

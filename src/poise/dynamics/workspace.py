@@ -70,7 +70,7 @@ class Workspace:
         nq, nv = self.nq, self.nv
         paths = {"path_q": 3 * nq, "path_v": 3 * nv, "path_a": 3 * nv}
         sizes = dict.fromkeys(("v0", "shift", "rate", "sum_rate", "sum_a"), nv)
-        return STAGES.block(self.width, n_q=nq, n_prescribed=0, q0=nq, **paths, **sizes)
+        return STAGES.block(self.width, n_q=nq, n_prescribed=0, q0=nq, lost=1, **paths, **sizes)
 
     def response(self, width: Width) -> Block:
         """Forces and what they change, at a width of their own."""

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from os import PathLike
 
+    from poise.batch.worlds import Batch
     from poise.formulations.maximal import Maximal
     from poise.formulations.reduced import Reduced
     from poise.model.build import BodyHandle, CharacterHandle
@@ -336,6 +337,39 @@ class Scene:
         for name, controller in controllers:
             world.add_controller(controller, name)
         return world
+
+    def build_batch(
+        self,
+        n: int,
+        formulation: Reduced | None = None,
+        *,
+        dt: float | None = None,
+        precision: Literal["f32", "f64"] = "f32",
+        threads: int | None = None,
+    ) -> Batch:
+        """Compile the scene and make n worlds of it, at the rest pose, that are stepped together; see `poise.Batch`.
+
+        >>> from poise.model.shapes import sphere
+        >>> scene = Scene()
+        >>> _ = scene.add_ground(), scene.add(sphere(0.1), name="ball", position=(0, 0, 1))
+        >>> batch = scene.build_batch(100, dt=0.005, threads=1)
+        >>> batch.step(400)
+        >>> batch.q[:, 2].round(3).min(), batch.q[:, 2].round(3).max()
+        (np.float32(0.1), np.float32(0.1))
+        """
+        from poise.model.state import State
+
+        if self.controllers:
+            name = self.controllers[0][0]
+            raise ValueError(
+                f'the scene has a controller ("{name}"), which a batch cannot call: act through tau or ctrl'
+            )
+        model = self.compile()
+        keys = [(frame.name, State.from_keyframe(self, k, model)) for k, frame in enumerate(self.keyframes)]
+        chosen = self.settings.formulation if formulation is None else formulation
+        options = {"dt": dt, "precision": precision, "threads": threads, "keyframes": keys}
+        batch: Batch = pkgutil.resolve_name("poise.batch.worlds:Batch")(model, n, chosen, **options)
+        return batch
 
     def save(self, path: str | PathLike[str]) -> list[str]:
         """Write the scene as YAML (.yaml) or MJCF (.xml); gives, and warns of, what such a file cannot say.

@@ -1,0 +1,384 @@
+"""Many copies of a scene that are stepped together: in SIMD lanes, and by threads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from poise.batch.crew import Crew
+from poise.batch.world_checks import (
+    checked_count,
+    checked_steps,
+    checked_threads,
+    chosen_state,
+    chosen_worlds,
+    fitting_formulation,
+    fitting_model,
+    given_rows,
+    scattered,
+    width_of,
+)
+from poise.dynamics.functions import Drive
+from poise.dynamics.inputs import check_given, checked_step
+from poise.formulations.crowd import DRIVE, Layout, Records
+from poise.formulations.crowd_kernels import N_TOLD, TOLD
+from poise.formulations.kinds import Formulation
+from poise.model.model import Model
+from poise.model.state import State
+from poise.sim.motors import Controls, motor_rows
+
+Array = NDArray[Any]
+
+
+class Batch:
+    """`n` worlds of one model, each with a state of its own, that go through time together at velocity level.
+
+    `q`, `v`, `tau`, `ctrl` and the rest have a row for each world. They are the numbers that steps read and write, not
+    copies. A world that leaves the finite numbers is frozen where its last good step left it, `diverged` tells which,
+    and `reset` takes it up again. No world feels another: its numbers are the same, bit for bit, whatever worlds are
+    beside it, however many there are, and on however many threads.
+
+    Steps are those of `World`, to the precision of their type, but for one thing: a step in which something moves far
+    for its size is not split. Contacts are looked for 5 cm ahead at most.
+
+    >>> import poise
+    >>> scene = poise.Scene()
+    >>> _ = scene.add_ground(), scene.add(poise.sphere(0.1), name="ball", position=(0, 0, 0.5))
+    >>> batch = Batch(scene.compile(), 20, dt=0.005, precision="f64", threads=1)
+    >>> batch.v[:, 0] = range(20)
+    >>> batch.step(50)
+    >>> batch.q.shape, batch.q[:4, 0].round(6).tolist()
+    ((20, 7), [0.0, 0.25, 0.5, 0.75])
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        n: int,
+        formulation: Formulation | None = None,
+        state: State | None = None,
+        *,
+        dt: float | None = None,
+        precision: Literal["f32", "f64"] = "f32",
+        threads: int | None = None,
+        keyframes: Sequence[tuple[str, State]] = (),
+    ) -> None:
+        """`threads`: as many as there are processors when missing."""
+        fitting_model(model)
+        self._model, self._n = model, checked_count(n)
+        self._formulation, self._width = fitting_formulation(formulation), width_of(precision)
+        self._keyframes = tuple(keyframes)
+        self.dt = model.dt if dt is None else dt
+        layout = Layout(model, self._width)
+        self._records = Records(layout, self._width, self._n)
+        threads = min(checked_threads(threads), -(-self._n // self._width.lanes))
+        rules = self._formulation.rules() | {"newton": self._formulation.newton}
+        self._crew = Crew(model, self._width, layout, threads, rules)
+        self._records.numbers.reshape(self._n, -1)[...] = self._crew.engines[0].first
+        self._first = State.rest(model) if state is None else state.copy()
+        self._time = np.zeros(self._n)
+        self._controls = _Controls(model, self._records)
+        self.reset()
+
+    def __repr__(self) -> str:
+        return (
+            f"<Batch of {self.n} worlds of {self.model!r}: {self.precision}, {self.threads} threads, dt {self.dt:g} s>"
+        )
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError("a batch is memory of one process: make another, and copy q, v and what acts")
+
+    # ---- what it is --------------------------------------------------------------------------------------------------
+
+    @property
+    def model(self) -> Model:
+        """What moves."""
+        return self._model
+
+    @property
+    def n(self) -> int:
+        """Worlds."""
+        return self._n
+
+    def __len__(self) -> int:
+        """Worlds."""
+        return self._n
+
+    @property
+    def formulation(self) -> Formulation:
+        """How worlds are stepped."""
+        return self._formulation
+
+    @property
+    def precision(self) -> str:
+        """Of all numbers: "f32" or "f64"."""
+        return self._width.elem
+
+    @property
+    def threads(self) -> int:
+        """That steps are shared among; never more than there are groups of lanes."""
+        return len(self._crew.engines)
+
+    @property
+    def dt(self) -> float:
+        """Length of a step, to read and to write; s."""
+        return self._dt
+
+    @dt.setter
+    def dt(self, dt: float) -> None:
+        step = checked_step(dt)
+        if step == 0.0:
+            raise ValueError(f"dt is {dt}; it must be a positive time in seconds")
+        self._dt = step
+
+    def _given(self, name: str, value: Any, n: int | None = None) -> Array:
+        """An input of n worlds, or of all."""
+        return given_rows(self.model, name, value, self.n if n is None else n, self.precision)
+
+    # ---- state -------------------------------------------------------------------------------------------------------
+
+    @property
+    def q(self) -> Array:
+        """(n, nq) coordinates, to read and to write."""
+        return self._records.of("q")
+
+    @q.setter
+    def q(self, q: ArrayLike) -> None:
+        self.q[...] = self._given("q", q)
+
+    @property
+    def v(self) -> Array:
+        """(n, nv) velocities, to read and to write."""
+        return self._records.of("v")
+
+    @v.setter
+    def v(self, v: ArrayLike) -> None:
+        self.v[...] = self._given("v", v)
+
+    @property
+    def time(self) -> Array:
+        """(n,) of each world since it was reset; s."""
+        return self._time
+
+    @property
+    def diverged(self) -> Array:
+        """(n,) bool: worlds that have left the finite numbers, and wait for `reset` where their last good step left
+        them.
+
+        >>> import poise
+        >>> scene = poise.Scene()
+        >>> _ = scene.add(poise.sphere(0.1), name="ball")
+        >>> batch = scene.build_batch(3, threads=1)
+        >>> batch.tau[1, 0] = float("nan")
+        >>> batch.step(10)
+        >>> batch.diverged.tolist()
+        [False, True, False]
+        """
+        return np.asarray(self._records.lost != 0)
+
+    # ---- what acts ---------------------------------------------------------------------------------------------------
+
+    @property
+    def tau(self) -> Array:
+        """(n, nv) generalized forces that act, to write; N or N·m."""
+        return self._records.of("tau")
+
+    @tau.setter
+    def tau(self, tau: ArrayLike) -> None:
+        self.tau[...] = self._given("tau", tau)
+
+    @property
+    def forces(self) -> Array:
+        """(n, n_bodies, 6) wrenches (τ, f) on bodies, world axes at their origins, to write; N·m, N."""
+        self._records.use("force")
+        return self._records.of("force").reshape(self.n, self.model.n_bodies, 6)
+
+    @forces.setter
+    def forces(self, forces: ArrayLike) -> None:
+        self._records.use("force")
+        self._records.of("force")[...] = self._given("force", forces)
+
+    @property
+    def drive(self) -> Drive | None:
+        """Springs and dampers towards a goal on every degree of freedom, implicit, or None; to assign, with one row for
+        all worlds or a row for each. `drive.goal_q[...] = goals` then sets new goals.
+        """
+        if "gain_p" not in self._records.used:
+            return None
+        return Drive(*(self._records.of(name) for name in DRIVE))
+
+    @drive.setter
+    def drive(self, drive: Drive | None) -> None:
+        if drive is not None and not isinstance(drive, Drive):
+            raise TypeError(f"drive must be a Drive or None, not {type(drive).__name__}")
+        given = {} if drive is None else {k: value for k, value in drive.fields().items() if value is not None}
+        check_given(given)
+        rows = {name: self._given(name, value) for name, value in given.items()}
+        for name in DRIVE:
+            self._records.of(name)[...] = rows.get(name, self.model.q_rest if name == "goal_q" else 0.0)
+        if drive is None:
+            self._records.spare(*DRIVE)
+        else:
+            self._records.use(*DRIVE)
+
+    @property
+    def ctrl(self) -> Array:
+        """(n, motors) controls of the scene's motors, to read and to write; see `World.ctrl`."""
+        return self._controls.values
+
+    @ctrl.setter
+    def ctrl(self, ctrl: ArrayLike) -> None:
+        self.ctrl[...] = self._controls.checked(ctrl)
+
+    # ---- steps -------------------------------------------------------------------------------------------------------
+
+    def step(self, n: int = 1) -> None:
+        """Go n steps on, in all worlds that have not diverged. What acts, acts in all of them."""
+        steps, records, parts = checked_steps(n), self._records, self._formulation.substeps
+        self._check_state()
+        records.lost[self._controls.apply()] = 1
+        records.done[...] = 0
+        groups = self._arrange()
+        self._crew.run(records, groups, self._dt / parts, steps * parts)
+        self._time += (records.done // parts) * self._dt
+
+    def _check_state(self) -> None:
+        """Refuse what was written and is not finite, before anything moves."""
+        for name, array in (("q", self.q), ("v", self.v)):
+            if not np.isfinite(array).all():
+                world, k = np.argwhere(~np.isfinite(array))[0].tolist()
+                raise ValueError(f"{name}[{world}, {k}] is {array[world, k]}; every number must be finite")
+
+    def _arrange(self) -> int:
+        """Which worlds go together, so that those of a group have alike many rows; the number of groups. Results do not
+        depend on it.
+        """
+        records, lanes = self._records, self._width.lanes
+        worlds = np.flatnonzero(records.lost == 0)
+        records.order[...] = -1
+        records.order[: len(worlds)] = worlds
+        return -(-len(worlds) // lanes)
+
+    # ---- starting anew -----------------------------------------------------------------------------------------------
+
+    def reset(
+        self,
+        which: ArrayLike | None = None,
+        keyframe: str | int | None = None,
+        *,
+        state: State | None = None,
+        q: ArrayLike | None = None,
+        v: ArrayLike | None = None,
+        q_noise: ArrayLike = 0.0,
+        v_noise: ArrayLike = 0.0,
+        rng: np.random.Generator | None = None,
+    ) -> None:
+        """Let all worlds, or those of a mask or of a list of numbers, begin anew at time 0 and remember nothing.
+
+        They begin in the first state, in a keyframe by its name or number, in a `state`, or at `q` and `v`, one row for
+        all or a row for each of them. `q_noise` and `v_noise` are the most by which each degree of freedom is moved and
+        sped up by chance: one number for all of them, or (nv,); `rng` draws it, evenly. Rotations stay rotations. What
+        was written to `tau`, `forces` and `drive` stays.
+
+        >>> import numpy as np
+        >>> import poise
+        >>> scene = poise.Scene()
+        >>> _ = scene.hinge(None, poise.box(0.1, 0.1, 1.0), axis="y", anchor=(0, 0, 0.5), name="arm")
+        >>> batch = scene.build_batch(4, precision="f64", threads=1)
+        >>> batch.step(10)
+        >>> batch.reset([1, 3], q_noise=0.1, rng=np.random.default_rng(0))
+        >>> batch.time.round(6).tolist(), batch.q[:, 0].round(3).tolist()
+        ([0.041667, 0.0, 0.041667, 0.0], [0.0, 0.027, 0.0, -0.046])
+        """
+        worlds = chosen_worlds(which, self.n)
+        start = chosen_state(self._first, self._keyframes, keyframe, state)
+        rows = {
+            name: self._given(name, getattr(start, name) if given is None else given, len(worlds))
+            for name, given in (("q", q), ("v", v))
+        }
+        rows = scattered(self.model, rows, len(worlds), q_noise, v_noise, rng)
+        self._records.of("q")[worlds], self._records.of("v")[worlds] = rows["q"], rows["v"]
+        self._records.of("loops")[worlds] = self._crew.engines[0].first[self._records.layout.places["loops"]]
+        self._records.forget(worlds)
+        self._records.lost[worlds] = 0
+        self._records.told.reshape(self.n, N_TOLD)[worlds] = 0.0
+        self._time[worlds] = 0.0
+        if "control" in start.slots:
+            self.ctrl[worlds] = start.slots["control"]
+
+    # ---- what steps tell ---------------------------------------------------------------------------------------------
+
+    def _told(self, name: str) -> Array:
+        return self._records.told.reshape(self.n, N_TOLD)[:, TOLD.index(name)]
+
+    @property
+    def residual(self) -> Array:
+        """(n,) natural residual of the last step's rows, over the largest speed that they had to take away."""
+        return self._told("residual").copy()
+
+    @property
+    def sweeps(self) -> Array:
+        """(n,) sweeps over rows in the last step."""
+        return self._told("sweeps").astype(np.int64)
+
+    @property
+    def newton_steps(self) -> Array:
+        """(n,) steps of Newton's method in the last step."""
+        return self._told("newton_steps").astype(np.int64)
+
+    @property
+    def contacts(self) -> Array:
+        """(n,) contacts that the last step found, near ones too."""
+        return self._told("contacts").astype(np.int64)
+
+    @property
+    def rows(self) -> Array:
+        """(n,) rows of the last step."""
+        return self._told("rows").astype(np.int64)
+
+
+class _Controls:
+    """Controls of all worlds, and the numbers of motors that they set."""
+
+    def __init__(self, model: Model, records: Records) -> None:
+        self.motors = model.motors
+        first = Controls(model).values
+        self.values = np.tile(first, (records.n, 1)).astype(records.width.dtype)
+        self._applied, self._records = self.values.copy(), records
+        table = [(m.control_low, m.control_high, m.gain, m.offset) for m in model.motors]
+        self._low, self._high, self._gain, self._offset = np.array(table, np.float64).reshape(-1, 4).T
+        self._plain = np.array([not motor.ball for motor in model.motors], np.bool_)
+        places, rows = records.layout.places, motor_rows(model)
+        starts = [places[f"motors/{m.control}"].start + row.start for m, row in zip(model.motors, rows, strict=True)]
+        self._columns = np.array(starts, np.intp)
+
+    def checked(self, ctrl: ArrayLike) -> Array:
+        """Controls as they may be assigned."""
+        given = np.asarray(ctrl, np.float64)
+        if given.shape not in (self.values.shape, self.values.shape[1:]) or not np.isfinite(given).all():
+            n, motors = self.values.shape
+            raise ValueError(f"ctrl must be ({motors},) or ({n}, {motors}) finite numbers, one for each motor")
+        return given
+
+    def apply(self) -> Array:
+        """Set what has changed; (n,) whether a world has controls that are not finite."""
+        if not len(self.motors):
+            return np.zeros(len(self.values), np.bool_)
+        changed = self.values != self._applied
+        if not changed.any():
+            return np.zeros(len(self.values), np.bool_)
+        if (balls := changed.any(axis=0) & ~self._plain).any():
+            name = self.motors[int(np.flatnonzero(balls)[0])].name
+            raise ValueError(f'motor "{name}" turns a ball joint: it has no control')
+        bad = ~np.isfinite(self.values)
+        numbers = np.clip(self.values, self._low, self._high) * self._gain + self._offset
+        wanted = changed & ~bad
+        table = self._records.numbers.reshape(len(self.values), -1)
+        for k in np.flatnonzero(wanted.any(axis=0)).tolist():
+            np.copyto(table[:, self._columns[k]], numbers[:, k], where=wanted[:, k], casting="same_kind")
+        self._applied[...] = self.values
+        lost: Array = bad.any(axis=1)
+        return lost

@@ -1,0 +1,283 @@
+"""Memory of many worlds, and the engines that take them through time (see `crowd_kernels`)."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poise.collision.layout import AHEAD, CONTACTS
+from poise.collision.pipeline import Collider
+from poise.constraints.motor_rows import SETTINGS
+from poise.constraints.store import CONTACT, KINDS, STORE, STRIDES, moved
+from poise.dynamics.integrate import STAGES
+from poise.formulations.crowd_kernels import (
+    CALLS,
+    N_TOLD,
+    NO_CONTACT_ROOM,
+    NO_GUEST_ROOM,
+    NO_MEMORY,
+    RECORDS,
+    SEATS,
+    step_crowd,
+)
+from poise.formulations.rules import NO_ROOM, RULES
+from poise.formulations.stepper import Stepper
+from poise.kernel.bound import Bound
+from poise.kernel.jit import entry
+from poise.kernel.memory import F64, Block, Shared, Width, aligned, lane_array
+from poise.model.model import Model
+
+Array = NDArray[Any]
+LINE = 64
+"""Bytes that a record is made a multiple of: no two worlds share a cache line."""
+FIRST_ROOM = (16, 0, 16, 0)
+"""Blocks of each kind that a world can remember at first."""
+DRIVE = ("gain_p", "gain_d", "goal_q", "goal_v")
+INPUTS = ("tau", "force", *DRIVE)
+MOST_NUMBERS = 2**31 - 1
+"""Of all records: lanes of float32 count so far."""
+
+
+def _widths(width: Width) -> tuple[Width, ...]:
+    """Widths of views: records and calls are plain."""
+    return (width,) * 5 + (Width(width.elem), width, F64)
+
+
+_step_crowd = entry(
+    step_crowd,
+    *(STAGES, CONTACTS, STORE, STORE, RULES, RECORDS, SEATS, CALLS),
+    extra=("float64", "int64", "int64", "int64"),
+    widths=_widths,
+)
+
+
+class Layout:
+    """Where each quantity lies in a record."""
+
+    def __init__(self, model: Model, width: Width) -> None:
+        nq, nv = model.nq, model.nv
+        motors = sum(3 if motor.ball else 1 for motor in model.motors)
+        balls = sum(motor.ball for motor in model.motors)
+        sizes = {"q": nq, "v": nv, "loops": sum(len(loop.limits) for loop in model.loops)}
+        self.n_state = sum(sizes.values())
+        """Numbers that a step changes; they come first."""
+        sizes |= {"tau": nv, "force": 6 * model.n_bodies, "gain_p": nv, "gain_d": nv, "goal_q": nq, "goal_v": nv}
+        sizes |= {f"motors/{name}": 4 * balls if name == "rotation" else motors for name in SETTINGS if name != "force"}
+        ends = np.cumsum([0, *sizes.values()]).tolist()
+        self.places = {name: slice(*pair) for name, pair in zip(sizes, pairwise(ends), strict=True)}
+        line = LINE // np.dtype(width.dtype).itemsize
+        self.size = -(-ends[-1] // line) * line
+        """Of a record, in numbers."""
+
+    def spans(self, used: set[str]) -> Array:
+        """Ranges of numbers that a step reads, where only some inputs are used."""
+        wanted = [place for name, place in self.places.items() if name not in INPUTS or name in used]
+        merged: list[list[int]] = []
+        for place in wanted:
+            if merged and merged[-1][1] == place.start:
+                merged[-1][1] = place.stop
+            elif place.start < place.stop:
+                merged.append([place.start, place.stop])
+        return np.array(merged, np.int32).reshape(-1)
+
+
+class Records:
+    """Worlds as rows of numbers, with what they remember."""
+
+    def __init__(self, layout: Layout, width: Width, n: int) -> None:
+        if n * layout.size > MOST_NUMBERS:
+            most = MOST_NUMBERS // layout.size
+            raise MemoryError(f"{n} worlds of {layout.size} numbers each; {most} is the most of such worlds")
+        self.layout, self.width, self.n = layout, width, n
+        dtype = width.dtype
+        self.numbers = aligned((n * layout.size,), dtype)
+        self.lost, self.done = aligned((n,), np.int32), aligned((n,), np.int32)
+        self.told = aligned((n * N_TOLD,), dtype)
+        self.count = aligned((n * len(KINDS),), np.int32)
+        self.order = aligned((-(-n // width.lanes) * width.lanes,), np.int32)
+        self.used = {"tau"}
+        """Inputs that steps are to read."""
+        self._lay_memory(FIRST_ROOM)
+
+    def _lay_memory(self, room: tuple[int, ...]) -> None:
+        self.room = room
+        line = LINE // 4
+        lams = [n * stride for n, stride in zip(room, STRIDES, strict=True)]
+        self.lam_first, self.id_first = (np.cumsum([0, *sizes]).astype(np.int32) for sizes in (lams, room))
+        self.lam_size, self.id_size = (-(-int(first[-1]) // line) * line for first in (self.lam_first, self.id_first))
+        if self.n * self.lam_size > MOST_NUMBERS:
+            raise MemoryError(f"{self.n} worlds that remember {self.lam_size} multipliers each are too many")
+        self.lam = aligned((self.n * self.lam_size,), self.width.dtype)
+        self.id = aligned((self.n * self.id_size,), np.int32)
+        self._block: Block | None = None
+
+    def of(self, name: str) -> Array:
+        """(n, size) a quantity of all worlds, as it is in their records."""
+        return self.numbers.reshape(self.n, -1)[:, self.layout.places[name]]
+
+    def remember_more(self, room: tuple[int, ...]) -> None:
+        """Room for more blocks; what is remembered stays."""
+        old_room, old_lam, old_id = self.room, self.lam, self.id
+        firsts = self.lam_first, self.id_first
+        self._lay_memory(tuple(max(a, b) for a, b in zip(room, old_room, strict=True)))
+        pairs = ((self.lam, old_lam, self.lam_first, firsts[0]), (self.id, old_id, self.id_first, firsts[1]))
+        for new, old, goals, sources in pairs:
+            new2, old2 = new.reshape(self.n, -1), old.reshape(self.n, -1)
+            for kind in range(len(KINDS)):
+                source = slice(int(sources[kind]), int(sources[kind + 1]))
+                new2[:, goals[kind] : goals[kind] + (source.stop - source.start)] = old2[:, source]
+
+    def forget(self, which: Any) -> None:
+        """What some worlds remember."""
+        self.count.reshape(self.n, -1)[which] = 0
+
+    def use(self, *names: str) -> None:
+        """Have steps read inputs."""
+        if not self.used.issuperset(names):
+            self.used |= {*names}
+            self._block = None
+
+    def spare(self, *names: str) -> None:
+        """Have steps read inputs no longer."""
+        self.used -= {*names}
+        self._block = None
+
+    @property
+    def block(self) -> Block:
+        """As kernels see them."""
+        if self._block is None:
+            spans = self.layout.spans(self.used)
+            shared = ("numbers", "order", "lost", "done", "told", "count", "lam", "id")
+            sizes = {"size": self.layout.size, "n_state": self.layout.n_state, "n_spans": len(spans) // 2}
+            self._block = RECORDS.block(
+                Width(self.width.elem),
+                **sizes,
+                span=spans,
+                room=np.array(self.room, np.int32),
+                lam_first=self.lam_first[:-1].copy(),
+                id_first=self.id_first[:-1].copy(),
+                lam_size=self.lam_size,
+                id_size=self.id_size,
+                **{name: Shared(getattr(self, name)) for name in shared},
+            )
+        return self._block
+
+
+class Engine(Stepper):
+    """A stepper of as many worlds as a width has lanes, whose state is that of whoever sits in them."""
+
+    def __init__(self, model: Model, width: Width, layout: Layout, **rules: Any) -> None:
+        super().__init__(model, width, **rules)
+        self._arena = lane_array(layout.size, width)
+        seats = dict.fromkeys(("world", "taken"), 1)
+        self._seats = SEATS.block(width, lanes=width.lanes, arena=Shared(self._arena), **seats)
+        self._take_places(layout)
+        if self.collider.finder(self.space) is None:
+            self.collider = Collider(model, width, search="few")
+        self._reach = AHEAD.block(width, ahead=Shared(self.rules.ahead))
+        self._numbers = {name: np.zeros(1, np.int32) for name in ("made", "end", "found")}
+        self._records: Block | None = None
+        self._bind()
+
+    def _take_places(self, layout: Layout) -> None:
+        """Let the blocks of a step lie in the arena, with the numbers that they have."""
+        space, extras, places = self.space, self.extras, layout.places
+        space.s = self._seated(space.s, {name: places[name] for name in ("q", "v")})
+        space.x = self._seated(space.x, {name: places[name] for name in INPUTS})
+        motors = {name: places[f"motors/{name}"] for name in SETTINGS if name != "force"}
+        extras.motors = self._seated(extras.motors, motors)
+        extras.loops = self._seated(extras.loops, {"value": places["loops"]})
+
+    def _seated(self, block: Block, places: dict[str, slice]) -> Block:
+        given: dict[str, Any] = {name: Shared(array) for name, array in block.arrays.items()}
+        for name, place in places.items():
+            here = self._arena[place].reshape(block.arrays[name].shape)
+            here[...] = block.arrays[name]
+            given[name] = Shared(here)
+        return block.view.block(block.width, **block.counts(), **given)
+
+    @property
+    def first(self) -> Array:
+        """(size,) a record as it is at first."""
+        return np.array(self._arena[:, 0])
+
+    def use(self, records: Records) -> None:
+        """Take worlds from records, and have room for all that they remember."""
+        rows = self.rows
+        room = [max(a, b) for a, b in zip(rows.now.room.tolist(), records.room, strict=True)]
+        if room != rows.now.room.tolist():
+            terms = rows.now.counts()["term_room"]
+            rows.now, rows.before = (moved(block, room, terms) for block in (rows.now, rows.before))
+            self._make_room()
+        self.space.x.set_count("n_forces", int("force" in records.used))
+        self.space.x.set_count("n_gains", int("gain_p" in records.used))
+        if records.block is not self._records:
+            self._records = records.block
+            self._call = None
+
+    def _bind(self) -> None:
+        super()._bind()
+        self._call: Bound | None = None
+
+    def _bind_crowd(self) -> Bound:
+        """Hand the kernel all that it works on."""
+        assert self._records is not None
+        entries, rows, extras = self.bound_entries(), self.rows, self.extras
+        self._lay_axes(rows.before)
+        calls = {
+            "free_motion": entries.free_motion,
+            "find": self.collider.finder_each(self.space, self._reach),
+            "make": extras.maker(self.space),
+            "advance": entries.advance[id(rows.now), id(rows.before)],
+        }
+        fronts = {name: call.front for name, call in calls.items()}
+        tables = {f"{name}_table": call.table for name, call in calls.items()}
+        counts = {"room": self.collider.room, "makes": int(bool(self.model.loops or self.model.couplings))}
+        shared = {name: Shared(array) for name, array in self._numbers.items()}
+        block = CALLS.block(F64, **fronts, **tables, **counts, **shared, erp=np.array([self.joint_erp]))
+        self._called = calls
+        parts = (self.space.stages, self.collider.c, rows.now, rows.before, self.rules, self._records)
+        parts = (*parts, self._seats, block)
+        return Bound(_step_crowd, self.width, *(part.handle for part in parts))
+
+    def _lay_axes(self, old: Block) -> None:
+        """Multipliers of contacts that are remembered are forces along the world's axes."""
+        first, n = int(old.first[CONTACT]), int(old.room[CONTACT])
+        rows = slice(first, first + 3 * n)
+        old.b[rows] = 0
+        old.Jb[rows] = np.tile(np.eye(3, 6, 3), (n, 1))[..., None]
+
+    def run(self, dt: float, n: int, first: int, last: int) -> list[int]:
+        """N steps of each of some groups; those that are still to be done when there is more memory."""
+        left = []
+        while first < last:
+            if self._call is None:
+                self._call = self._bind_crowd()
+            first = int(self._call(dt, n, first, last))
+            if first < last and not self._make_way(int(self._numbers["end"][0])):
+                left.append(first)
+                first += 1
+        return left
+
+    def _make_way(self, end: int) -> bool:
+        """More room for what had none: whether it is this engine that had none."""
+        if end == NO_MEMORY:
+            return False
+        if end == NO_ROOM:
+            self._grow()
+        elif end == NO_CONTACT_ROOM:
+            self.collider.make_room(int(self._numbers["found"][0]))
+        elif end == NO_GUEST_ROOM:
+            self.extras.rows.grow()
+        else:
+            raise RuntimeError(f"a group of worlds ended in {end}")
+        self._call = None
+        return True
+
+    @property
+    def remembered(self) -> tuple[int, ...]:
+        """Room for blocks of each kind."""
+        return tuple(self.rows.now.room.tolist())

@@ -1,0 +1,305 @@
+"""Steps of many worlds, group by group: a group is taken from its records into lanes, stepped, and put back.
+
+A world is a record, a row of numbers that lie side by side: any worlds can make a group, and no two threads write to one
+cache line. What a step remembers for the next one beside coordinates and velocities is the multipliers of its rows by
+their ids: of a contact its force in world axes, which needs no directions. It is kept in that form from step to step
+(`remember`) whether a world goes on in its lane or is put back in between, so that its bits are the same.
+
+Seats that nobody takes, and those of worlds that are lost on the way, repeat another world of the group: that costs no
+rows, and no numbers that are not finite go round.
+"""
+
+from __future__ import annotations
+
+from poise.collision.narrow import PLACE, SIFT
+from poise.constraints.row_kernels import N_KINDS, busiest, stride_of
+from poise.constraints.store import CONTACT
+from poise.formulations.rules import ALL, DIVERGED, DONE, DRIVEN, UNSOLVED
+from poise.kernel.calls import ask_bound
+from poise.kernel.jit import kernel
+from poise.kernel.memory import (
+    Count,
+    Index,
+    Int,
+    Real,
+    View,
+    gather,
+    gather_where,
+    load,
+    load_lane,
+    store,
+    store_lane,
+)
+from poise.kernel.scalars import select
+from poise.kernel.vec import Vec3
+
+NO_CONTACT_ROOM, NO_GUEST_ROOM, NO_MEMORY = range(10, 13)
+"""How a group ends, beside `rules`: what has no room for all contacts, rows that are made apart, multipliers."""
+TOLD = ("residual", "sweeps", "newton_steps", "contacts", "rows", "haste")
+"""Of each world's last step."""
+N_TOLD = len(TOLD)
+
+SEATS = View(
+    "Seats",
+    lanes=Count,
+    arena=Real,  # all numbers of a record, where the kernels of a step have them too
+    world=Int,  # (1) who sits in each lane
+    taken=Int,  # (1) 0 where a lane only repeats another
+)
+
+RECORDS = View(
+    "Records",
+    size=Count,  # numbers of a record
+    n_state=Count,  # that a step changes; they come first
+    n_spans=Count,
+    span=Index,  # (2 n_spans) ranges of numbers that a step reads
+    numbers=Real,  # (worlds · size)
+    order=Index,  # (groups · lanes) worlds; −1 where there is none
+    lost=Index,  # (worlds) 1 where a world has left the finite numbers
+    done=Index,  # (worlds) steps that were done in this call
+    told=Real,  # (worlds · N_TOLD)
+    # what rows remember
+    room=Index,  # (4) blocks of each kind
+    lam_first=Index,  # (4) where those of a kind begin
+    id_first=Index,
+    lam_size=Count,
+    id_size=Count,
+    count=Index,  # (worlds · 4)
+    lam=Real,  # (worlds · lam_size)
+    id=Index,  # (worlds · id_size)
+)
+
+CALLS = View(
+    "Calls",
+    # bound entries: what to call, and with which table
+    free_motion=Count,
+    free_motion_table=Count,
+    find=Count,
+    find_table=Count,
+    make=Count,
+    make_table=Count,
+    advance=Count,
+    advance_table=Count,
+    room=Count,  # for contacts
+    makes=Count,  # 1 where rows are made apart in every step
+    erp=Real,  # (1) of joints
+    made=Index,  # (1) 1 where the last step had such rows
+    end=Index,  # (1) how the group ended at which it stopped
+    found=Index,  # (1) contacts that there was no room for
+)
+"""Numbers that steps of a group share."""
+
+
+# ---- from records to lanes and back ----------------------------------------------------------------------------------
+
+
+@kernel
+def sit_down(d, e, group):
+    """Seats for the worlds of a group: whether there are any."""
+    first = -1
+    for lane in range(e.lanes):
+        world = load(d.order, group * e.lanes + lane)
+        if first < 0 and world >= 0 and load(d.lost, world) == 0:
+            first = world
+    if first < 0:
+        return False
+    for lane in range(e.lanes):
+        world = load(d.order, group * e.lanes + lane)
+        taken = world >= 0 and load(d.lost, world) == 0
+        store_lane(e.world, 0, lane, world if taken else first)
+        store_lane(e.taken, 0, lane, 1 if taken else 0)
+    return True
+
+
+@kernel
+def load_numbers(d, e):
+    """What worlds have in their records, to their lanes."""
+    at = load(e.world, 0) * d.size
+    for k in range(d.n_spans):
+        for j in range(load(d.span, 2 * k), load(d.span, 2 * k + 1)):
+            store(e.arena, j, gather(d.numbers, at + j))
+
+
+@kernel
+def load_memory(d, e, old):
+    """What worlds remember, to the rows of the step before."""
+    world = load(e.world, 0)
+    for kind in range(N_KINDS):
+        count, stride = gather(d.count, world * N_KINDS + kind), stride_of(kind)
+        store(old.count, kind, count)
+        for n in range(busiest(old, kind, e.lanes)):
+            there, slot = load(old.count, kind) > n, load(old.first, kind) + n * stride
+            id = world * d.id_size + (load(d.id_first, kind) + n)
+            store(old.id, slot, gather_where(d.id, id, there))
+            lam = world * d.lam_size + (load(d.lam_first, kind) + n * stride)
+            for k in range(stride):
+                store(old.lam, slot + k, gather_where(d.lam, lam + k, there))
+
+
+@kernel
+def has_memory(d, e, old):
+    """Whether there is room for all that is to be remembered."""
+    there = True
+    for kind in range(N_KINDS):
+        there = there and busiest(old, kind, e.lanes) <= load(d.room, kind)
+    return there
+
+
+@kernel
+def keep_numbers(d, e, lane, world):
+    """What a step changes, from a lane to the record."""
+    for j in range(d.n_state):
+        store(d.numbers, world * d.size + j, load_lane(e.arena, j, lane))
+
+
+@kernel
+def keep_memory(d, old, lane, world):
+    """What is remembered, from a lane to the record."""
+    for kind in range(N_KINDS):
+        count, stride = load_lane(old.count, kind, lane), stride_of(kind)
+        store(d.count, world * N_KINDS + kind, count)
+        id, lam = world * d.id_size + load(d.id_first, kind), world * d.lam_size + load(d.lam_first, kind)
+        first = load(old.first, kind)
+        for n in range(count):
+            store(d.id, id + n, load_lane(old.id, first + n * stride, lane))
+            for k in range(n * stride, (n + 1) * stride):
+                store(d.lam, lam + k, load_lane(old.lam, first + k, lane))
+
+
+@kernel
+def keep_told(d, o, c, r, lane, world):
+    """How the last step went, in the order of TOLD."""
+    at, rows = world * N_TOLD, 0
+    for kind in range(N_KINDS):
+        rows += load_lane(r.count, kind, lane) * stride_of(kind)
+    store(d.told, at, load_lane(o.residual, 0, lane))
+    store(d.told, at + 1, load_lane(o.swept, 0, lane))
+    store(d.told, at + 2, load_lane(o.stepped, 0, lane))
+    store(d.told, at + 3, float(load_lane(c.count, 0, lane)))
+    store(d.told, at + 4, float(rows))
+    store(d.told, at + 5, load_lane(o.haste, 0, lane))
+
+
+# ---- a step ----------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def remember(r, old, lanes):
+    """Take the rows of a step for those of the step before: ids and multipliers, of contacts forces in world axes."""
+    for kind in range(N_KINDS):
+        stride = stride_of(kind)
+        store(old.count, kind, load(r.count, kind))
+        for n in range(busiest(r, kind, lanes)):
+            slot = load(r.first, kind) + n * stride
+            store(old.id, slot, load(r.id, slot))
+            if kind == CONTACT:
+                f = pushed(r, slot) + pushed(r, slot + 1) + pushed(r, slot + 2)
+                store(old.lam, slot, f.x)
+                store(old.lam, slot + 1, f.y)
+                store(old.lam, slot + 2, f.z)
+            else:
+                for k in range(slot, slot + stride):
+                    store(old.lam, k, load(r.lam, k))
+
+
+@kernel
+def pushed(r, slot):
+    """Force of a contact's row along its direction, as `row_kernels.direction` has it."""
+    on_b = load(r.b, slot) >= 0
+    along = select(on_b, load(r.Jb, slot).f, load(r.Ja, slot).f)
+    lam = load(r.lam, slot)
+    return Vec3(along.x * lam, along.y * lam, along.z * lam)
+
+
+@kernel
+def take_step(k, lanes, dt):
+    """A step of all lanes: how it ends."""
+    found = ask_bound(k.free_motion, k.free_motion_table, dt, ALL)
+    most = ask_bound(k.find, k.find_table, PLACE | SIFT)
+    if most > k.room:
+        store(k.found, 0, most)
+        return NO_CONTACT_ROOM
+    driven = found == DRIVEN
+    if driven or k.makes != 0 or load(k.made, 0) != 0:
+        if ask_bound(k.make, k.make_table, dt, dt, load(k.erp, 0), 0, lanes) == 0:
+            return NO_GUEST_ROOM
+        store(k.made, 0, 1 if driven else 0)
+    end = ask_bound(k.advance, k.advance_table, dt, 0)
+    while end == UNSOLVED:  # as well as it is
+        end = ask_bound(k.advance, k.advance_table, dt, 1)
+    return end
+
+
+@kernel
+def leave(d, e, y, old, steps):
+    """Put worlds that are lost back where their last good step left them, and others in their seats: whether anyone is
+    left.
+    """
+    source = -1
+    for lane in range(e.lanes):
+        if load_lane(y.lost, 0, lane) == 0.0 and load_lane(e.taken, 0, lane) != 0:
+            source = lane
+    for lane in range(e.lanes):
+        if load_lane(y.lost, 0, lane) != 0.0:
+            if load_lane(e.taken, 0, lane) != 0:
+                world = load_lane(e.world, 0, lane)
+                keep_numbers(d, e, lane, world)
+                store(d.lost, world, 1)
+                store(d.done, world, steps)
+                store_lane(e.taken, 0, lane, 0)
+            if source >= 0:
+                repeat_lane(d, e, old, source, lane)
+    return source >= 0
+
+
+@kernel
+def repeat_lane(d, e, old, source, lane):
+    """Seat the world of one lane in another as well."""
+    store_lane(e.world, 0, lane, load_lane(e.world, 0, source))
+    for k in range(d.n_spans):
+        for j in range(load(d.span, 2 * k), load(d.span, 2 * k + 1)):
+            store_lane(e.arena, j, lane, load_lane(e.arena, j, source))
+    for kind in range(N_KINDS):
+        count, stride, first = load_lane(old.count, kind, source), stride_of(kind), load(old.first, kind)
+        store_lane(old.count, kind, lane, count)
+        for slot in range(first, first + count * stride):
+            store_lane(old.id, slot, lane, load_lane(old.id, slot, source))
+            store_lane(old.lam, slot, lane, load_lane(old.lam, slot, source))
+
+
+@kernel
+def step_group(y, c, r, old, o, d, e, k, dt, n, group):
+    """N steps of a group: how they end. If not DONE, none is done, but for worlds that are lost."""
+    if not sit_down(d, e, group):
+        return DONE
+    load_numbers(d, e)
+    load_memory(d, e, old)
+    store(k.made, 0, 1)  # what others left
+    for step in range(n):
+        end = take_step(k, e.lanes, dt)
+        if end != DONE and end != DIVERGED:
+            return end
+        remember(r, old, e.lanes)
+        if end == DIVERGED and not leave(d, e, y, old, step):
+            return DONE
+    if not has_memory(d, e, old):
+        return NO_MEMORY
+    for lane in range(e.lanes):
+        if load_lane(e.taken, 0, lane) != 0:
+            world = load_lane(e.world, 0, lane)
+            keep_numbers(d, e, lane, world)
+            keep_memory(d, old, lane, world)
+            keep_told(d, o, c, r, lane, world)
+            store(d.done, world, n)
+    return DONE
+
+
+@kernel
+def step_crowd(y, c, r, old, o, d, e, k, dt, n, first, last):
+    """N steps of each of some groups: the one at which Python is needed, and `end` tells what for; or the last."""
+    for group in range(first, last):
+        end = step_group(y, c, r, old, o, d, e, k, dt, n, group)
+        if end != DONE:
+            store(k.end, 0, end)
+            return group
+    return last

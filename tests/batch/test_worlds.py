@@ -1,0 +1,224 @@
+"""Many worlds together: each moves as it would alone, whoever is beside it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import poise
+from poise.batch.worlds import Batch
+from poise.formulations.stepper import Stepper
+from poise.kernel.memory import F64
+from poise.model.model import Model
+
+
+def toys() -> poise.Scene:
+    """Boxes, balls, a capsule and a door with limits above a floor."""
+    scene = poise.Scene()
+    scene.add_ground()
+    for k in range(4):
+        shape = poise.box(0.2, 0.15, 0.1) if k % 2 else poise.sphere(0.1)
+        scene.add(shape, name=f"toy {k}", position=(0.05 * k, 0.02 * k, 0.3 + 0.25 * k))
+    hinge = {"axis": "y", "anchor": (0, 0, 0.5), "limits": (-0.5, 0.5), "friction": 0.3}
+    scene.hinge(None, poise.box(0.1, 0.1, 1.0, mass=2.0), name="pendulum", position=(2, 0, 2), **hinge)
+    return scene
+
+
+def balls() -> poise.Scene:
+    """Balls above a floor, and a door: no two contacts of a pair share a load, so that impulses are unique."""
+    scene = poise.Scene()
+    scene.add_ground()
+    for k in range(4):
+        scene.add(poise.sphere(0.1 + 0.02 * k), name=f"ball {k}", position=(0.05 * k, 0.02 * k, 0.3 + 0.25 * k))
+    hinge = {"axis": "y", "anchor": (0, 0, 0.5), "limits": (-0.5, 0.5), "friction": 0.3}
+    scene.hinge(None, poise.box(0.1, 0.1, 1.0, mass=2.0), name="pendulum", position=(2, 0, 2), **hinge)
+    return scene
+
+
+def hero(friction: float = 0.8) -> poise.Scene:
+    scene = poise.Scene()
+    scene.add_ground(friction=friction)
+    scene.add(poise.characters.humanoid(height=1.75, mass=70.0), name="hero", position=(0, 0, 0.05))
+    return scene
+
+
+def thrown(model: Model, n: int, seed: int = 3) -> tuple[np.ndarray, np.ndarray]:
+    """A state for each world, so that contacts differ from one to the next."""
+    rng = np.random.default_rng(seed)
+    q = np.repeat(model.q_rest[None], n, axis=0)
+    q[:, [0, 1, 7, 8, 14, 15]] += rng.uniform(-0.1, 0.1, (n, 6))
+    return q, rng.normal(size=(n, model.nv))
+
+
+def thrown_toys(n: int, **options: Any) -> Batch:
+    batch = toys().build_batch(n, dt=1 / 240, **({"threads": 1} | options))
+    batch.q, batch.v = thrown(batch.model, n)
+    return batch
+
+
+def bits(batch: Batch) -> tuple[np.ndarray, ...]:
+    told = (batch.residual, batch.sweeps, batch.newton_steps, batch.contacts, batch.rows)
+    return (batch.q.copy(), batch.v.copy(), batch.time.copy(), *told)
+
+
+def same(one: tuple[np.ndarray, ...], two: tuple[np.ndarray, ...]) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(one, two, strict=True))
+
+
+def test_worlds_move_as_each_does_alone() -> None:
+    """At a tight tolerance, where it does not matter at which sweep the solver ends."""
+    tight = poise.Reduced(tolerance=1e-10, sweeps=300)
+    batch = balls().build_batch(11, tight, dt=1 / 240, precision="f64", threads=1)
+    q, v = thrown(batch.model, 11)
+    batch.q, batch.v = q, v
+    batch.step(120)
+    assert batch.contacts.min() < batch.contacts.max()
+    for world in range(11):
+        alone = Stepper(batch.model, F64, split=False, **tight.rules())
+        alone.space.s.q[...], alone.space.s.v[...] = q[world], v[world]
+        for _ in range(120):
+            alone.step(1 / 240)
+        assert batch.q[world] == pytest.approx(alone.space.s.q, abs=1e-9)
+        assert batch.v[world] == pytest.approx(alone.space.s.v, abs=1e-7)
+
+
+def test_humanoids_of_a_batch_fall_as_those_of_worlds() -> None:
+    """On ice: where several contacts of a foot share a load with friction, there are several solutions."""
+    scene, tight = hero(friction=0.0), poise.Reduced(tolerance=1e-10)
+    batch = scene.build_batch(9, tight, dt=1 / 240, precision="f64", threads=1)
+    batch.v[:, 6:] = 0.3 * np.random.default_rng(1).normal(size=(9, batch.model.nv - 6))
+    worlds = [scene.build(tight, dt=1 / 240) for _ in range(9)]
+    for k, world in enumerate(worlds):
+        world.v[...] = batch.v[k]
+    batch.step(100)
+    assert batch.contacts.min() >= 4
+    for k, world in enumerate(worlds):
+        world.step(100)
+        assert world.report().parts == 1
+        assert batch.q[k] == pytest.approx(world.q, abs=1e-9)
+        assert batch.time[k] == pytest.approx(world.time, abs=1e-12)
+
+
+@pytest.mark.parametrize("precision", ["f32", "f64"])
+def test_nobody_feels_who_is_beside_him(precision: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same bits whichever worlds make a group, whatever lane they sit in, on whatever threads."""
+    n = 37
+    expected = thrown_toys(n, precision=precision)
+    for _ in range(40):
+        expected.step(2)
+    rng = np.random.default_rng(8)
+
+    def shuffled(self: Batch) -> int:
+        order, lanes = self._records.order, self._width.lanes
+        seats = rng.permutation(len(order))
+        order[...] = -1
+        order[np.sort(seats[:n])] = rng.permutation(n)
+        return len(order) // lanes
+
+    monkeypatch.setattr(Batch, "_arrange", shuffled)
+    for threads in (1, 3):
+        batch = thrown_toys(n, precision=precision, threads=threads)
+        for _ in range(40):
+            batch.step(2)
+        assert same(bits(batch), bits(expected))
+
+
+def test_a_world_is_the_same_however_many_there_are() -> None:
+    few, many = thrown_toys(3, precision="f32"), toys().build_batch(50, dt=1 / 240, precision="f32", threads=2)
+    many.q[:3], many.v[:3] = few.q, few.v
+    many.v[3:] = np.random.default_rng(2).normal(size=(47, few.model.nv)) * 3.0
+    few.step(80)
+    many.step(80)
+    assert np.array_equal(few.q, many.q[:3])
+    assert not np.array_equal(many.q[0], many.q[5])
+
+
+@pytest.mark.parametrize("precision", ["f32", "f64"])
+def test_steps_at_once_are_steps_one_by_one(precision: str) -> None:
+    one, other = thrown_toys(20, precision=precision), thrown_toys(20, precision=precision)
+    for _ in range(60):
+        one.step()
+    other.step(60)
+    assert same(bits(one)[:2], bits(other)[:2])
+
+
+def test_a_world_that_is_lost_is_frozen_and_others_go_on() -> None:
+    n = 21
+    sound, batch = thrown_toys(n, precision="f64"), thrown_toys(n, precision="f64", threads=2)
+    sound.step(30)
+    batch.step(30)
+    batch.tau[4, 0], batch.tau[17, 3] = np.nan, np.inf
+    kept = batch.q[[4, 17]].copy()
+    sound.step(30)
+    batch.step(30)
+    lost = np.isin(np.arange(n), [4, 17])
+    assert np.array_equal(batch.diverged, lost)
+    assert np.array_equal(batch.q[lost], kept)
+    assert np.isfinite(batch.q).all()
+    assert np.isfinite(batch.v).all()
+    assert np.array_equal(batch.q[~lost], sound.q[~lost])
+    assert batch.time[lost] == pytest.approx(30 / 240)
+    batch.tau[...] = 0.0
+    batch.step(5)
+    assert np.array_equal(batch.q[lost], kept)
+    batch.reset(batch.diverged)
+    assert not batch.diverged.any()
+    batch.step(5)
+    assert batch.time[lost] == pytest.approx(5 / 240)
+
+
+def test_a_world_may_be_lost_in_the_middle_of_a_call() -> None:
+    """A speed that overflows after some steps: the neighbours are as they are without."""
+    sound, batch = thrown_toys(8, precision="f32"), thrown_toys(8, precision="f32")
+    batch.tau[2, 0] = 1e38
+    sound.step(40)
+    batch.step(40)
+    assert batch.diverged.tolist() == [k == 2 for k in range(8)]
+    assert 0.0 <= batch.time[2] < 40 / 240
+    others = np.arange(8) != 2
+    assert np.array_equal(batch.q[others], sound.q[others])
+    assert np.isfinite(batch.q).all()
+    assert np.isfinite(batch.v).all()
+
+
+def test_all_worlds_may_be_lost() -> None:
+    batch = thrown_toys(5)
+    batch.tau[...] = np.nan
+    batch.step(3)
+    assert batch.diverged.all()
+    batch.step(3)
+    assert (batch.time == 0.0).all()
+
+
+def test_what_was_reset_remembers_nothing() -> None:
+    """A world that was reset is as one that never did anything else."""
+    fresh, used = thrown_toys(9, precision="f64"), thrown_toys(9, precision="f64")
+    used.step(100)
+    used.reset([2, 5])
+    q, v = thrown(used.model, 9)
+    used.q[[2, 5]], used.v[[2, 5]] = q[[2, 5]], v[[2, 5]]
+    fresh.step(70)
+    used.step(70)
+    assert np.array_equal(fresh.q[[2, 5]], used.q[[2, 5]])
+
+
+def test_rooms_grow_as_they_must() -> None:
+    """Many contacts in some worlds: more rows, and more to remember, than there is room for at first."""
+    scene = poise.Scene()
+    scene.add_ground()
+    for k in range(16):
+        scene.add(poise.box(0.1, 0.1, 0.1), name=f"box {k}", position=(0.3 * (k % 4), 0.3 * (k // 4), 1.0))
+    batch = scene.build_batch(12, dt=1 / 120, precision="f64", threads=2)
+    heights = 2 + 7 * np.arange(16)
+    batch.q[::2, heights] = 0.05
+    batch.step(20)
+    assert batch.contacts[::2].min() >= 64
+    assert batch.contacts[1] == 0
+    assert (batch.diverged == 0).all()
+    assert batch.q[0, heights] == pytest.approx(0.05, abs=1e-3)
+    alone = scene.build(dt=1 / 120)
+    alone.q[heights] = 0.05
+    alone.step(20)
+    assert batch.q[0] == pytest.approx(alone.q, abs=1e-4)
