@@ -1,9 +1,10 @@
 """Steps of many worlds, group by group: a group is taken from its records into lanes, stepped, and put back.
 
-A world is a record, a row of numbers that lie side by side: any worlds can make a group, and no two threads write to one
-cache line. What a step remembers for the next one beside coordinates and velocities is the multipliers of its rows by
-their ids: of a contact its force in world axes, which needs no directions. It is kept in that form from step to step
+A world is a record, a row of numbers side by side: any worlds can make a group, and no two threads write to one cache
+line. What a step remembers for the next one beside coordinates and velocities is the multipliers of its rows by their
+ids: of a contact its force in world axes, which needs no directions. It is kept in that form from step to step
 (`remember`) whether a world goes on in its lane or is put back in between, so that its bits are the same.
+
 
 Seats that nobody takes, and those of worlds that are lost on the way, repeat another world of the group: that costs no
 rows, and no numbers that are not finite go round.
