@@ -30,6 +30,7 @@ TARGETED = {
     "links": 2,
     "ragdoll": 3,
     "boxes": 11,
+    "batch": 0,
     "motion": 1,
 }
 

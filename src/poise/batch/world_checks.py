@@ -26,11 +26,12 @@ _WIDTHS = {"f32": F32X16, "f64": F64X8}
 MOST_THREADS = 1024
 
 
-def width_of(precision: Any) -> Width:
-    """Lanes of a precision."""
+def width_of(precision: Any, varied: bool = False) -> Width:
+    """Lanes of a precision; `varied` where parameters differ from world to world."""
     if not isinstance(precision, str) or precision not in _WIDTHS:
         raise ValueError(f"precision is {precision!r}; there are {', '.join(_WIDTHS)}")
-    return _WIDTHS[precision]
+    width = _WIDTHS[precision]
+    return Width(width.elem, width.lanes, varied)
 
 
 def _whole(name: str, number: Any, least: int) -> int:

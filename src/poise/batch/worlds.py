@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from poise.batch.crew import Crew
+from poise.batch.parameters import FIELDS, Parameters, checked_names
 from poise.batch.world_checks import (
     checked_count,
     checked_steps,
@@ -21,16 +22,20 @@ from poise.batch.world_checks import (
     scattered,
     width_of,
 )
+from poise.batch.world_report import WorldReport, contacts_of, limits_of
 from poise.dynamics.functions import Drive
-from poise.dynamics.inputs import check_given, checked_step
+from poise.dynamics.inputs import check_given, checked_step, number_within
 from poise.formulations.crowd import DRIVE, Layout, Records
 from poise.formulations.crowd_kernels import N_TOLD, TOLD
 from poise.formulations.kinds import Formulation
 from poise.model.model import Model
 from poise.model.state import State
 from poise.sim.motors import Controls, motor_rows
+from poise.sim.report import farthest_beyond
 
 Array = NDArray[Any]
+MOST_ALIKE = 2**15 - 1
+"""Numbers of rows beyond which worlds count as alike: short numbers are sorted fast."""
 
 
 class Batch:
@@ -64,15 +69,18 @@ class Batch:
         dt: float | None = None,
         precision: Literal["f32", "f64"] = "f32",
         threads: int | None = None,
+        vary: Sequence[str] = (),
         keyframes: Sequence[tuple[str, State]] = (),
     ) -> None:
-        """`threads`: as many as there are processors when missing."""
+        """`threads`: as many as there are processors when missing; `vary`: parameters that are to differ from world to
+        world, for `Batch.vary`.
+        """
         fitting_model(model)
-        self._model, self._n = model, checked_count(n)
-        self._formulation, self._width = fitting_formulation(formulation), width_of(precision)
+        self._model, self._n, names = model, checked_count(n), checked_names(vary)
+        self._formulation, self._width = fitting_formulation(formulation), width_of(precision, bool(names))
         self._keyframes = tuple(keyframes)
         self.dt = model.dt if dt is None else dt
-        layout = Layout(model, self._width)
+        layout = Layout(model, self._width, [field for name in names for field in FIELDS[name]])
         self._records = Records(layout, self._width, self._n)
         threads = min(checked_threads(threads), -(-self._n // self._width.lanes))
         rules = self._formulation.rules() | {"newton": self._formulation.newton}
@@ -81,6 +89,7 @@ class Batch:
         self._first = State.rest(model) if state is None else state.copy()
         self._time = np.zeros(self._n)
         self._controls = _Controls(model, self._records)
+        self._parameters = Parameters(model, self._records, names)
         self.reset()
 
     def __repr__(self) -> str:
@@ -233,6 +242,31 @@ class Batch:
     def ctrl(self, ctrl: ArrayLike) -> None:
         self.ctrl[...] = self._controls.checked(ctrl)
 
+    def vary(self, **parameters: ArrayLike) -> None:
+        """Give worlds parameters of their own, from the next step on: one row for all or a row for each of them.
+
+        `gravity` (3; m/s²), `friction` and `restitution` (of each shape, in the order of `model.solids`), `mass` (of
+        each body; kg; inertias grow with it), `damping`, `stiffness` and `armature` (nv). A single number, or one for
+        each world (n, 1), stands for all of a row. The batch is to be made with `vary=(…)`, their names: steps then
+        take longer.
+
+        >>> import poise
+        >>> scene = poise.Scene()
+        >>> _ = scene.add(poise.sphere(0.1), name="ball")
+        >>> batch = scene.build_batch(3, dt=0.01, precision="f64", threads=1, vary=("gravity",))
+        >>> batch.vary(gravity=[(0, 0, 0), (0, 0, -1), (1, 0, 0)])
+        >>> batch.step(100)
+        >>> batch.v[:, :3].round(9).tolist()
+        [[0.0, 0.0, 0.0], [0.0, 0.0, -1.0], [1.0, 0.0, 0.0]]
+        """
+        for name, value in parameters.items():
+            self._parameters.set(name, value)
+
+    @property
+    def varied(self) -> dict[str, Array]:
+        """(n, size) copies of the parameters that may differ from world to world."""
+        return {name: values.copy() for name, values in self._parameters.values.items()}
+
     # ---- steps -------------------------------------------------------------------------------------------------------
 
     def step(self, n: int = 1) -> None:
@@ -258,6 +292,9 @@ class Batch:
         """
         records, lanes = self._records, self._width.lanes
         worlds = np.flatnonzero(records.lost == 0)
+        if len(worlds) > lanes:
+            rows = self._told("rows")[worlds].astype(np.int32)
+            worlds = worlds[np.argsort(rows.clip(max=MOST_ALIKE).astype(np.int16), kind="stable")]
         records.order[...] = -1
         records.order[: len(worlds)] = worlds
         return -(-len(worlds) // lanes)
@@ -338,6 +375,33 @@ class Batch:
     def rows(self) -> Array:
         """(n,) rows of the last step."""
         return self._told("rows").astype(np.int64)
+
+    def report(self, world: int) -> WorldReport:
+        """What happened in the last step of a world: contacts and limits with their forces, how the rows were solved.
+
+        >>> import poise
+        >>> scene = poise.Scene()
+        >>> _ = scene.add_ground(), scene.add(poise.sphere(0.1, mass=2.0), name="ball", position=(0, 0, 0.1))
+        >>> batch = scene.build_batch(5, precision="f64", threads=1)
+        >>> batch.step(100)
+        >>> [round(contact.normal_force, 2) for contact in batch.report(3).contacts]
+        [19.61]
+        """
+        world = number_within("world", world, self.n, "worlds")
+        q, h = np.asarray(self.q[world], np.float64), self._dt / self._formulation.substeps
+        contacts, overlap = contacts_of(self.model, self._records, world, q, h)
+        return WorldReport(
+            float(self.time[world]),
+            bool(self._records.lost[world]),
+            contacts,
+            limits_of(self.model, self._records, world, h),
+            int(self._told("rows")[world]),
+            int(self._told("sweeps")[world]),
+            int(self._told("newton_steps")[world]),
+            float(self._told("residual")[world]),
+            overlap,
+            farthest_beyond(self.model, q),
+        )
 
 
 class _Controls:

@@ -22,6 +22,7 @@ from poise.model.model import Model
 MODEL = View(
     "Model",
     constant=True,
+    varied=("gravity", "link_mass", "link_com", "link_inertia", "dof_armature", "dof_damping", "dof_stiffness"),
     n_links=Count,
     nq=Count,
     nv=Count,
@@ -136,7 +137,9 @@ _model_blocks: weakref.WeakKeyDictionary[Model, dict[str, Block]] = weakref.Weak
 
 
 def model_block(model: Model, width: Width) -> Block:
-    """The model's arrays in the precision of a width; made once."""
+    """The model's arrays in the precision of a width; made once, but for widths that vary."""
+    if width.varied:
+        return _make_model_block(model, width)
     known = _model_blocks.setdefault(model, {})
     if width.elem not in known:
         known[width.elem] = _make_model_block(model, Width(width.elem))

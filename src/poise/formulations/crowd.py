@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
@@ -57,7 +58,8 @@ _step_crowd = entry(
 class Layout:
     """Where each quantity lies in a record."""
 
-    def __init__(self, model: Model, width: Width) -> None:
+    def __init__(self, model: Model, width: Width, varied: Iterable[str] = ()) -> None:
+        """`varied`: numbers of the model (`model/…`) and its surfaces (`surfaces/…`) that each world has of its own."""
         nq, nv = model.nq, model.nv
         motors = sum(3 if motor.ball else 1 for motor in model.motors)
         balls = sum(motor.ball for motor in model.motors)
@@ -66,6 +68,11 @@ class Layout:
         """Numbers that a step changes; they come first."""
         sizes |= {"tau": nv, "force": 6 * model.n_bodies, "gain_p": nv, "gain_d": nv, "goal_q": nq, "goal_v": nv}
         sizes |= {f"motors/{name}": 4 * balls if name == "rotation" else motors for name in SETTINGS if name != "force"}
+        lengths = {"gravity": 3, "link_mass": 1, "link_com": 3, "link_inertia": 6}
+        for name in varied:
+            view, field = name.split("/")
+            each = nv if field.startswith("dof") else 1 if field == "gravity" else model.n_links
+            sizes[name] = lengths.get(field, 1) * each if view == "model" else len(model.solids)
         ends = np.cumsum([0, *sizes.values()]).tolist()
         self.places = {name: slice(*pair) for name, pair in zip(sizes, pairwise(ends), strict=True)}
         line = LINE // np.dtype(width.dtype).itemsize
@@ -82,6 +89,11 @@ class Layout:
             elif place.start < place.stop:
                 merged.append([place.start, place.stop])
         return np.array(merged, np.int32).reshape(-1)
+
+
+def _under(view: str, places: dict[str, slice]) -> dict[str, slice]:
+    """Places of the fields of a view."""
+    return {name.removeprefix(view): place for name, place in places.items() if name.startswith(view)}
 
 
 class Records:
@@ -190,6 +202,10 @@ class Engine(Stepper):
         motors = {name: places[f"motors/{name}"] for name in SETTINGS if name != "force"}
         extras.motors = self._seated(extras.motors, motors)
         extras.loops = self._seated(extras.loops, {"value": places["loops"]})
+        if self.width.varied:
+            space.m = self._seated(space.m, _under("model/", places))
+            space.m.set_count("has_passive", 1)
+            self.surfaces = self._seated(self.surfaces, _under("surfaces/", places))
 
     def _seated(self, block: Block, places: dict[str, slice]) -> Block:
         given: dict[str, Any] = {name: Shared(array) for name, array in block.arrays.items()}

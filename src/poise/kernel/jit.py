@@ -270,6 +270,8 @@ class Entry:
 
     def __getitem__(self, width: Width | tuple[Width, ...]) -> Any:
         """The compiled function for a width, or for one width a view."""
+        if isinstance(width, Width) and not any(view.varied for view in self.views):
+            width = width.fixed
         found = self._by_width.get(width)
         if found is None:
             with global_compiler_lock:  # of threads that ask at once, one compiles and the others wait
@@ -291,6 +293,7 @@ class Entry:
         return int(compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name))
 
     def _compile(self, widths: tuple[Width, ...]) -> Any:
+        widths = tuple(view.at(width) for view, width in zip(self.views, widths, strict=True))
         kinds = "_".join(map(str, widths if len(set(widths)) > 1 else widths[:1]))
         module = str(self.function.py_func.__module__).rpartition(".")[2]
         name = re.sub(r"\W", "_", f"{module}_{self.name}_{kinds}")

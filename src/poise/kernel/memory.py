@@ -83,6 +83,8 @@ class Width:
 
     elem: str
     lanes: int = 1
+    varied: bool = False
+    """Whether numbers of constants that may vary (`View.varied`) are those of each lane."""
 
     def __post_init__(self) -> None:
         if self.elem not in ("f64", "f32"):
@@ -113,8 +115,13 @@ class Width:
         """NumPy's type of one number."""
         return _DTYPES[self.elem]
 
+    @property
+    def fixed(self) -> Width:
+        """The same with all constants alike in all lanes."""
+        return Width(self.elem, self.lanes) if self.varied else self
+
     def __str__(self) -> str:
-        return str(self.real)
+        return f"{self.real}v" if self.varied else str(self.real)
 
 
 F64 = Width("f64")
@@ -168,10 +175,12 @@ def lane_array(n: int, width: Width, parts: int = 1) -> np.ndarray:
 
 
 class View:
-    """A named list of fields. `constant` views hold plain numbers that no kernel changes."""
+    """A named list of fields. `constant` views hold plain numbers that no kernel changes; those that are `varied` have
+    a number for each lane at widths that are.
+    """
 
-    def __init__(self, name: str, constant: bool = False, **fields: Any) -> None:
-        self.name, self.constant, self.fields = name, constant, fields
+    def __init__(self, name: str, constant: bool = False, varied: tuple[str, ...] = (), **fields: Any) -> None:
+        self.name, self.constant, self.varied, self.fields = name, constant, varied, fields
         self.places = {field: k for k, field in enumerate(fields)}
 
     @property
@@ -186,9 +195,14 @@ class View:
         """Length of a handle: a word a field, and the seal."""
         return len(self.fields) + 1
 
+    def at(self, width: Width) -> Width:
+        """What the view makes of a width: where nothing of it varies, it is the same as at the fixed one."""
+        return width if self.varied else width.fixed
+
     def seal(self, width: Width) -> int:
         """The last word of a handle: tells views, and what they look like at other widths, apart."""
-        text = self.layout + (width.elem if self.constant else str(width))
+        width = self.at(width)
+        text = self.layout + (width.elem if self.constant and not width.varied else str(width))
         return int(hashlib.sha256(text.encode()).hexdigest()[:15], 16)
 
     def buffer_type(self, field: str, width: Width) -> BufferType:
@@ -198,8 +212,8 @@ class View:
             return BufferType(ScalarType("i32"), None, self.constant)
         if kind is Int:
             return BufferType(width.integer)
-        scalar = width.plain if self.constant else width.real
-        return BufferType(scalar, None if kind is Real else kind, self.constant)
+        plain = self.constant and not (self.at(width).varied and field in self.varied)
+        return BufferType(width.plain if plain else width.real, None if kind is Real else kind, plain)
 
     def block(self, width: Width, **given: Any) -> Block:
         """Arrays for one width: a field from its length (an int) or from an array to copy, a count from its number."""
@@ -229,7 +243,7 @@ class Block:
             raise TypeError(
                 f"view {view.name}: fields {sorted(view.fields.keys() ^ given.keys())} are missing or unknown"
             )
-        self.view, self.width = view, width
+        self.view, self.width = view, view.at(width)
         table = _Table(view.words)
         self.handle, self.arrays = np.asarray(table), table.arrays
         self.handle[-1] = view.seal(width)

@@ -346,6 +346,7 @@ class Scene:
         dt: float | None = None,
         precision: Literal["f32", "f64"] = "f32",
         threads: int | None = None,
+        vary: Sequence[str] = (),
     ) -> Batch:
         """Compile the scene and make n worlds of it, at the rest pose, that are stepped together; see `poise.Batch`.
 
@@ -367,7 +368,7 @@ class Scene:
         model = self.compile()
         keys = [(frame.name, State.from_keyframe(self, k, model)) for k, frame in enumerate(self.keyframes)]
         chosen = self.settings.formulation if formulation is None else formulation
-        options = {"dt": dt, "precision": precision, "threads": threads, "keyframes": keys}
+        options = {"dt": dt, "precision": precision, "threads": threads, "vary": vary, "keyframes": keys}
         batch: Batch = pkgutil.resolve_name("poise.batch.worlds:Batch")(model, n, chosen, **options)
         return batch
 

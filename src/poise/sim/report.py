@@ -127,7 +127,7 @@ def report_of(
         last.tau.copy(),
         passive_forces(stepper.space.w, last, stepper.extras.motors),
         float(found.depth.max(initial=0.0)),
-        _beyond(model, q),
+        farthest_beyond(model, q),
         timing,
         _motors(stepper, stepper.force_unit(last.h)) if model.motors and last.done else {},
         loop_reports(stepper.extras) if last.done else [],
@@ -197,7 +197,7 @@ def pushing(stepper: Stepper | Accelerated, h: float) -> Pushing:
     return Pushing(shapes, c.point[k], c.normal[k], -c.gap[k], force / stepper.force_unit(h), h)
 
 
-def _beyond(model: Model, q: Array) -> float:
+def farthest_beyond(model: Model, q: Array) -> float:
     """How far the worst coordinate is past its limit."""
     limited = np.flatnonzero(np.isfinite(model.dof_limits[model.primitive_v_start]).any(axis=1))
     at = q[model.primitive_q_start[limited]]
@@ -209,10 +209,10 @@ def _limits(stepper: Stepper | Accelerated, dt: float) -> list[LimitReport]:
     rows = stepper.rows.now
     first = int(rows.first[SINGLE])
     slots = [k for k in range(first, first + int(rows.count[SINGLE])) if 0 <= rows.id[k] < USERS]
-    return [_limit(stepper.model, int(rows.id[k]), float(rows.lam[k]) / dt, float(rows.Jdof[k])) for k in slots]
+    return [limit_of(stepper.model, int(rows.id[k]), float(rows.lam[k]) / dt, float(rows.Jdof[k])) for k in slots]
 
 
-def _limit(model: Model, id: int, force: float, along: float) -> LimitReport:
+def limit_of(model: Model, id: int, force: float, along: float) -> LimitReport:
     """What a row of an id is, from its multiplier and its Jacobian on its first coordinate."""
     number, code = divmod(id, CODES)
     if number >= model.nv:

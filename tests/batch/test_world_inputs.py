@@ -1,0 +1,376 @@
+"""What acts in worlds of a batch, what differs from one to the next, what is told of them, and what is refused."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import poise
+from poise.batch.parameters import link_masses
+from poise.batch.worlds import Batch
+from poise.model.model import Model
+
+EXACT = poise.Reduced(tolerance=1e-11)
+
+
+def arms(**joint: Any) -> poise.Scene:
+    """Two hinges in a row above a floor."""
+    scene = poise.Scene()
+    scene.add_ground()
+    options: dict[str, Any] = {"axis": "y", "anchor": (0, 0, 0.25)} | joint
+    upper = scene.hinge(None, poise.box(0.1, 0.1, 0.5, mass=2.0), name="upper", position=(0, 0, 2), **options)
+    scene.hinge(upper, poise.box(0.08, 0.08, 0.5, mass=1.0), name="lower", position=(0, 0, -0.5), **options)
+    return scene
+
+
+def ball(**options: Any) -> poise.Scene:
+    scene = poise.Scene()
+    scene.add_ground(friction=options.pop("ground", 0.5), restitution=0.0)
+    material = poise.Material(**({"friction": 0.5, "restitution": 0.0} | options))
+    scene.add(poise.sphere(0.1, mass=2.0, material=material), name="ball", position=(0, 0, 0.15))
+    return scene
+
+
+def batch_of(scene: poise.Scene, n: int = 5, **options: Any) -> Batch:
+    return scene.build_batch(n, EXACT, **({"dt": 1 / 240, "precision": "f64", "threads": 1} | options))
+
+
+# ---- what acts -------------------------------------------------------------------------------------------------------
+
+
+def test_forces_and_drives_act_as_in_a_world() -> None:
+    scene = arms()
+    batch, world = batch_of(scene), scene.build(EXACT, dt=1 / 240)
+    rng = np.random.default_rng(0)
+    batch.tau = rng.normal(size=(5, 2))
+    batch.forces = rng.normal(size=(5, batch.model.n_bodies, 6))
+    goals = rng.normal(size=(5, 2))
+    batch.drive = poise.dynamics.Drive(20.0, 2.0, goals, 0.1)
+    batch.step(50)
+    world.tau, world.forces = batch.tau[3], batch.forces[3]
+    world.drive = poise.dynamics.Drive(20.0, 2.0, goals[3], 0.1)
+    world.step(50)
+    assert batch.q[3] == pytest.approx(world.q, abs=1e-12)
+    assert np.ptp(batch.q[:, 0]) > 0.01
+    drive = batch.drive
+    assert drive is not None
+    drive.goal_q[3] = 0.0  # type: ignore[index]
+    batch.step(50)
+    world.drive = poise.dynamics.Drive(20.0, 2.0, np.zeros(2), 0.1)
+    world.step(50)
+    assert batch.q[3] == pytest.approx(world.q, abs=1e-12)
+    batch.drive = None
+    assert batch.drive is None
+    batch.step(50)
+    world.drive = None
+    world.step(50)
+    assert batch.q[3] == pytest.approx(world.q, abs=1e-12)
+
+
+def test_motors_of_a_scene_follow_controls() -> None:
+    """A servo is a row, a torque is a force: both as in a world."""
+    scene = arms()
+    scene.motor("upper", stiffness=50.0, damping=5.0, limit=8.0)
+    scene.motor("lower", name="push", torque=0.0)
+    batch, world = batch_of(scene, 4), scene.build(EXACT, dt=1 / 240)
+    batch.ctrl[:, 0] = [0.0, 0.3, 0.6, -0.2]
+    batch.ctrl[:, 1] = [0.0, 0.1, 0.2, 0.3]
+    world.ctrl = batch.ctrl[2]
+    batch.step(60)
+    world.step(60)
+    assert batch.q[2] == pytest.approx(world.q, abs=1e-9)
+    assert np.unique(batch.q[:, 0].round(4)).size == 4
+
+
+def test_a_control_that_is_not_finite_freezes_its_world_alone() -> None:
+    scene = arms()
+    scene.motor("upper", stiffness=50.0, damping=5.0, limit=8.0)
+    batch, sound = batch_of(scene, 4), batch_of(scene, 4)
+    batch.ctrl[1] = np.nan
+    batch.step(10)
+    sound.step(10)
+    assert batch.diverged.tolist() == [False, True, False, False]
+    assert np.array_equal(batch.q[[0, 2, 3]], sound.q[[0, 2, 3]])
+    batch.ctrl[1] = 0.0
+    batch.reset(1)
+    batch.step(10)
+    assert np.array_equal(batch.q[1], sound.q[1])
+
+
+def test_loops_hold_as_in_a_world() -> None:
+    scene = poise.Scene()
+    a = scene.hinge(None, poise.box(0.1, 0.1, 1.0), name="a", axis="y", anchor=(0, 0, 0.5), position=(0, 0, 0.5))
+    b = scene.hinge(None, poise.box(0.1, 0.1, 1.0), name="b", axis="y", anchor=(0, 0, 0.5), position=(1, 0, 0.5))
+    bar = scene.add(poise.box(1.0, 0.1, 0.1), name="bar", position=(0.5, 0, 0))
+    scene.loop("hinge", a, bar, position=(0, 0, 0), axis="y")
+    scene.loop("ball", b, bar, position=(1, 0, 0))
+    batch, world = batch_of(scene, 3), scene.build(EXACT, dt=1 / 240)
+    batch.tau[:, 0] = [0.0, 300.0, 500.0]
+    world.tau[0] = 500.0
+    batch.step(100)
+    world.step(100)
+    assert batch.q[2] == pytest.approx(world.q, abs=1e-8)
+    assert abs(batch.q[2, 0]) > 0.05
+
+
+def test_a_step_may_have_substeps() -> None:
+    scene = ball()
+    fine = scene.build_batch(2, poise.Reduced(substeps=4), dt=1 / 60, precision="f64", threads=1)
+    plain = scene.build_batch(2, poise.Reduced(), dt=1 / 240, precision="f64", threads=1)
+    fine.step(10)
+    plain.step(40)
+    assert np.array_equal(fine.q, plain.q)
+    assert fine.time == pytest.approx(10 / 60)
+
+
+# ---- what differs ----------------------------------------------------------------------------------------------------
+
+
+def test_parameters_of_worlds_are_those_of_scenes_that_have_them() -> None:
+    """Each of some worlds, and a world of a scene that was built with its parameters."""
+    names = ("gravity", "mass", "damping", "stiffness", "armature")
+    batch = batch_of(arms(), 3, vary=names)
+    batch.vary(
+        gravity=[(0, 0, -9.81), (1, 0, -5), (0, 0, -1.6)],
+        damping=[[0.1], [0.2], [0.3]],
+        stiffness=[(0, 0), (1, 2), (3, 4)],
+        armature=[(0, 0), (0.1, 0), (0, 0.2)],
+    )
+    masses = np.tile(batch.model.body_mass, (3, 1))
+    moving = batch.model.body_mass > 0.0
+    masses[1, moving] *= 2.0
+    masses[2, moving] *= [0.5, 3.0]
+    batch.vary(mass=masses)
+    batch.q, batch.v = [(0.5, -0.4)] * 3, [(1.0, 2.0)] * 3
+    batch.step(60)
+    for k in range(3):
+        scene = arms()
+        scene.gravity = tuple(batch.varied["gravity"][k])
+        for j, name in enumerate(("upper", "lower")):
+            body = scene.body(name)
+            joint = body.joints[0]
+            joint.damping, joint.stiffness = 0.1 * (k + 1), float(batch.varied["stiffness"][k, j])
+            joint.armature = float(batch.varied["armature"][k, j])
+            body.shapes[0].mass = float(masses[k, batch.model.body_index(name)])
+        world = scene.build(EXACT, dt=1 / 240)
+        world.q[...], world.v[...] = (0.5, -0.4), (1.0, 2.0)
+        world.step(60)
+        assert batch.q[k] == pytest.approx(world.q, abs=1e-9)
+
+
+@pytest.mark.parametrize("precision", ["f32", "f64"])
+def test_surfaces_may_differ(precision: str) -> None:
+    """A ball that slides is slowed by μ g; one that falls bounces with e times its speed."""
+    batch = batch_of(ball(), 4, precision=precision, vary=("friction", "restitution"), dt=1 / 1000)
+    batch.vary(friction=[[0.0], [0.1], [0.2], [0.3]], restitution=[[0.0], [0.3], [0.6], [0.9]])
+    batch.q[:, 2] = 0.1
+    batch.v[:, 0] = 2.0
+    batch.step(100)
+    assert batch.v[:, 0] == pytest.approx(2.0 - np.array([0.0, 0.1, 0.2, 0.3]) * 9.81 * 0.1, abs=2e-3)
+    batch.reset()
+    batch.q[:, 2], batch.v[:, 2] = 0.1005, -1.0
+    batch.step(2)
+    assert batch.v[:, 2] == pytest.approx([0.0, 0.3, 0.6, 0.9], abs=0.02)
+
+
+def test_what_varies_and_is_left_alone_changes_nothing() -> None:
+    plain, varied = batch_of(arms()), batch_of(arms(), vary=("mass", "friction"))
+    for batch in (plain, varied):
+        batch.q[:, 0] = 0.4
+        batch.step(40)
+    assert varied.q == pytest.approx(plain.q, abs=1e-12)
+
+
+def test_masses_of_links_are_sums_over_bodies() -> None:
+    """With the model's own masses they are the model's own, bodies that are welded together included."""
+    scene = poise.Scene()
+    scene.add(poise.characters.humanoid(), name="hero")
+    trunk = scene.add(poise.box(0.3, 0.2, 0.1, mass=2.0), name="trunk", position=(3, 0, 1))
+    scene.weld(trunk, poise.sphere(0.1, mass=1.0), name="knob", position=(0.2, 0, 0.1))
+    model = scene.compile()
+    mass, com, inertia = link_masses(model, model.body_mass[None].copy())
+    assert mass[0] == pytest.approx(model.link_mass, rel=1e-12)
+    assert com[0].reshape(-1, 3) == pytest.approx(model.link_com, abs=1e-12)
+    assert inertia[0].reshape(-1, 6) == pytest.approx(model.link_inertia, abs=1e-12)
+    double = link_masses(model, 2.0 * model.body_mass[None])
+    assert double[0] == pytest.approx(2.0 * mass)
+    assert double[1] == pytest.approx(com)
+    assert double[2] == pytest.approx(2.0 * inertia)
+
+
+# ---- starting anew ---------------------------------------------------------------------------------------------------
+
+
+def test_worlds_begin_anew_in_keyframes_states_and_anywhere() -> None:
+    scene = arms()
+    scene.keyframes.append(poise.Keyframe("bent", q=(0.5, 1.0), v=(0.1, 0.2)))
+    batch = batch_of(scene, 6)
+    batch.step(10)
+    batch.reset([0, 1], "bent")
+    batch.reset(2, 0)
+    batch.reset([False, False, False, True, False, False], state=poise.State(np.array([1.0, 2.0]), np.zeros(2)))
+    batch.reset([4, 5], q=[(1, 1), (2, 2)], v=(3, 4))
+    assert batch.q.tolist() == [[0.5, 1.0]] * 3 + [[1.0, 2.0], [1.0, 1.0], [2.0, 2.0]]
+    assert batch.v.tolist() == [[0.1, 0.2]] * 3 + [[0.0, 0.0], [3.0, 4.0], [3.0, 4.0]]
+    assert (batch.time == 0.0).all()
+
+
+def test_chance_is_that_of_its_generator_and_leaves_rotations() -> None:
+    scene = ball()
+    batch, other = batch_of(scene, 50), batch_of(scene, 50)
+    noise = np.array([0, 0, 0.1, 0.5, 0.5, 0.5])
+    for one in (batch, other):
+        one.reset(q_noise=noise, v_noise=0.2, rng=np.random.default_rng(5))
+    assert np.array_equal(batch.q, other.q)
+    assert np.linalg.norm(batch.q[:, 3:], axis=1) == pytest.approx(1.0, abs=1e-12)
+    assert np.abs(batch.q[:, :2]).max() == 0.0
+    assert 0.05 < np.abs(batch.q[:, 2] - 0.15).max() <= 0.1
+    assert 0.1 < np.abs(batch.v).max() <= 0.2
+    batch.reset()
+    assert np.unique(batch.q[:, 2]).tolist() == [0.15]
+
+
+# ---- what is told ----------------------------------------------------------------------------------------------------
+
+
+def test_a_report_tells_forces_as_that_of_a_world_does() -> None:
+    scene = ball()
+    scene.hinge(None, poise.box(0.1, 0.1, 0.5, mass=2.0), name="arm", axis="y", position=(2, 0, 1), limits=(-1.0, 0.0))
+    batch, world = batch_of(scene, 4), scene.build(EXACT, dt=1 / 240)
+    torque = np.flatnonzero(np.array(batch.model.dof_names) == "arm")[0]
+    batch.tau[:, torque] = world.tau[torque] = 5.0
+    batch.step(200)
+    world.step(200)
+    told, expected = batch.report(2), world.report()
+    assert told.time == pytest.approx(expected.time)
+    assert [contact.body_b for contact in told.contacts] == [contact.body_b for contact in expected.contacts]
+    assert told.contacts[0].force == pytest.approx(expected.contacts[0].force, abs=1e-6)
+    assert [(limit.dof, limit.what) for limit in told.limits] == [(limit.dof, limit.what) for limit in expected.limits]
+    assert told.limits[0].force == pytest.approx(expected.limits[0].force, abs=1e-6)
+    assert told.limits[0].force == pytest.approx(-5.0, abs=1e-3)
+    assert told.rows == expected.rows == batch.rows[2]
+    assert told.residual <= 1e-11
+    assert told.overlap == pytest.approx(0.0, abs=1e-4)
+    assert not told.diverged
+
+
+# ---- what is refused -------------------------------------------------------------------------------------------------
+
+
+def model_of(scene: poise.Scene) -> Model:
+    return scene.compile()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n": 0}, "n is 0; it must be a whole number, 1 or more"),
+        ({"n": 2.5}, "n is 2.5"),
+        ({"n": True}, "n is True"),
+        ({"precision": "f16"}, "precision is 'f16'; there are f32, f64"),
+        ({"precision": None}, "precision is None"),
+        ({"threads": 0}, "threads is 0; it must be a whole number, 1 or more"),
+        ({"threads": 10**6}, "1024 is the most"),
+        ({"dt": 0.0}, "dt is 0.0; it must be a positive time"),
+        ({"dt": float("nan")}, "dt is nan"),
+        ({"vary": ("frictoin",)}, "no parameter is called 'frictoin'.*friction"),
+        ({"formulation": poise.Maximal()}, "poise.Maximal"),
+        ({"formulation": poise.Reduced(level="acceleration")}, "velocity level only"),
+        ({"formulation": poise.Reduced(sleeping=True)}, "nobody sleeps in a batch"),
+    ],
+)
+def test_options_that_cannot_be_are_refused(options: dict[str, Any], message: str) -> None:
+    given = {"n": 3, "threads": 1} | options
+    with pytest.raises(ValueError, match=message):
+        ball().build_batch(**given)
+
+
+def test_what_lanes_cannot_do_is_refused() -> None:
+    with pytest.raises(TypeError, match="compiled model"):
+        Batch(ball(), 3)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="formulation is a str"):
+        Batch(model_of(ball()), 3, "reduced")  # type: ignore[arg-type]
+    scene = ball()
+    scene.loop("fixed", None, "ball", "hook", break_force=10.0)
+    with pytest.raises(ValueError, match='loop "hook" can break'):
+        scene.build_batch(3)
+    scene = ball()
+    scene.controllers.append(("brain", object))
+    with pytest.raises(ValueError, match='controller \\("brain"\\)'):
+        scene.build_batch(3)
+
+
+def test_arrays_that_do_not_fit_are_refused() -> None:
+    batch = batch_of(ball(), 3)
+    for name in ("q", "v", "tau", "forces"):
+        with pytest.raises(ValueError, match="rows for 3 worlds"):
+            setattr(batch, name, np.ones((4, getattr(batch, name)[0].size)))
+        with pytest.raises(ValueError, match="shape"):
+            setattr(batch, name, np.ones((3, 1)))
+        with pytest.raises(ValueError, match="finite"):
+            setattr(batch, name, np.full(getattr(batch, name)[0].size, np.nan))
+    with pytest.raises(ValueError, match="quaternion of length 0"):
+        batch.q = np.zeros(7)
+    with pytest.raises(TypeError, match="drive must be a Drive"):
+        batch.drive = 3.0  # type: ignore[assignment]
+    with pytest.raises(ValueError, match="n is -1"):
+        batch.step(-1)
+    with pytest.raises(ValueError, match="ctrl must be"):
+        batch.ctrl = [1.0]
+    batch.q[1, 2] = np.nan
+    with pytest.raises(ValueError, match=r"q\[1, 2\] is nan"):
+        batch.step()
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"which": [3]}, IndexError, "world 3; there are 0 to 2"),
+        ({"which": [-1]}, IndexError, "world -1"),
+        ({"which": [0, 0]}, ValueError, "twice"),
+        ({"which": [True]}, ValueError, "a mask of shape"),
+        ({"which": "all"}, ValueError, "by a mask"),
+        ({"keyframe": "nowhere"}, ValueError, 'no keyframe "nowhere"'),
+        ({"keyframe": 5}, ValueError, "keyframe 5"),
+        ({"keyframe": 0, "state": poise.State(np.zeros(7), np.zeros(6))}, ValueError, "not both"),
+        ({"state": 5}, TypeError, "must be a poise.State"),
+        ({"q": np.zeros(3)}, ValueError, "shape"),
+        ({"q_noise": 0.1}, TypeError, "noise wants rng"),
+        ({"q_noise": -0.1, "rng": np.random.default_rng()}, ValueError, "0 or more"),
+        ({"v_noise": np.zeros(3), "rng": np.random.default_rng()}, ValueError, "one number or"),
+    ],
+)
+def test_resets_that_cannot_be_are_refused(options: dict[str, Any], error: type[Exception], message: str) -> None:
+    batch = batch_of(ball(), 3)
+    with pytest.raises(error, match=message):
+        batch.reset(**options)
+
+
+def test_parameters_that_cannot_be_are_refused() -> None:
+    batch = batch_of(ball(), 3, vary=("friction", "mass", "gravity", "restitution"))
+    for given, message in (
+        ({"friction": -1.0}, "0 or more"),
+        ({"friction": np.nan}, "finite"),
+        ({"friction": np.zeros(7)}, "shape"),
+        ({"restitution": 2.0}, "from 0 to 1"),
+        ({"gravity": 9.81}, "three numbers"),
+        ({"mass": 0.0}, 'body "ball" must have a mass'),
+        ({"damping": 1.0}, "make the batch with vary"),
+        ({"colour": 1.0}, "no parameter is called 'colour'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            batch.vary(**given)
+
+
+def test_a_batch_is_not_copied_by_accident() -> None:
+    batch = batch_of(ball(), 3)
+    with pytest.raises(TypeError, match="memory of one process"):
+        copy.deepcopy(batch)
+    with pytest.raises(TypeError, match="memory of one process"):
+        pickle.dumps(batch)
+    assert "3 worlds" in repr(batch)
+    assert len(batch) == 3
