@@ -222,3 +222,29 @@ def test_rooms_grow_as_they_must() -> None:
     alone.q[heights] = 0.05
     alone.step(20)
     assert batch.q[0] == pytest.approx(alone.q, abs=1e-4)
+
+
+def test_float32_is_float64_but_for_its_precision() -> None:
+    """Until they meet, worlds agree to rounding; after that on the whole: heights, contacts."""
+    short, long = thrown_toys(64, precision="f32"), thrown_toys(64, precision="f64")
+    for batch in (short, long):
+        batch.step(20)
+    assert np.abs(short.q - long.q).max() < 1e-4
+    for batch in (short, long):
+        batch.step(460)
+        assert not batch.diverged.any()
+        assert batch.residual.max() <= 1e-4
+    heights = [2, 9, 16, 23]
+    assert short.q[:, heights].mean() == pytest.approx(long.q[:, heights].mean(), abs=0.01)
+    assert short.q[:, heights].min() > 0.04
+    assert short.contacts.mean() == pytest.approx(long.contacts.mean(), rel=0.15)
+
+
+def test_worlds_are_put_together_by_their_rows() -> None:
+    batch = thrown_toys(40, precision="f64")
+    batch.step(60)
+    assert batch._arrange() == 5
+    contacts = batch._records.count.reshape(40, -1)[batch._records.order, 2]
+    assert contacts.min() < contacts.max()
+    assert np.array_equal(contacts, np.sort(contacts))
+    assert sorted(batch._records.order.tolist()) == list(range(40))

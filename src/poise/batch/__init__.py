@@ -1,7 +1,6 @@
-"""Many runs of one scene: sweeps over its parameters and fields; many worlds of it that are stepped together."""
+"""Many runs of one scene: sweeps over its parameters and fields; many worlds stepped together (`poise.Batch`)."""
 
 from poise.batch.sweep import Sweep
 from poise.batch.table import Table
-from poise.batch.worlds import Batch
 
-__all__ = ["Batch", "Sweep", "Table"]
+__all__ = ["Sweep", "Table"]

@@ -12,7 +12,7 @@ from itertools import count
 from threading import Event
 from typing import Any
 
-from poise.formulations.crowd import Engine, Layout, Records
+from poise.formulations.crowd import Engine, Layout, Records, VariedEngine
 from poise.kernel.memory import Width
 from poise.model.model import Model
 
@@ -32,7 +32,8 @@ class Crew:
 
     def __init__(self, model: Model, width: Width, layout: Layout, threads: int, rules: dict[str, Any]) -> None:
         self.width = width
-        self.engines = [Engine(model, width, layout, **rules) for _ in range(threads)]
+        kind = VariedEngine if width.varied else Engine
+        self.engines = [kind(model, width, layout, **rules) for _ in range(threads)]
         self._pool: ThreadPoolExecutor | None = None
 
     def run(self, records: Records, groups: int, dt: float, n: int) -> None:

@@ -23,6 +23,7 @@ from poise.batch.world_checks import (
     width_of,
 )
 from poise.batch.world_report import WorldReport, contacts_of, limits_of
+from poise.constraints.store import CONTACT, SINGLE
 from poise.dynamics.functions import Drive
 from poise.dynamics.inputs import check_given, checked_step, number_within
 from poise.formulations.crowd import DRIVE, Layout, Records
@@ -34,8 +35,8 @@ from poise.sim.motors import Controls, motor_rows
 from poise.sim.report import farthest_beyond
 
 Array = NDArray[Any]
-MOST_ALIKE = 2**15 - 1
-"""Numbers of rows beyond which worlds count as alike: short numbers are sorted fast."""
+MOST_ALIKE = 127
+"""Contacts, and rows of joints, beyond which worlds count as alike: short numbers are sorted fast."""
 
 
 class Batch:
@@ -287,14 +288,15 @@ class Batch:
                 raise ValueError(f"{name}[{world}, {k}] is {array[world, k]}; every number must be finite")
 
     def _arrange(self) -> int:
-        """Which worlds go together, so that those of a group have alike many rows; the number of groups. Results do not
-        depend on it.
+        """Which worlds go together: those that had alike many contacts in the last step, then rows of joints; the number
+        of groups. Results do not depend on it.
         """
         records, lanes = self._records, self._width.lanes
         worlds = np.flatnonzero(records.lost == 0)
         if len(worlds) > lanes:
-            rows = self._told("rows")[worlds].astype(np.int32)
-            worlds = worlds[np.argsort(rows.clip(max=MOST_ALIKE).astype(np.int16), kind="stable")]
+            blocks = np.minimum(records.count.reshape(self.n, -1)[worlds], MOST_ALIKE)
+            key = blocks[:, CONTACT] * (MOST_ALIKE + 1) + blocks[:, SINGLE]
+            worlds = worlds[np.argsort(key.astype(np.int16), kind="stable")]
         records.order[...] = -1
         records.order[: len(worlds)] = worlds
         return -(-len(worlds) // lanes)

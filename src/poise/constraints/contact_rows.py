@@ -27,7 +27,6 @@ from poise.model.solids import Solid, Solids
 SURFACES = View(
     "Surfaces",
     constant=True,
-    varied=("friction", "restitution"),
     friction=Real,
     restitution=Real,
     compliance=Real,  # m/N
@@ -47,7 +46,7 @@ def surfaces_block(solids: Solids, width: Width) -> Block:
     of_solids = {name: getattr(solids, name) for name in names}
     torsional, rolling = solids.torsional_friction, solids.rolling_friction
     of_solids |= {"torsional": torsional, "rolling": rolling, "rolls": int(np.any(torsional) or np.any(rolling))}
-    return SURFACES.block(width if width.varied else Width(width.elem), **of_solids, thin=least_extents(solids))
+    return SURFACES.block(Width(width.elem), **of_solids, thin=least_extents(solids))
 
 
 def least_extents(solids: Solids) -> NDArray[Any]:
