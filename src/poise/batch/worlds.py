@@ -288,7 +288,7 @@ class Batch:
                 raise ValueError(f"{name}[{world}, {k}] is {array[world, k]}; every number must be finite")
 
     def _arrange(self) -> int:
-        """Which worlds go together: those that had alike many contacts in the last step, then rows of joints; the number
+        """Put worlds together that had alike many contacts in the last step, then alike many rows of joints; the number
         of groups. Results do not depend on it.
         """
         records, lanes = self._records, self._width.lanes
