@@ -13,7 +13,6 @@ from poise.formulations.stepper import Stepper
 from poise.kernel.memory import F64
 from poise.model.model import Model
 
-
 LEAK = pytest.mark.xfail(reason="sweeps over few rows move where neighbours begin to look for their slip", strict=False)
 PRECISIONS = ("f32", pytest.param("f64", marks=LEAK))
 

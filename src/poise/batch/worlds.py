@@ -44,8 +44,8 @@ class Batch:
 
     `q`, `v`, `tau`, `ctrl` and the rest have a row for each world. They are the numbers that steps read and write, not
     copies. A world that leaves the finite numbers is frozen where its last good step left it, `diverged` tells which,
-    and `reset` takes it up again. No world feels another, whichever are beside it, however many there are, and on however
-    many threads (docs/batch.md tells how exactly).
+    and `reset` takes it up again. No world feels another, whichever are beside it and on however many threads they are
+    stepped (docs/batch.md tells how exactly).
 
     Steps are those of `World`, to the precision of their type, but for one thing: a step in which something moves far
     for its size is not split. Contacts are looked for 5 cm ahead at most.
