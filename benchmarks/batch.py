@@ -1,9 +1,9 @@
 """How long a step of one of many worlds takes, in lanes and by threads, beside MuJoCo's rollout of as many.
 
 Worlds of MuJoCo's humanoid begin in its squat and move for 100 steps under random controls, new ones after 20, so that
-they differ: some stand, some fall, some lie. From these states both engines take the same few steps under the same
-controls, self-collision on, each with its own time step's contacts: MuJoCo's are soft, ours are hard. The residual told
-is the largest of all worlds in the last step.
+they differ; most are in the air then, or touch the ground in a place or two. From these states both engines take the
+same few steps under the same controls, self-collision on: MuJoCo's contacts are soft, ours are hard. The residual told
+is the largest of all worlds in the last step. Contacts near are those within reach of a step; few of them push.
 """
 
 from __future__ import annotations
