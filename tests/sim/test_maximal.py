@@ -304,3 +304,15 @@ def test_steps_are_split_at_the_extent_of_a_body_and_at_half_a_radian(
     world.step()
     assert world.report().parts == parts
     assert world.q[0] == pytest.approx(way, abs=1e-12)
+
+
+@pytest.mark.parametrize(("turn", "parts"), [(0.095, 1), (0.105, 2), (0.25, 3)])
+def test_steps_of_limbs_are_split_at_a_tenth_of_a_radian(turn: float, parts: int) -> None:
+    """A cube about a hinge through its centre, on a body that is still."""
+    scene, dt = poise.Scene(gravity=(0, 0, 0)), 0.01
+    scene.add(poise.box(0.2, 0.2, 0.2, mass=1e6), name="base")
+    scene.hinge("base", poise.box(0.2, 0.2, 0.2, mass=1.0), axis="z", position=(1, 0, 0), name="limb")
+    world = scene.build(Maximal(), dt=dt)
+    world.v[6] = turn / dt
+    world.step()
+    assert world.report().parts == parts

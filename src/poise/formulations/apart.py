@@ -166,7 +166,7 @@ def free_motion(m, s, x, w, y, g, u, b, z, o, ahead, f, dt, wanted):
         else:
             begin(m, s, w, f)
         keep_own(m, f)
-        find_haste(w, g, u, o)
+        find_haste(m, w, g, u, o)
         if wanted == UNLESS_HASTY and any_lane(load(o.haste, 0) * dt > HASTE):
             return HASTY
     gather_forces(m, s, x, w, dt)
