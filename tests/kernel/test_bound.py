@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import threading
+import time
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 from numba.core.errors import TypingError
 
 from kernel.runner import WIDTHS
+from poise.kernel import bound, jit
 from poise.kernel.bound import Bound
 from poise.kernel.calls import ask_bound
 from poise.kernel.jit import entry, kernel
@@ -120,3 +125,26 @@ def test_only_kernels_ask_and_only_with_numbers() -> None:
         ask_bound(1, 2)
     with pytest.raises(TypingError, match="then plain numbers"):
         entry(ask_with_a_view, ASKS)[F64]
+
+
+def test_threads_that_ask_for_fronts_at_once_compile_one_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both change how Numba compiles: whoever came second kept the change of the first, and nothing compiled again."""
+    usual, inside, most = jit._machine_code_only_of, [0], [0]
+
+    @contextlib.contextmanager
+    def watched(name: str) -> Iterator[None]:
+        inside[0] += 1
+        most[0] = max(most[0], inside[0])
+        time.sleep(0.05)
+        with usual(name):
+            yield
+        inside[0] -= 1
+
+    monkeypatch.setattr(jit, "_machine_code_only_of", watched)
+    compile_anew = bound._front.__wrapped__
+    threads = [threading.Thread(target=compile_anew, args=(1, ("int64",) * n, "int64")) for n in (1, 2, 3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most[0] == 1

@@ -391,7 +391,8 @@ def compile_now(function: Any, name: str, signature: tuple[Any, ...]) -> Any:
     start = time.perf_counter()
     if not _in_cache(function):
         _progress.tell(name)
-    with _no_interrupt_lost(), _machine_code_only_of(function.py_func.__qualname__):
+    # one thread at a time: of two that change how Numba compiles, the later one would keep the change of the other
+    with global_compiler_lock, _no_interrupt_lost(), _machine_code_only_of(function.py_func.__qualname__):
         function.compile(signature)
     if not function._cache_hits:
         _compiled.append((name, time.perf_counter() - start))
