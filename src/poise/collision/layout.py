@@ -54,6 +54,7 @@ SHAPES = View(
     body=Index,
     link=Index,  # −1 where the shape never moves
     root=Index,  # first link of its tree
+    tree=Count,  # the same where all that moves is one tree, else −1
     position=Vec3,  # on the link
     rotation=Mat3,
     size=Vec3,
@@ -166,6 +167,7 @@ def shapes_block(solids: Solids, width: Width, link_root: np.ndarray) -> Block:
         body=solids.body,
         link=solids.link,
         root=roots.astype(np.int32),
+        tree=int(roots.max()) if len(roots) and (roots[roots >= 0] == roots.max()).all() else -1,
         position=solids.position,
         rotation=matrices(solids.quat_wxyz) if len(solids) else np.zeros((0, 9)),
         size=solids.size,

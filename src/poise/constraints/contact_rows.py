@@ -14,14 +14,23 @@ from numpy.typing import NDArray
 
 from poise.constraints.parts import perpendiculars
 from poise.constraints.rolling_rows import emit_rolling
-from poise.constraints.row_kernels import open_block, put_bound, put_bounds, put_row
+from poise.constraints.row_kernels import (
+    busiest,
+    fewest,
+    name_block,
+    pick,
+    picked,
+    put_bound,
+    put_bounds,
+    put_row,
+)
 from poise.constraints.store import CONTACT
 from poise.kernel.jit import kernel
 from poise.kernel.memory import Block, Count, Real, View, Width, gather_where, load, scatter_where, store
-from poise.kernel.scalars import any_lane, get_lane, maximum, select, spread, sqrt, zero
+from poise.kernel.scalars import any_lane, get_lane, maximum, minimum, select, spread, sqrt, zero
 from poise.kernel.spatial import Force, motion_at
 from poise.kernel.trace import formula
-from poise.kernel.vec import cross, dot
+from poise.kernel.vec import cross, dot, zero3
 from poise.model.solids import Solid, Solids
 
 SURFACES = View(
@@ -83,6 +92,9 @@ def of_shape(buffer, shape, there):
 def from_origin(w, g, shape, link, point, there):
     """Way to a point from the origin that a shape's link moves about."""
     moves = there & (link >= 0)
+    if g.tree >= 0:  # there is but one
+        origin = load(w.origin, g.tree)
+        return point - select(moves, origin, zero3(origin.x))
     return point - gather_where(w.origin, of_shape(g.root, shape, moves), moves)
 
 
@@ -111,45 +123,61 @@ def most_contacts(c):
 
 
 @kernel
-def gap_ahead(w, g, x, c, k, there, dt, known):
-    """Gap of contact k at the end of the step: without rows but for what impulses are known to do, if anything is."""
+def gap_ahead(w, g, x, c, k, there, dt):
+    """Gap of contact k at the end of the step: without rows but for what impulses are known to do."""
     a, b, n, point = load(c.a, k), load(c.b, k), load(c.normal, k), load(c.point, k)
     link_a, link_b = of_shape(g.link, a, there), of_shape(g.link, b, there)
     away_a, away_b = from_origin(w, g, a, link_a, point, there), from_origin(w, g, b, link_b, point, there)
-    speed = parting(x.motion, n, link_a, link_b, away_a, away_b, there)
-    if known != 0:
-        speed = speed + parting(x.acceleration, n, link_a, link_b, away_a, away_b, there)
-    return load(c.gap, k) + speed * dt
+    return load(c.gap, k) + parting(x.ahead, n, link_a, link_b, away_a, away_b, there) * dt
 
 
 @kernel
-def emit_contact(w, g, u, c, r, k, there, dt, erp, quick):
-    """Contact k of the lanes of a mask. It bounces where the bodies approach faster than `quick`."""
-    a, b = load(c.a, k), load(c.b, k)
-    n, gap, point = load(c.normal, k), load(c.gap, k), load(c.point, k)
+def pick_contacts(w, g, x, c, r, dt, reach, margin, touch, again):
+    """Note the contacts that are to have rows."""
+    for k in range(most_contacts(c)):
+        had = load(c.listed, k)
+        there = (load(c.count, 0) > k) & (load(c.gap, k) <= reach)
+        if any_lane(there):
+            wanted = (load(c.gap, k) <= touch) | (gap_ahead(w, g, x, c, k, there, dt) <= margin)
+            if again != 0:
+                wanted = wanted | (had != 0)
+            there = there & wanted
+            if any_lane(there):
+                pick(r, CONTACT, there, k)
+        store(c.listed, k, select(there, zero(had) + 1, zero(had)))
+
+
+@kernel
+def make_contact(w, g, u, c, r, slot, there, dt, erp, quick):
+    """Rows of the contact that was picked for a slot, in the lanes of a mask. It bounces where the bodies approach
+    faster than `quick`.
+    """
+    k = load(r.pick, slot)
+    a, b = gather_where(c.a, k, there), gather_where(c.b, k, there)
+    n, gap, point = gather_where(c.normal, k, there), gather_where(c.gap, k, there), gather_where(c.point, k, there)
     link_a, link_b = of_shape(g.link, a, there), of_shape(g.link, b, there)
     away_a, away_b = from_origin(w, g, a, link_a, point, there), from_origin(w, g, b, link_b, point, there)
     body_a, body_b = of_shape(g.body, a, there), of_shape(g.body, b, there)
     arm_a, arm_b = arm_of(w, body_a, link_a, away_a, there), arm_of(w, body_b, link_b, away_b, there)
     approach = parting(w.velocity, n, link_a, link_b, away_a, away_b, there)
-    slot, has_room = open_block(r, CONTACT, there, load(c.id, k))
+    id = gather_where(c.id, k, there)
+    name_block(r, slot, there, id)
     t1, t2 = perpendiculars(n)
-    put_row(r, slot, has_room, body_a, body_b, -covector(arm_a, n), covector(arm_b, n))
-    put_row(r, slot + 1, has_room, body_a, body_b, -covector(arm_a, t1), covector(arm_b, t1))
-    put_row(r, slot + 2, has_room, body_a, body_b, -covector(arm_a, t2), covector(arm_b, t2))
+    put_row(r, slot, there, body_a, body_b, -covector(arm_a, n), covector(arm_b, n))
+    put_row(r, slot + 1, there, body_a, body_b, -covector(arm_a, t1), covector(arm_b, t1))
+    put_row(r, slot + 2, there, body_a, body_b, -covector(arm_a, t2), covector(arm_b, t2))
     none = zero(gap)
-    put_bounds(r, slot, has_room, none, spread(inf, none))
+    put_bounds(r, slot, there, none, spread(inf, none))
     mu = sqrt(gather_where(u.friction, a, there) * gather_where(u.friction, b, there))
-    put_bound(r, slot, has_room, spread(mu, none))
+    put_bound(r, slot, there, spread(mu, none))
     e = maximum(gather_where(u.restitution, a, there), gather_where(u.restitution, b, there))
     give = gather_where(u.compliance, a, there) + gather_where(u.compliance, b, there)
-    scatter_where(r.phi, slot, gap, has_room)
-    scatter_where(r.bounce, slot, select(approach < -quick, -e * approach, none), has_room)
-    scatter_where(r.erp, slot, select(give > 0.0, none + 1.0, none + erp), has_room)
-    scatter_where(r.cfm, slot, spread(give / (dt * dt), none), has_room)
+    scatter_where(r.phi, slot, gap, there)
+    scatter_where(r.bounce, slot, select(approach < -quick, -e * approach, none), there)
+    scatter_where(r.erp, slot, select(give > 0.0, none + 1.0, none + erp), there)
+    scatter_where(r.cfm, slot, spread(give / (dt * dt), none), there)
     if u.rolls != 0:
-        id = load(c.id, k)
-        emit_rolling(u, r, slot, has_room, id, a, b, body_a, body_b, link_a, link_b, arm_a, arm_b, n, t1, t2)
+        emit_rolling(u, r, slot, there, id, a, b, body_a, body_b, link_a, link_b, arm_a, arm_b, n, t1, t2)
 
 
 @kernel
@@ -160,17 +188,12 @@ def emit_contacts(w, g, u, x, c, r, dt, erp, quick, reach, margin, touch, again)
     `x` has the motion without rows, and what impulses add to it as far as they are known. What had rows before keeps
     them where `again` is not 0. `tree.place_centres` has been there.
     """
-    for k in range(most_contacts(c)):
-        had = load(c.listed, k)
-        there = (load(c.count, 0) > k) & (load(c.gap, k) <= reach)
+    start = load(r.count, CONTACT)
+    pick_contacts(w, g, x, c, r, dt, reach, margin, touch, again)
+    for block in range(fewest(start, c.lanes), minimum(busiest(r, CONTACT, c.lanes), load(r.room, CONTACT))):
+        there = picked(r, CONTACT, start, block)
         if any_lane(there):
-            wanted = (load(c.gap, k) <= touch) | (gap_ahead(w, g, x, c, k, there, dt, again) <= margin)
-            if again != 0:
-                wanted = wanted | (had != 0)
-            there = there & wanted
-            if any_lane(there):
-                emit_contact(w, g, u, c, r, k, there, dt, erp, quick)
-        store(c.listed, k, select(there, zero(had) + 1, zero(had)))
+            make_contact(w, g, u, c, r, load(r.first, CONTACT) + block * 3, there, dt, erp, quick)
 
 
 @kernel
@@ -180,5 +203,5 @@ def overlooked_contacts(w, g, x, c, dt, reach):
     for k in range(most_contacts(c)):
         there = (load(c.count, 0) > k) & (load(c.gap, k) <= reach) & (load(c.listed, k) == 0)
         if any_lane(there):
-            wrong = wrong | (there & (gap_ahead(w, g, x, c, k, there, dt, 1) < -OVERLOOKED))
+            wrong = wrong | (there & (gap_ahead(w, g, x, c, k, there, dt) < -OVERLOOKED))
     return wrong

@@ -39,6 +39,7 @@ ISLANDS = View(
     block_slot=Index,
     link_start=Index,  # (count + 1)
     link=Index,  # (n_links) island by island, children before parents
+    shifted=Index,  # (n_blocks) rows of an island that displacements may come of
     residual=Real,  # (count) natural residual of an island's impulses, over its tolerance
 )
 
@@ -52,7 +53,7 @@ def islands_block(model: Model, width: Width, blocks: int, room: int, asleep: np
     np.maximum.at(moves, model.link_root[model.dof_link], 1 - np.asarray(model.dof_prescribed, np.int32))
     sizes: dict[str, Any] = dict.fromkeys(("count", "largest", "laid", "n_blocks"), 1)
     sizes |= dict.fromkeys(("up", "number"), n + 1) | dict.fromkeys(("size", "block_start", "link_start"), n + 3)
-    sizes |= dict.fromkeys(("first", "block_kind", "block_slot"), blocks) | {"link": n, "residual": n + 2}
+    sizes |= dict.fromkeys(("first", "block_kind", "block_slot", "shifted"), blocks) | {"link": n, "residual": n + 2}
     return ISLANDS.block(width, **sizes, room=room, moves=Shared(moves), asleep=Shared(asleep))
 
 

@@ -21,9 +21,9 @@ HELD = View("Held", held=Int)
 
 @kernel
 def emit_limits_of_pose(s, w, x, l, r, h, close):
-    """Rows of all limits that are nearer than `close`; v, a of the tree and of `x` are nought."""
-    emit_limits(s, w, x, l, r, h.held, 1.0, 1.0, close, -inf, 0)
+    """Rows of all limits of one world that are nearer than `close`; v, a of the tree and of `x` are nought."""
+    emit_limits(s, w, x, l, r, h.held, 1.0, 1.0, close, -inf, 0, 1)
     emit_ball_limits(s, w, x, l, r, h.held, 1.0, 1.0, close, 0)
 
 
-LIMITS_OF_POSE = entry(emit_limits_of_pose, STATE, WORK, FLOW, LIMITS, STORE, HELD, extra=("float64",))
+LIMITS_OF_POSE = entry(emit_limits_of_pose, STATE, WORK, FLOW, LIMITS, STORE, HELD, extra=("float64",), lanes=False)

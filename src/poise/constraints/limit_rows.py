@@ -12,10 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from poise.constraints.row_kernels import open_block, put_bounds, put_dof_row
+from poise.constraints.row_kernels import (
+    busiest,
+    fewest,
+    name_block,
+    open_block,
+    pick,
+    picked,
+    put_bounds,
+    put_dof_row,
+)
 from poise.constraints.store import SINGLE
 from poise.kernel.jit import kernel
-from poise.kernel.memory import Block, Count, Index, Real, View, Width, load, scatter_where, store
+from poise.kernel.memory import Block, Count, Index, Real, View, Width, gather_where, load, scatter_where, store
 from poise.kernel.quat import Quat
 from poise.kernel.scalars import any_lane, fabs, maximum, minimum, select, spread, zero
 from poise.kernel.vec import Mat3
@@ -107,17 +116,6 @@ def _balls(model: Model) -> dict[str, Any]:
 
 
 @kernel
-def emit_limit(r, d, code, gap, sign, near, erp):
-    """One end of a coordinate's range, in the lanes of a mask."""
-    none = zero(gap)
-    slot, there = open_block(r, SINGLE, near, zero(load(r.count, 0)) + (d * CODES + code))
-    put_dof_row(r, slot, there, zero(slot) + d, none + sign)
-    put_bounds(r, slot, there, none, spread(inf, none))
-    scatter_where(r.phi, slot, gap, there)
-    scatter_where(r.erp, slot, none + erp, there)
-
-
-@kernel
 def wanted(held, i, near, again):
     """Lanes in which end i of a limit has a row: where it is near, or has had one `again`; noted in `held`."""
     had = load(held, i)
@@ -138,22 +136,51 @@ def room_ahead(s, w, x, l, k, dt):
 
 
 @kernel
-def emit_limits(s, w, x, l, r, held, dt, erp, close, at_end, again):
+def pick_limits(s, w, x, l, r, held, dt, close, at_end, again):
+    """Note the ends of ranges that are to have rows: the lower ones by their numbers, the upper ones by so many more
+    as there are limits.
+    """
+    for k in range(l.n_limits):
+        below, above, below_then, above_then = room_ahead(s, w, x, l, k, dt)
+        near = wanted(held, 2 * k, (below_then < close) | (below < at_end), again)
+        if any_lane(near):
+            pick(r, SINGLE, near, k)
+        near = wanted(held, 2 * k + 1, (above_then < close) | (above < at_end), again)
+        if any_lane(near):
+            pick(r, SINGLE, near, k + l.n_limits)
+
+
+@kernel
+def make_limit(s, l, r, slot, there, erp):
+    """The row of the end that was picked for a slot, in the lanes of a mask."""
+    number = load(r.pick, slot)
+    upper = number >= zero(number) + l.n_limits
+    k = select(upper, number - l.n_limits, number)
+    q = gather_where(s.q, spread(gather_where(l.limit_q, k, there), k), there)
+    none = zero(q)
+    gap = select(upper, gather_where(l.high, k, there) - q, q - gather_where(l.low, k, there))
+    d = spread(gather_where(l.limit_dof, k, there), k)
+    name_block(r, slot, there, d * CODES + select(upper, zero(k) + UPPER, zero(k) + LOWER))
+    put_dof_row(r, slot, there, d, select(upper, none - 1.0, none + 1.0))
+    put_bounds(r, slot, there, none, spread(inf, none))
+    scatter_where(r.phi, slot, gap, there)
+    scatter_where(r.erp, slot, none + erp, there)
+
+
+@kernel
+def emit_limits(s, w, x, l, r, held, dt, erp, close, at_end, again, lanes):
     """Rows of coordinates that are within `at_end` of an end of their range, or will be within `close` at the end of
     the step: what rests at its end may be held there by impulses alone.
 
     `w` has the motion without rows, `x` what impulses add to it as far as they are known. What was `held` before keeps
     its rows where `again` is not 0.
     """
-    for k in range(l.n_limits):
-        d = load(l.limit_dof, k)
-        below, above, below_then, above_then = room_ahead(s, w, x, l, k, dt)
-        near = wanted(held, 2 * k, (below_then < close) | (below < at_end), again)
-        if any_lane(near):
-            emit_limit(r, d, LOWER, below, 1.0, near, erp)
-        near = wanted(held, 2 * k + 1, (above_then < close) | (above < at_end), again)
-        if any_lane(near):
-            emit_limit(r, d, UPPER, above, -1.0, near, erp)
+    start = load(r.count, SINGLE)
+    pick_limits(s, w, x, l, r, held, dt, close, at_end, again)
+    for block in range(fewest(start, lanes), minimum(busiest(r, SINGLE, lanes), load(r.room, SINGLE))):
+        there = picked(r, SINGLE, start, block)
+        if any_lane(there):
+            make_limit(s, l, r, load(r.first, SINGLE) + block, there, erp)
 
 
 @kernel

@@ -37,7 +37,7 @@ def emit_spins(r, contact, there, id, body_a, body_b, x, y, mu, lever):
     put_spin(r, slot + 1, there, body_a, body_b, y * lever)
     put_row(r, slot + 2, there, minus, minus, no_force(lever), no_force(lever))
     put_bound(r, slot, there, mu / lever)
-    scatter_where(r.scaler, slot, contact + 1, there)
+    scatter_where(r.scaler, slot, zero(slot) + (contact + 1), there)
 
 
 @kernel

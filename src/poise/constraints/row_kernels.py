@@ -5,7 +5,11 @@
     put_bounds(r, slot, there, lo, hi)                 where it is none
     put_bound(r, slot, there, mu)                      of a contact or a ball
 
-Lanes add where they want: each world has its own list.
+Lanes add where they want: each world has its own list. To write to a slot of each lane's own takes as long as to write
+to each lane by itself. So what there is much of is only noted at first, and its rows are made slot by slot:
+
+    pick(r, CONTACT, mask, k)                          a place for what number k makes, in the lanes of a mask
+    there = picked(r, CONTACT, start, n)               lanes whose block n was noted since there were `start` blocks
 """
 
 from __future__ import annotations
@@ -32,18 +36,51 @@ def stride_of(kind):
 
 
 @kernel
-def open_block(r, kind, mask, id):
+def take_slot(r, kind, mask):
     """Count a block in the lanes of a mask; gives its first slot, and the lanes that have room for it."""
     n = load(r.count, kind)
     store_where(r.count, kind, n + 1, mask)
-    slot = n * stride_of(kind) + load(r.first, kind)
-    there = mask & (n < load(r.room, kind))
+    return n * stride_of(kind) + load(r.first, kind), mask & (n < load(r.room, kind))
+
+
+@kernel
+def pick(r, kind, mask, number):
+    """Count a block in the lanes of a mask, and note what it is to be made of."""
+    slot, there = take_slot(r, kind, mask)
+    scatter_where(r.pick, slot, zero(slot) + number, there)
+
+
+@kernel
+def picked(r, kind, start, n):
+    """Lanes that have a block n, and had not when they had `start`."""
+    return (start <= n) & (load(r.count, kind) > n)
+
+
+@kernel
+def fewest(count, lanes):
+    """The least of what lanes have."""
+    least = get_lane(count, 0)
+    for lane in range(1, lanes):
+        least = minimum(least, get_lane(count, lane))
+    return least
+
+
+@kernel
+def name_block(r, slot, there, id):
+    """The id of a block; nothing of what blocks have by themselves stays from the slot's last user."""
     scatter_where(r.id, slot, id, there)
     scatter_where(r.bound, slot, zero(load(r.bound, 0)), there)
     scatter_where(r.slide, slot, zero(load(r.bound, 0)), there)
     scatter_where(r.strike, slot, zero(load(r.bound, 0)), there)
-    scatter_where(r.slides, slot, zero(slot), there)
-    scatter_where(r.scaler, slot, zero(slot), there)
+    scatter_where(r.slides, slot, zero(id), there)
+    scatter_where(r.scaler, slot, zero(id), there)
+
+
+@kernel
+def open_block(r, kind, mask, id):
+    """Count a block in the lanes of a mask; gives its first slot, and the lanes that have room for it."""
+    slot, there = take_slot(r, kind, mask)
+    name_block(r, slot, there, id)
     return slot, there
 
 
@@ -51,7 +88,7 @@ def open_block(r, kind, mask, id):
 def put_row(r, slot, there, a, b, Ja, Jb):
     """Bodies and Jacobians of a row; nothing else of the slot's last user stays, neither do its bounds."""
     none = zero(Ja.t.x)
-    minus = zero(slot) - 1
+    minus = zero(a) - 1
     scatter_where(r.a, slot, a, there)
     scatter_where(r.b, slot, b, there)
     scatter_where(r.Ja, slot, Ja, there)
@@ -75,7 +112,7 @@ def put_row(r, slot, there, a, b, Ja, Jb):
 @kernel
 def put_dof_row(r, slot, there, dof, J):
     """A row on one coordinate."""
-    minus, none = zero(slot) - 1, no_force(J)
+    minus, none = zero(dof) - 1, no_force(J)
     put_row(r, slot, there, minus, minus, none, none)
     scatter_where(r.dof, slot, dof, there)
     scatter_where(r.Jdof, slot, J, there)
@@ -100,7 +137,7 @@ def put_friction(r, slot, there, rest, slide, strike, slides):
 @kernel
 def put_bound(r, slot, there, bound):
     """The one coefficient of a contact, or the radius of a ball, at the slot of its first row."""
-    put_friction(r, slot, there, bound, bound, bound, zero(slot))
+    put_friction(r, slot, there, bound, bound, bound, zero(load(r.slides, 0)))
 
 
 @kernel
@@ -151,13 +188,13 @@ def blank(r, lanes):
             unused = load(r.count, kind) <= n
             if any_lane(unused):
                 for k in range(stride):
-                    slot = zero(load(r.count, kind)) + (first + n * stride + k)
+                    slot, minus = first + n * stride + k, zero(load(r.count, kind)) - 1
                     none = zero(load(r.phi, 0))
-                    put_row(r, slot, unused, zero(slot) - 1, zero(slot) - 1, no_force(none), no_force(none))
+                    put_row(r, slot, unused, minus, minus, no_force(none), no_force(none))
                     put_bounds(r, slot, unused, none, none)
-                    store_where(r.id, first + n * stride + k, zero(slot) - 1, unused)
-                    store_where(r.bound, first + n * stride + k, none, unused)
-                    store_where(r.scaler, first + n * stride + k, zero(slot), unused)
+                    store_where(r.id, slot, minus, unused)
+                    store_where(r.bound, slot, none, unused)
+                    store_where(r.scaler, slot, zero(minus), unused)
                 if kind == LAW:
                     blank_law(r, n, unused)
 
@@ -177,7 +214,7 @@ def blank_law(r, n, unused):
 
 
 @kernel
-def find_block(r, old, kind, n, guess, lanes):
+def find_near(r, old, kind, n, guess, lanes):
     """Number of the old block that has the id of block n, −1 where there is none; looks at `guess` first, then on.
 
     Lists hardly change from step to step: the guess is the place after the last find.
@@ -203,6 +240,23 @@ def find_block(r, old, kind, n, guess, lanes):
 
 
 @kernel
+def find_anywhere(r, old, kind, n, lanes):
+    """The same in lanes of worlds, whose blocks are in different places: each old block is looked at in all of them."""
+    stride = stride_of(kind)
+    wanted = load(r.id, load(r.first, kind) + n * stride)
+    missing = load(r.count, kind) > n
+    found = zero(wanted) - 1
+    for place in range(minimum(busiest(old, kind, lanes), load(old.room, kind))):
+        there = missing & (load(old.count, kind) > place)
+        hit = there & (load(old.id, load(old.first, kind) + place * stride) == wanted)
+        found = select(hit, zero(found) + place, found)
+        missing = missing & ~hit
+        if not any_lane(missing):
+            break
+    return found
+
+
+@kernel
 def direction(r, at, there):
     """Along what a row pushes: b; or a, where b is the world, on which a row need not say anything."""
     on_b = gather_where(r.b, at, there) >= 0
@@ -210,28 +264,37 @@ def direction(r, at, there):
 
 
 @kernel
+def sum_forces(old, lanes):
+    """The force of every contact."""
+    for n in range(minimum(busiest(old, CONTACT, lanes), load(old.room, CONTACT))):
+        first, there = load(old.first, CONTACT) + n * 3, load(old.count, CONTACT) > n
+        force = direction(old, first, there) * load(old.lam, first)
+        force = force + direction(old, first + 1, there) * load(old.lam, first + 1)
+        store(old.force, first, force + direction(old, first + 2, there) * load(old.lam, first + 2))
+
+
+@kernel
 def carry_force(r, old, n, found):
     """A contact's force in its new directions: they may have turned."""
     first = load(r.first, CONTACT) + n * 3
     there = found >= 0
-    old_first = found * 3 + load(old.first, CONTACT)
+    force = gather_where(old.force, found * 3 + load(old.first, CONTACT), there)
     for k in range(3):
-        along = direction(r, zero(found) + (first + k), there)
-        lam = zero(along.x)
-        for j in range(3):
-            push = gather_where(old.lam, old_first + j, there)
-            lam = lam + push * dot(direction(old, old_first + j, there), along)
-        store_where(r.lam, first + k, lam, there)
+        store_where(r.lam, first + k, dot(force, direction(r, first + k, there)), there)
 
 
 @kernel
 def warm_start(r, old, lanes, scale):
     """Multipliers of the step before, times a number, for the blocks that it had too; nought for new ones."""
+    sum_forces(old, lanes)
     for kind in range(N_KINDS):
         stride = stride_of(kind)
         guess = zero(load(r.count, kind))
         for n in range(minimum(busiest(r, kind, lanes), load(r.room, kind))):
-            found = find_block(r, old, kind, n, guess, lanes)
+            if lanes > 1:
+                found = find_anywhere(r, old, kind, n, lanes)
+            else:
+                found = find_near(r, old, kind, n, guess, lanes)
             there = found >= 0
             guess = select(there, found + 1, guess)
             first = load(r.first, kind) + n * stride

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from poise.kernel.memory import Block, Count, Index, Int, Real, View, Width
 from poise.kernel.spatial import Force
+from poise.kernel.vec import Vec3
 
 SINGLE, LAW, CONTACT, BALL = range(4)
 KINDS = ("single", "law", "contact", "ball")
@@ -54,6 +55,8 @@ STORE = View(
     lam=Real,  # the solved multiplier, an impulse or a force, as the level has it
     # blocks, by the slot of their first row
     id=Int,
+    pick=Int,  # what a block is made of: the number of a contact, or of an end of a limit
+    force=Vec3,  # of a contact, from its multipliers, for the next step to start from; as they are
     bound=Real,  # μ of a contact (at rest), radius of a ball (N or N·m)
     slide=Real,  # μ of a contact that slides
     strike=Real,  # μ of an impact

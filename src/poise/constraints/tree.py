@@ -19,7 +19,20 @@ Rows are addressed by `at`: a slot, or a slot for each lane.
 from __future__ import annotations
 
 from poise.kernel.jit import kernel
-from poise.kernel.memory import Count, Index, Int, Real, View, gather, gather_where, load, scatter_where, store
+from poise.kernel.memory import (
+    Block,
+    Count,
+    Index,
+    Int,
+    Real,
+    View,
+    Width,
+    gather,
+    gather_where,
+    load,
+    scatter_where,
+    store,
+)
 from poise.kernel.scalars import any_lane, get_lane, minimum, select, spread, sqrt, zero
 from poise.kernel.spatial import Force, Motion, less, no_force
 from poise.kernel.vec import cross
@@ -66,8 +79,14 @@ FLOW = View(
     share=Real,  # (nv)
     a=Real,  # (nv) M⁻¹ Jᵀ λ
     acceleration=Motion,  # (n_links)
+    ahead=Motion,  # (n_links) how links move at the end of a step, as far as that is known
 )
 """Motions of the tree, at its own width."""
+
+
+def flow_block(nv: int, n_links: int, width: Width) -> Block:
+    """Room for the motions of a tree."""
+    return FLOW.block(width, x=nv, motion=n_links, share=nv, a=nv, acceleration=n_links, ahead=n_links)
 
 
 @kernel

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from poise.constraints import tree, tree_values
 from poise.constraints.rows import Rows
 from poise.constraints.store import STORE
-from poise.constraints.tree import FLOW, PLAIN, SYSTEM
+from poise.constraints.tree import FLOW, PLAIN, SYSTEM, flow_block
 from poise.constraints.tree_values import ACCELERATION, VELOCITY
 from poise.dynamics import abm
 from poise.dynamics.inputs import Singular, check_result, checked_step
@@ -90,7 +90,7 @@ class System:
         counts: dict[str, Any] = {"n_rows": np.array([m]), "n_groups": np.array([groups])}
         counts |= {"n_lanes": width.lanes, "slot": listing.slots}
         self.t = SYSTEM.block(width, **(sizes | counts | all_links(model)))
-        self.flow = FLOW.block(rows.width, x=nv, motion=links, share=nv, a=nv, acceleration=links)
+        self.flow = flow_block(nv, links, rows.width)
         if self.in_lanes and m:
             filled = np.concatenate((listing.slots, np.repeat(listing.slots[-1:], groups * width.lanes - m)))
             self.t.lane_slot[...] = filled.reshape(self.t.lane_slot.shape)

@@ -19,7 +19,7 @@ from poise.constraints.limit_rows import CODES, limits_block
 from poise.constraints.row_input import Term
 from poise.constraints.rows import Rows
 from poise.constraints.store import SINGLE
-from poise.constraints.tree import FLOW
+from poise.constraints.tree import flow_block
 from poise.constraints.tree_rows import System
 from poise.constraints.tree_values import VELOCITY
 from poise.control.goals import Goal
@@ -58,9 +58,7 @@ class GoalRows:
         self.length = bone_length(model)
         # one for where the rows are seen from, one for looks around
         self.space, self.glance = Workspace(model, F64), Workspace(model, F64)
-        self.flow = FLOW.block(
-            F64, x=model.nv, motion=model.n_links, share=model.nv, a=model.nv, acceleration=model.n_links
-        )
+        self.flow = flow_block(model.nv, model.n_links, F64)
         bounds = limits_block(model, F64)
         ends = 2 * bounds.counts()["n_limits"] + 3 * bounds.counts()["n_balls"]
         self._bounds, self._ends = bounds, HELD.block(F64, held=max(ends, 1))

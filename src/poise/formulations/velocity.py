@@ -55,6 +55,14 @@ def predict(m, s, w, x, dt):
     for d in range(m.nv):
         store(x.x, d, load(s.v, d) + load(w.a, d) * dt)
     spread_velocity(m, w, x)
+    foresee(m, x)
+
+
+@kernel
+def foresee(m, x):
+    """Motion of all links at the end of the step, with what impulses are known to add to it."""
+    for i in range(m.n_links):
+        store(x.ahead, i, load(x.motion, i) + load(x.acceleration, i))
 
 
 @kernel
@@ -78,7 +86,7 @@ def emit(m, s, w, g, u, c, l, e, r, x, o, dt, look):
         margin = margin + select(far, load(o.top, 0) * dt + MORE_WAY, none)
     emit_contacts(w, g, u, x, c, r, dt, erp, load(o.quick, 0), look_ahead(o, dt), margin, load(o.margin, 0), look)
     emit_frictions(l, r)
-    emit_limits(s, w, x, l, r, o.held, dt, erp, close, load(o.close, 0), look)
+    emit_limits(s, w, x, l, r, o.held, dt, erp, close, load(o.close, 0), look, o.lanes)
     emit_ball_limits(s, w, x, l, r, o.held, dt, erp, close, look)
 
 
@@ -162,6 +170,7 @@ def look_again(m, s, w, g, c, l, i, flow, o, dt):
     """Whether impulses bring about what no rows stand against; `flow` has what they do."""
     if load(i.count, 0) == 0:
         return False
+    foresee(m, flow)
     wrong = overlooked_contacts(w, g, flow, c, dt, look_ahead(o, dt))
     wrong = wrong | overlooked_limits(s, w, flow, l, o.held, dt) | strays(s, w, flow, l, o.held, dt)
     if not any_lane(wrong):
