@@ -12,10 +12,10 @@ from poise.kernel.memory import F32X16, F64, F64X8, Width
 from poise.model.model import Model
 
 
-def toys() -> Model:
+def toys(friction: float = 0.8) -> Model:
     """Boxes, balls and a door with limits above a floor."""
     scene = poise.Scene()
-    scene.add_ground()
+    scene.add_ground(friction=friction)
     for k in range(4):
         shape = poise.box(0.2, 0.15, 0.1) if k % 2 else poise.sphere(0.1)
         scene.add(shape, name=f"toy {k}", position=(0.05 * k, 0.02 * k, 0.3 + 0.25 * k))
@@ -32,9 +32,16 @@ def starts(model: Model, lanes: int) -> tuple[np.ndarray, np.ndarray]:
     return q, rng.normal(size=(model.nv, lanes))
 
 
-@pytest.mark.parametrize(("width", "exact", "steps"), [(F64X8, 1e-8, 120), (F32X16, 2e-3, 60)], ids=str)
-def test_lanes_step_as_each_world_alone(width: Width, exact: float, steps: int) -> None:
-    model = toys()
+@pytest.mark.parametrize(
+    ("width", "friction", "exact", "steps"),
+    [(F64X8, 0.0, 1e-8, 120), (F64X8, 0.8, 1e-8, 60), (F32X16, 0.8, 2e-3, 60)],
+    ids=str,
+)
+def test_lanes_step_as_each_world_alone(width: Width, friction: float, exact: float, steps: int) -> None:
+    """On ice for long. With friction, boxes that come to rest on several corners may do so in several ways: impulses
+    are not unique, and solved to 1e-15 they still differ.
+    """
+    model = toys(friction)
     q, v = starts(model, width.lanes)
     tolerance = 1e-10 if width.elem == "f64" else 1e-4  # where sweeps end differs otherwise
     together = Stepper(model, width, tolerance=tolerance, sweeps=300)

@@ -8,12 +8,12 @@ from poise.constraints.ball_limit_rows import strays
 from poise.constraints.limit_rows import share_within
 from poise.dynamics.responses import spread_acceleration
 from poise.formulations.impulses import lay_island
-from poise.formulations.problem_kernels import begin, is_joint, keep_lam, only_pushes
-from poise.kernel.calls import call_entry
+from poise.formulations.problem_kernels import begin, is_joint, only_pushes
+from poise.kernel.calls import ask_bound, call_entry
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store
 from poise.kernel.scalars import any_lane, fabs, maximum, minimum, select, zero
-from poise.solve.pgs_kernels import BALL, BOUNDED, LAW
+from poise.solve.pgs_kernels import BOUNDED, CONE
 from poise.solve.pgs_kernels import refresh as find_residuals
 
 STRAYING = 0.2
@@ -44,46 +44,75 @@ def speeds_after(r, t, plain, p, a):
 
 
 @kernel
-def list_rows(p):
-    """Every row by itself: there is no friction in displacements."""
-    n = load(p.n_rows, 0)
-    for row in range(n):
-        store(p.block_kind, row, BOUNDED)
-        store(p.block_start, row, row)
-    store(p.block_start, n, n)
-    store(p.n_blocks, 0, n)
+def may_shift(p, k):
+    """Whether displacements may come of a block. Friction, motors and laws have none."""
+    return load(p.block_kind, k) in (BOUNDED, CONE)
 
 
 @kernel
-def lay_shift(r, t, plain, p, a, dt, slop, share, tolerance):
+def shrink(t, i, p, lanes):
+    """Leave of the problem the first row of each block that may shift: how many these are. No entry moves to where one
+    is that is still to move.
+    """
+    n = 0
+    for k in range(load(p.n_blocks, 0)):
+        if may_shift(p, k):
+            store(i.shifted, n, load(p.block_start, k))
+            n += 1
+    stride, across = load(p.stride, 0), n
+    if t.n_lanes > lanes:  # lanes of rows, of one world
+        across = (n + t.n_lanes - 1) // t.n_lanes * t.n_lanes
+    for row in range(n):
+        column = load(i.shifted, row) * stride
+        for other in range(n):
+            store(p.a, row * across + other, load(p.a, column + load(i.shifted, other)))
+        store(p.scale, row, load(p.scale, load(i.shifted, row)))
+    store(p.stride, 0, across)
+    store(p.n_rows, 0, n)
+    store(p.n_blocks, 0, n)
+    return n
+
+
+@kernel
+def lay_shift(r, t, i, plain, p, a, dt, slop, share, tolerance, lanes):
     """The problem of the displacements, over dt: errors at the end of the step as they would be, less what is left
-    alone. Friction, motors and laws do not count; what only pushes, only pushes here too. Multipliers start from what
-    rows would need if they were alone.
+    alone. What only pushes, only pushes here too. Multipliers start from what rows would need if they were alone.
     """
     none = zero(slop)
     worst = none
-    for k in range(load(p.n_blocks, 0)):
-        row, slot, kind = load(p.block_start, k), load(t.slot, load(p.block_start, k)), load(p.block_kind, k)
+    for k in range(shrink(t, i, p, lanes)):
+        row = load(i.shifted, k)
+        slot = load(t.slot, row)
         # what nothing can move has no multiplier
         joint, pushes = is_joint(r, slot) & (load(p.lo, row) < load(p.hi, row)), only_pushes(r, slot)
-        if kind in (BALL, LAW):
-            joint, pushes = slop != slop, slop != slop
         ahead = load(r.phi, slot) * (1.0 / dt) + load(plain.speed, row)
         over = select(joint, ahead, minimum(ahead + slop * (1.0 / dt), none))
         own = select(joint, load(r.erp, slot), none + share)
         b = select(joint | (over < 0.0), over * own, maximum(ahead, none))
         worst = maximum(worst, fabs(select(joint | (over < 0.0), b, none)))
-        store(p.b, row, b)
-        store(p.lo, row, select(joint, none - inf, none))
-        store(p.hi, row, select(joint | pushes, none + inf, none))
-        store(a.lam, row, select(pushes, maximum(-b, none) / load(p.scale, row), none))
-        for i in range(row + 1, load(p.block_start, k + 1)):
-            store(p.b, i, none)
-            store(p.lo, i, none)
-            store(p.hi, i, none)
-            store(a.lam, i, none)
-    list_rows(p)
+        store(p.block_kind, k, BOUNDED)
+        store(p.block_start, k, k)
+        store(p.law_start, k, 0)
+        store(p.b, k, b)
+        store(p.lo, k, select(joint, none - inf, none))
+        store(p.hi, k, select(joint | pushes, none + inf, none))
+        store(a.lam, k, select(pushes, maximum(-b, none) / load(p.scale, k), none))
+    n = load(p.n_blocks, 0)
+    store(p.block_start, n, n)
+    store(p.law_start, n, 0)
     begin(a, worst * (tolerance * SHIFT_TOLERANCE))
+
+
+@kernel
+def keep_shift(t, i, plain, p, a, lanes):
+    """The multipliers of the displacements to the system."""
+    rows = load(t.n_rows, 0)
+    if t.n_lanes > lanes:
+        rows = load(t.n_groups, 0) * t.n_lanes
+    for k in range(rows):
+        store(plain.lam, k, zero(load(plain.lam, 0)))
+    for k in range(load(p.n_rows, 0)):
+        store(plain.lam, load(i.shifted, k), load(a.lam, k))
 
 
 @kernel
@@ -92,9 +121,10 @@ def shift_island(m, s, w, r, i, t, flow, plain, p, a, newton, o, dt, k):
     if load(i.laid, 0) != k:
         lay_island(m, s, w, r, i, t, flow, plain, p, a, o, dt, k)
     speeds_after(r, t, plain, p, a)
-    lay_shift(r, t, plain, p, a, dt, load(o.slop, 0), load(o.erp, 0), load(o.tolerance, 0))
-    call_entry(o.solve, p, a, newton, o.sweeps, o.every, o.steps)
-    keep_lam(p, plain, a)
+    lay_shift(r, t, i, plain, p, a, dt, load(o.slop, 0), load(o.erp, 0), load(o.tolerance, 0), o.lanes)
+    ask_bound(o.solve, o.solve_table, o.sweeps, o.every, o.steps)
+    keep_shift(t, i, plain, p, a, o.lanes)
+    store(i.laid, 0, -1)
     call_entry(o.share, m, w, t, flow)
 
 

@@ -8,7 +8,7 @@ from poise.constraints.rolling_rows import renew
 from poise.constraints.tree import take_links
 from poise.dynamics.responses import spread_acceleration
 from poise.formulations.problem_kernels import begin, keep_answer, lay_problem, list_island
-from poise.kernel.calls import call_entry
+from poise.kernel.calls import ask_bound, call_entry
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store
 from poise.kernel.scalars import any_lane, maximum, minimum, select, zero
@@ -54,7 +54,7 @@ def solve_again(p, a, newton, o, changed):
     """Go on from the multipliers as they are, in the worlds of a mask."""
     tolerance = load(a.tolerance, 0)
     begin(a, select(changed, tolerance, zero(tolerance) + inf))
-    call_entry(o.solve, p, a, newton, o.sweeps, o.every, o.steps)
+    ask_bound(o.solve, o.solve_table, o.sweeps, o.every, o.steps)
     store(a.tolerance, 0, tolerance)
 
 
@@ -64,7 +64,7 @@ def solve_again(p, a, newton, o, changed):
 @kernel
 def solve_island(r, u, i, t, plain, p, a, newton, o, k):
     """Impulses of the island at hand."""
-    call_entry(o.solve, p, a, newton, o.sweeps, o.every, o.steps)
+    ask_bound(o.solve, o.solve_table, o.sweeps, o.every, o.steps)
     changed = raise_bounces(r, t, plain, p, a)
     if any_lane(changed):
         solve_again(p, a, newton, o, changed)

@@ -10,8 +10,11 @@ from numpy.typing import NDArray
 from poise.constraints.store import VERTICES
 from poise.constraints.tree import SYSTEM
 from poise.kernel.bound import Bound
+from poise.kernel.buffers import GROUP
 from poise.kernel.jit import Entry
-from poise.kernel.memory import Block, Shared, Width
+from poise.kernel.memory import Block, Shared, Width, aligned
+from poise.solve.lane_kernels import ALONE, SOLVE_LANES
+from poise.solve.newton_kernels import SOLVE, newton_block
 from poise.solve.pgs_kernels import ANSWER, DENSE, ROWS
 
 Array = NDArray[Any]
@@ -65,3 +68,14 @@ def answer_block(width: Width, rows: int) -> Block:
     """Room for multipliers."""
     sizes = dict.fromkeys(ANSWER.fields, 1) | dict.fromkeys(("lam", "w", "goal", "slip", "best"), rows)
     return ANSWER.block(width, **(sizes | {"v": 0}))
+
+
+def bound_solver(p: Block, a: Block, newton: Block, rows: int, laws: int) -> Bound:
+    """What finds multipliers: of one problem, or of lanes of problems, with room for one of them by itself."""
+    if p.width.lanes == 1:
+        return bound(SOLVE, p.width, p, a, newton)
+    plain = Width(p.width.elem)
+    across = -(-rows // GROUP) * GROUP
+    alone = problem_block(plain, rows, laws, aligned((rows * across,), plain.dtype))
+    room = (alone, answer_block(plain, rows), newton_block(plain, rows), ALONE.block(plain, row=rows))
+    return bound(SOLVE_LANES, p.width, p, a, newton, *room)

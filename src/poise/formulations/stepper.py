@@ -20,7 +20,7 @@ from poise.constraints.limit_rows import LIMITS, limits_block
 from poise.constraints.motor_rows import MOTORS
 from poise.constraints.rows import Rows
 from poise.constraints.store import LAW, STORE, STRIDES, make_store, moved, put_rows, used_rows
-from poise.constraints.tree import FLOW, PLAIN, SYSTEM
+from poise.constraints.tree import FLOW, PLAIN, SYSTEM, flow_block
 from poise.constraints.tree_rows import (
     GRAM_LANES,
     SEE_LANES,
@@ -42,12 +42,12 @@ from poise.formulations.impulses import lay_unsolved
 from poise.formulations.march import March
 from poise.formulations.rules import ALL, ASLEEP, BY_DISPLACEMENT, DONE, DRIVEN, NO_ROOM, RULES, UNSOLVED
 from poise.formulations.sleep_state import SLEEP, Sleep, sleep_block
-from poise.formulations.step_blocks import Entries, answer_block, bound, problem_block, system_block
+from poise.formulations.step_blocks import Entries, answer_block, bound, bound_solver, problem_block, system_block
 from poise.formulations.unsolved import try_newton
 from poise.kernel.jit import entry, kernel
 from poise.kernel.memory import F64, Block, Width
 from poise.model.model import Model
-from poise.solve.newton_kernels import NEWTON, SOLVE, STEPS, newton_block
+from poise.solve.newton_kernels import NEWTON, STEPS, newton_block
 from poise.solve.pgs_kernels import ANSWER, ROWS
 
 Array = NDArray[Any]
@@ -136,9 +136,7 @@ class Stepper:
         self._of_rows = width == F64
         self._lanes = rows_width(width)
         self.surfaces, self.limits = surfaces_block(model.solids, width), limits_block(model, width)
-        self.flow = FLOW.block(
-            width, x=model.nv, motion=model.n_links, share=model.nv, a=model.nv, acceleration=model.n_links
-        )
+        self.flow = flow_block(model.nv, model.n_links, width)
         self.rules = self._rules(**rules)
         self._top, self._haste, self._ahead = (self.rules.arrays[name] for name in ("top", "haste", "ahead"))
         self._split: Split | None = None
@@ -170,7 +168,8 @@ class Stepper:
             "see": (SEE_LANES if alone else SEE_ROWS).address(width),
             "multiply": (GRAM_LANES if alone else _MULTIPLY).address(width),
             "share": (SHARE_LANES if alone else SHARE_ROWS).address(width),
-            "solve": SOLVE.address(width),
+            "solve": 0,  # see `_make_room`
+            "solve_table": 0,
         }
         numbers = {
             "erp": erp,
@@ -222,6 +221,9 @@ class Stepper:
         self.problem = problem_block(width, rows, room[LAW], self.plain.A)
         self.answer = answer_block(width, rows)
         self.newton_room = newton_block(width, rows)
+        self._solve = bound_solver(self.problem, self.answer, self.newton_room, rows, room[LAW])
+        self.rules.set_count("solve", self._solve.front)
+        self.rules.set_count("solve_table", self._solve.table)
         self.islands = islands_block(model, width, total, rows, self.sleep.block.asleep)
         self._bind()
 

@@ -109,7 +109,7 @@ def take_four(n, i, last, k, first, across):
 
 @kernel
 def eliminate(n):
-    """Solve the system, without a choice of pivots: rows are held by their softness. Steps go to `step`.
+    """Solve the system, without a choice of pivots: rows are held by their softness. Steps go to `known`.
 
     Lines begin and end at whole groups: what is to the left of a pivot does not count any more, and may be anything.
     """
@@ -149,7 +149,6 @@ def solve_back(n, first, end, across):
             step = step - load(n.matrix, k * across + end - 1 - back) * load(n.known, end - 1 - back)
         step = step * load(n.matrix, k * across + k)
         store(n.known, k, step)
-        store(n.step, load(n.row, k), step)
     if end == active:
         for k in range(group_size(n.known) - 1):  # the last group is full
             store(n.known, end + k, zero(load(n.known, 0)))

@@ -16,7 +16,7 @@ from poise.kernel.memory import load, store, store_where
 from poise.kernel.scalars import all_lanes, any_lane, fabs, maximum, minimum, select, zero
 from poise.solve.elimination import eliminate
 from poise.solve.local_kernels import clip, in_cone
-from poise.solve.newton_pieces import NEWTON, lay_system, look, newton_block
+from poise.solve.newton_pieces import NEWTON, lay_system, look, newton_block, take_steps
 from poise.solve.pgs_kernels import ANSWER, BOUNDED, CONE, ROWS, load_three, relax
 from poise.solve.pgs_kernels import refresh as find_residuals
 
@@ -96,8 +96,9 @@ def step_down(p, s, n, moving):
     start, allowed = load(s.merit, 0), load(n.allowed, 0)
     for r in range(load(p.n_rows, 0)):
         store(n.kept, r, load(s.lam, r))
-    lay_system(p, s, n)
+    lay_system(p, n, moving)
     eliminate(n)
+    take_steps(n)
     left, tries, wanted = moving, 0, DOWN
     while tries < TRIES and any_lane(left):
         go(p, s, n, left)
@@ -199,7 +200,7 @@ def has_few_rows(p):
 @kernel
 def solve(p, s, n, sweeps, every, most):
     """Steps as long as they are accepted, `most` at most, then `every` sweeps, and so on, until every lane is within
-    its tolerance; `sweeps` at most.
+    its tolerance; `sweeps` at most. Gives the number of lanes.
 
     Where ROUNDS of that leave it STUCK, it begins anew from nought, and after as many goes on from the best that was
     found. Where a quarter of the sweeps does not help, steps lead back again and again to where sweeps came from:
@@ -240,6 +241,7 @@ def solve(p, s, n, sweeps, every, most):
         measure(p, s, n, done)
         done = load(s.residual, 0) <= tolerance
     take_best(p, s)
+    return n.lanes
 
 
 @kernel

@@ -1,7 +1,8 @@
 """The pieces of the natural map that rows are on, and the linear system that they make: kernels.
 
 Rows at a bound take steps of their own; the others make a system of lines, one after another without gaps. Its last
-column is the right side.
+column is the right side. In lanes of problems it has the rows that are free in any lane that moves. Where one is not,
+it neither takes part nor is felt: whatever rows its neighbours have, a lane has the same bits.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ NEWTON = View(
     right=Real,  # what steps are to do, of the system's lines
     known=Real,  # steps of the system's lines
     change=Real,  # how far rows would go by themselves
+    free=Real,  # 1 where rows are not at a bound, else 0
     aim=Vec3,  # of each block that is a cone: where it would be then, if there were no bounds
     way=Real,  # of the first two rows of a cone: the direction of slip
     step=Real,  # of all multipliers
@@ -50,7 +52,7 @@ NEWTON = View(
 
 def newton_block(width: Width, rows: int) -> Block:
     """Room for so many rows."""
-    sizes = dict.fromkeys(("row", "change", "aim", "way", "step", "shift", "kept", "swept", "right"), rows)
+    sizes = dict.fromkeys(("row", "change", "free", "aim", "way", "step", "shift", "kept", "swept", "right"), rows)
     sizes |= {"known": rows + GROUP}
     one = dict.fromkeys(("n_active", "across", "softness", "allowed", "steps"), 1)
     return NEWTON.block(width, lanes=width.lanes, matrix=rows * (rows + 2 * GROUP), **sizes, **one)
@@ -120,21 +122,18 @@ def cone_slope(aim, mu):
 def look(p, s, n):
     """The largest natural residual, as `pgs_kernels.natural` tells it, and the merit; and of each row, for the step
     that may follow, how far it would go by itself, and whether it is at a bound.
-
-    Those that are not make the linear system; of lanes of problems all rows, so that none depends on its neighbours.
     """
     worst = zero(load(s.tolerance, 0))
-    merit, active, whole = worst, 0, n.lanes > 1
+    merit = worst
     store(s.merit, 0, worst)
     for k in range(load(p.n_blocks, 0)):
         kind, at, end = load(p.block_kind, k), load(p.block_start, k), load(p.block_start, k + 1)
-        takes = whole
+        free = load(s.tolerance, 0) < 0.0
         if kind == BOUNDED:
             change, free = row_piece(p, s, at)
             scale = load(p.scale, at)
             store(n.change, at, change)
             merit, worst = merit + scale * change * change, worse(worst, change, scale)
-            takes = whole or any_lane(free)
         elif kind == CONE:
             scale = cone_scale(p, at)
             three, free = cone_piece(p, s, n, k, at, scale)
@@ -143,21 +142,29 @@ def look(p, s, n):
             store(n.change, at + 2, three.z)
             merit = merit + scale * dot(three, three)
             worst = worse(worse(worse(worst, three.x, scale), three.y, scale), three.z, scale)
-            takes = whole or any_lane(free)
         else:
             worst = block_natural(p, s, k, worst)
             for r in range(at, end):
                 store(n.change, r, zero(merit))
-        if takes:
-            for r in range(at, end):
-                store(n.row, active, r)
-                active += 1
-    store(n.n_active, 0, active)
+        for r in range(at, end):
+            store(n.free, r, select(free, zero(merit) + 1.0, zero(merit)))
     store(s.merit, 0, load(s.merit, 0) + merit)
     return worst
 
 
 # ---- the linear system -----------------------------------------------------------------------------------------------
+
+
+@kernel
+def list_rows(p, n, moving):
+    """Rows of the linear system: those that are free in a lane of a mask."""
+    active = 0
+    for r in range(load(p.n_rows, 0)):
+        if any_lane(moving & (load(n.free, r) > 0.5)):
+            store(n.row, active, r)
+            active += 1
+    store(n.n_active, 0, active)
+    store(n.across, 0, (active + GROUP) // GROUP * GROUP)
 
 
 @kernel
@@ -168,21 +175,27 @@ def shift_residuals(p, n):
         store(n.shift, r, zero(load(n.change, r)))
     next = 0
     for r in range(rows):
+        change = load(n.change, r)
+        store(n.step, r, change)
         if next < load(n.n_active, 0) and load(n.row, next) == r:
             next += 1
-        else:
-            change = load(n.change, r)
-            store(n.step, r, change)
-            if any_lane(change != 0.0):
-                for i in range(0, rows, group_size(n.shift)):
-                    store_group(n.shift, i, load_group(n.shift, i) + load_group(p.a, r * stride + i) * change)
+            change = zero(change)
+        if n.lanes > 1:
+            change = load(n.change, r) * (1.0 - load(n.free, r))
+        if any_lane(change != 0.0):
+            for i in range(0, rows, group_size(n.shift)):
+                store_group(n.shift, i, load_group(n.shift, i) + load_group(p.a, r * stride + i) * change)
 
 
 @kernel
 def pick_row(p, n, i, r):
     """Line i of the system as far as it is row r of A, with what rows at bounds do to it in the last column."""
     active, across, at = load(n.n_active, 0), load(n.across, 0), r * load(p.stride, 0)
-    if active == load(p.n_rows, 0):
+    if n.lanes > 1:
+        for j in range(active):
+            other = load(n.row, j)
+            store(n.matrix, i * across + j, load(p.a, at + other) * load(n.free, other))
+    elif active == load(p.n_rows, 0):
         for j in range(0, active, group_size(n.matrix)):
             store_group(n.matrix, i * across + j, load_group(p.a, at + j))
     else:
@@ -197,19 +210,24 @@ def pick_row(p, n, i, r):
 def end_row(n, i, r, scale):
     """The last column of line i, row r: what the step is to do, less what rows at bounds do."""
     at = i * load(n.across, 0) + load(n.n_active, 0)
-    store(n.matrix, at, scale * load(n.change, r) - load(n.matrix, at))
+    right = scale * load(n.change, r) - load(n.matrix, at)
+    if n.lanes > 1:
+        right = right * load(n.free, r)
+    store(n.matrix, at, right)
 
 
 @kernel
-def lay_row(p, n, i, r, free, scale, softness):
-    """Line i of the system, row r: free A + (1 − free) scale; `free` is 0 or 1."""
+def lay_row(p, n, i, r, scale, softness):
+    """Line i of the system, row r of A; its scale where it is not free."""
     across = load(n.across, 0)
     pick_row(p, n, i, r)
-    if n.lanes > 1:  # else all are free
+    if n.lanes > 1:
+        free = load(n.free, r)
         for j in range(across):
             store(n.matrix, i * across + j, load(n.matrix, i * across + j) * free)
+        add_entry(n, i * across + i, scale * (1.0 - free))
     end_row(n, i, r, scale)
-    add_entry(n, i * across + i, scale * (1.0 - free + softness))
+    add_entry(n, i * across + i, scale * softness)
 
 
 @kernel
@@ -251,24 +269,28 @@ def add_entry(n, at, x):
 
 
 @kernel
-def lay_system(p, s, n):
-    """The linear system of the pieces."""
+def lay_system(p, n, moving):
+    """The linear system of the pieces, in the lanes of a mask."""
+    list_rows(p, n, moving)
     shift_residuals(p, n)
     softness = load(n.softness, 0)
     i, active = 0, load(n.n_active, 0)
-    store(n.across, 0, (active + GROUP) // GROUP * GROUP)
     for k in range(load(p.n_blocks, 0)):
         at = load(p.block_start, k)
         if i < active and load(n.row, i) == at:
             kind, size = load(p.block_kind, k), load(p.block_start, k + 1) - at
             if kind == CONE:
                 lay_cone(p, n, i, k, at, softness)
-            elif kind == BOUNDED:
-                free = zero(softness) + 1.0
-                if n.lanes > 1:  # else rows at a bound are not listed
-                    free = select(row_piece(p, s, at)[1], free, zero(softness))
-                lay_row(p, n, i, at, free, load(p.scale, at), softness)
             else:
-                for j in range(size):
-                    lay_row(p, n, i + j, at + j, zero(softness), load(p.scale, at + j), softness)
+                lay_row(p, n, i, at, load(p.scale, at), softness)
             i += size
+
+
+@kernel
+def take_steps(n):
+    """The steps of the system's lines to their rows, where these are free."""
+    for k in range(load(n.n_active, 0)):
+        r, step = load(n.row, k), load(n.known, k)
+        if n.lanes > 1:
+            step = select(load(n.free, r) > 0.5, step, load(n.change, r))
+        store(n.step, r, step)

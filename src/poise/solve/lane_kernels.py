@@ -1,0 +1,149 @@
+"""Lanes of problems: a few steps together, then those that are left, one by one.
+
+Together, lanes take as many steps as the hardest problem needs, with all rows of each of them: what is at a bound in
+one lane need not be in another. That is most of the work for the sake of a few. A problem on its own has lanes of rows,
+none of other problems, and leaves out what is at a bound. No number of a lane depends on its neighbours: neither where
+it is left alone nor how it is solved there.
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+from poise.kernel.buffers import GROUP
+from poise.kernel.jit import entry, kernel
+from poise.kernel.memory import Index, View, Width, load, load_lane, store, store_lane
+from poise.kernel.scalars import any_lane, get_lane, spread, zero
+from poise.solve.newton_kernels import FIRST, NEWTON, measure, solve, step_on
+from poise.solve.pgs_kernels import ANSWER, BOUNDED, LAW, ROWS
+
+TOGETHER = 3
+"""Steps that lanes take together."""
+
+ALONE = View("Alone", row=Index)
+"""Rows of a problem among those of its lane."""
+
+
+@kernel
+def is_blank(p, k, lane):
+    """Whether a lane has nothing where others have block k: neither entries of A nor anything wanted nor allowed."""
+    at, stride = load(p.block_start, k), load(p.stride, 0)
+    blank = load_lane(p.hi, at, lane) <= load_lane(p.lo, at, lane)
+    if load(p.block_kind, k) != BOUNDED:
+        blank = load_lane(p.bound, k, lane) == 0.0
+    for r in range(at, load(p.block_start, k + 1)):
+        blank = blank and load_lane(p.a, r * stride + r, lane) == 0.0 and load_lane(p.b, r, lane) == 0.0
+    return blank and load(p.block_kind, k) != LAW
+
+
+@kernel
+def take_block(p, s, one, answer, alone, k, block, row, lane):
+    """Block k of a lane as one of the problem on its own."""
+    at = load(p.block_start, k)
+    store(one.block_kind, block, load(p.block_kind, k))
+    store(one.block_start, block, row)
+    store(one.bound, block, load_lane(p.bound, k, lane))
+    store(one.local, block, load_lane(p.local, k, lane))
+    store(one.law_left, block, load_lane(p.law_left, k, lane))
+    store(one.law_right, block, load_lane(p.law_right, k, lane))
+    store(answer.slip, block, load_lane(s.slip, k, lane))
+    for r in range(load(p.block_start, k + 1) - at):
+        store(alone.row, row + r, at + r)
+        store(one.block_row, row + r, row + r)
+        store(one.b, row + r, load_lane(p.b, at + r, lane))
+        store(one.lo, row + r, load_lane(p.lo, at + r, lane))
+        store(one.hi, row + r, load_lane(p.hi, at + r, lane))
+        store(one.scale, row + r, load_lane(p.scale, at + r, lane))
+        store(answer.lam, row + r, load_lane(s.lam, at + r, lane))
+
+
+@kernel
+def take_law(p, one, k, block, vertices, lane):
+    """The vertices of a block's law: where the next ones go."""
+    store(one.law_start, block, vertices)
+    for i in range(load(p.law_start, k), load(p.law_start, k + 1)):
+        store(one.law_lam, vertices, load_lane(p.law_lam, i, lane))
+        store(one.law_w, vertices, load_lane(p.law_w, i, lane))
+        vertices += 1
+    return vertices
+
+
+@kernel
+def take_matrix(p, one, alone, n, lane):
+    """A of a lane, without rows that are not its own."""
+    stride, across = load(p.stride, 0), (n + GROUP - 1) // GROUP * GROUP
+    store(one.stride, 0, across)
+    for i in range(n):
+        column, at = load(alone.row, i) * stride, i * across
+        for j in range(n):
+            store(one.a, at + j, load_lane(p.a, column + load(alone.row, j), lane))
+        for j in range(n, across):
+            store(one.a, at + j, zero(load(one.a, at)))
+
+
+@kernel
+def take_lane(p, s, one, answer, alone, lane):
+    """The problem of a lane, with the multipliers that it has."""
+    row, block, vertices = 0, 0, 0
+    for k in range(load(p.n_blocks, 0)):
+        if not is_blank(p, k, lane):
+            take_block(p, s, one, answer, alone, k, block, row, lane)
+            vertices = take_law(p, one, k, block, vertices, lane)
+            row, block = row + load(p.block_start, k + 1) - load(p.block_start, k), block + 1
+    store(one.block_start, block, row)
+    store(one.law_start, block, vertices)
+    store(one.n_rows, 0, row)
+    store(one.n_blocks, 0, block)
+    take_matrix(p, one, alone, row, lane)
+    store(answer.tolerance, 0, load_lane(s.tolerance, 0, lane))
+    store(answer.best_residual, 0, spread(inf, load(answer.tolerance, 0)))
+    store(answer.sweeps, 0, load_lane(s.sweeps, 0, lane))
+
+
+@kernel
+def give_back(s, n, one, answer, newton, alone, lane):
+    """What was found to the lane."""
+    for i in range(load(one.n_rows, 0)):
+        store_lane(s.lam, load(alone.row, i), lane, load(answer.lam, i))
+    store_lane(s.residual, 0, lane, load(answer.residual, 0))
+    store_lane(s.sweeps, 0, lane, load(answer.sweeps, 0))
+    store_lane(n.steps, 0, lane, load_lane(n.steps, 0, lane) + load(newton.steps, 0))
+
+
+@kernel
+def solve_alone(one, answer, newton, sweeps, every, most):
+    """The problem of a lane: where the multipliers at hand lead nowhere, from nought."""
+    solve(one, answer, newton, sweeps, every, most)
+    if load(answer.residual, 0) > load(answer.tolerance, 0):
+        steps = load(newton.steps, 0)
+        for r in range(load(one.n_rows, 0)):  # the best so far stay, in case
+            store(answer.lam, r, zero(load(answer.lam, r)))
+        solve(one, answer, newton, sweeps, every, most)
+        store(newton.steps, 0, load(newton.steps, 0) + steps)
+
+
+@kernel
+def solve_lanes(p, s, n, one, answer, newton, alone, sweeps, every, most):
+    """Multipliers of every lane: see `newton_kernels.solve`, which takes those that a few steps leave."""
+    store(n.steps, 0, zero(load(s.tolerance, 0)))
+    done = load(s.tolerance, 0) < 0.0
+    measure(p, s, n, done)
+    done = load(s.residual, 0) <= load(s.tolerance, 0)
+    if any_lane(~done) and most > 0:
+        done = step_on(p, s, n, done, TOGETHER, FIRST)
+    for lane in range(n.lanes):
+        if not get_lane(done, lane):
+            take_lane(p, s, one, answer, alone, lane)
+            solve_alone(one, answer, newton, sweeps, every, most)
+            give_back(s, n, one, answer, newton, alone, lane)
+    return n.lanes
+
+
+def _widths(width: Width) -> tuple[Width, ...]:
+    """Of the views: lanes of problems, then one by itself."""
+    return (width,) * 3 + (Width(width.elem),) * 4
+
+
+SOLVE_LANES = entry(
+    solve_lanes, ROWS, ANSWER, NEWTON, ROWS, ANSWER, NEWTON, ALONE, extra=("int64", "int64", "int64"), widths=_widths
+)
