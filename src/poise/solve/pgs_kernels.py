@@ -201,14 +201,16 @@ def load_three(p, buffer, at, size):
 
 
 @kernel
-def aim_three(p, s, k, at, size):
-    """A cone, or a ball of up to three rows: solved exactly, then back in its set where ω goes beyond."""
+def aim_three(p, s, k, at, size, done):
+    """A cone, or a ball of up to three rows: solved exactly, then back in its set where ω goes beyond. What lanes that
+    are done remember stays.
+    """
     old, w = load_three(p, s.lam, at, size), load_three(p, s.w, at, size)
     a, bound = load(p.local, k), load(p.bound, k)
     cone = load(p.block_kind, k) == CONE
     if cone:
         lam, alpha = solve_cone(a, w - a @ old, bound, load(s.slip, k))
-        store(s.slip, k, alpha)
+        store_where(s.slip, k, alpha, ~done)  # lanes that are done begin where they would without their neighbours
     else:
         lam = solve_ball(a, w - a @ old, bound)
     if p.n_relaxed > 0:
@@ -279,7 +281,7 @@ def relax(p, s, k, done):
         elif kind == WIDE_BALL:
             aim_wide_ball(p, s, k, at, size, load(p.local, k).xx)
         else:
-            aim_three(p, s, k, at, size)
+            aim_three(p, s, k, at, size, done)
         if rows == 3 and p.storage == DENSE:
             move_three(p, s, first, done)
         else:
