@@ -1,9 +1,11 @@
 """How long a step of one of many worlds takes, in lanes and by threads, beside MuJoCo's rollout of as many.
 
-Worlds of MuJoCo's humanoid begin in its squat and move for 100 steps under random controls, new ones after 20, so that
-they differ; most are in the air then, or touch the ground in a place or two. From these states both engines take the
-same few steps under the same controls, self-collision on: MuJoCo's contacts are soft, ours are hard. The residual told
-is the largest of all worlds in the last step. Contacts near are those within reach of a step; few of them push.
+Both engines take MuJoCo's humanoid from its squat through half a second, self-collision on, under random controls that
+are each world's own: uniform in a share of their range, drawn anew after some steps. Ours are stepped as long as
+controls stay; a rollout gets all controls beforehand. MuJoCo's contacts are soft, ours are hard. The residual told is
+the largest of all worlds in all steps; contacts near are those within reach of a step.
+
+How many worlds there are, and on how many threads, should not matter to the time that each takes of a core.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _common import Case, Report, Row, arguments, effort, measure
+from _common import Case, Report, Row, Spread, arguments, effort, measure
 from _trees import find_humanoid, load_model
 
 from poise.batch.worlds import Batch
@@ -25,20 +27,35 @@ from poise.model.model import Model
 
 QUESTION = "a step of one of many humanoids on the ground, beside MuJoCo's rollout"
 TOLERANCE = 1e-3
-BEFORE, HOLD = 100, 20
-"""Steps that worlds take to come to differ, and how long controls stay."""
-WORK = 2**16
-"""Steps of worlds in a batch of the measurement, about."""
-SIZES = (64, 256, 1024, 4096, 16384)
+STEPS = 100
+WORLDS, SIZES = 1024, (64, 256, 4096, 16384)
+MOST = {"f32": 1.0 / 6.0, "f64": 1.0 / 3.0}
+"""Of the time that a rollout takes."""
+LEAST_SCALING, FLAT = 1.9, 1.2
+"""How much faster two threads are, and how much longer a step may take in a batch of another size."""
 
 
-@dataclass
-class Start:
-    """States that worlds are timed from, and what acts there."""
+@dataclass(frozen=True)
+class Sort:
+    """Random controls: uniform between ± `strength` of their range, drawn anew after `hold` steps."""
 
-    q: np.ndarray
-    v: np.ndarray
-    ctrl: np.ndarray
+    strength: float
+    hold: int
+
+    @property
+    def name(self) -> str:
+        """For the table."""
+        held = "held" if self.hold == STEPS else "each step" if self.hold == 1 else f"new after {self.hold}"
+        return f"±{self.strength:g} {held}"
+
+    def draw(self, n: int, size: int) -> np.ndarray:
+        """(n, STEPS / hold, size)"""
+        return self.strength * np.random.default_rng(0).uniform(-1.0, 1.0, (n, STEPS // self.hold, size))
+
+
+SORTS = (Sort(0.1, STEPS), Sort(0.3, 20), Sort(1.0, 20), Sort(1.0, 1))
+USUAL = SORTS[1]
+"""For what is timed with one sort only."""
 
 
 class Mujoco:
@@ -52,107 +69,136 @@ class Mujoco:
         self.first = mujoco.MjData(self.model)
         if self.model.nkey:
             mujoco.mj_resetDataKeyframe(self.model, self.first, 0)
-        self._kind = mujoco.mjtState.mjSTATE_FULLPHYSICS
+        kind = mujoco.mjtState.mjSTATE_FULLPHYSICS
+        self.state = np.zeros(mujoco.mj_stateSize(self.model, kind))
+        mujoco.mj_getState(self.model, self.first, self.state, kind)
 
-    def states(self, start: Start) -> np.ndarray:
-        """(n, size) as rollouts want them."""
-        data, out = self.mujoco.MjData(self.model), []
-        for q, v in zip(start.q, start.v, strict=True):
-            data.qpos[:], data.qvel[:] = q, v
-            state = np.zeros(self.mujoco.mj_stateSize(self.model, self._kind))
-            self.mujoco.mj_getState(self.model, data, state, self._kind)
-            out.append(state)
-        return np.array(out)
-
-    def goes(self, start: Start, steps: int, threads: int) -> Callable[[int], None]:
-        """Steps from the start, so many times."""
-        rollout, states = self.mujoco.rollout.Rollout(nthread=threads), self.states(start)
+    def goes(self, controls: np.ndarray, threads: int) -> Callable[[int], None]:
+        """Rollouts from the squat, so many times."""
+        rollout = self.mujoco.rollout.Rollout(nthread=threads)
         data = [self.mujoco.MjData(self.model) for _ in range(threads)]
-        control = np.repeat(start.ctrl[:, None], steps, axis=1)
-        out = np.zeros((len(states), steps, states.shape[1]))
+        control = np.ascontiguousarray(np.repeat(controls, STEPS // controls.shape[1], axis=1))
+        states = np.tile(self.state, (len(control), 1))
+        out = np.zeros((*control.shape[:2], len(self.state)))
 
         def go(times: int) -> None:
             for _ in range(times):
-                rollout.rollout(self.model, data, states, control, state=out, skip_checks=False)
+                rollout.rollout(self.model, data, states, control, state=out)
 
         return go
 
-    def look(self, start: Start, most: int = 64) -> str:
-        """Contacts and rows of some of the states."""
-        data, found = self.mujoco.MjData(self.model), []
-        for q, v in zip(start.q[:most], start.v[:most], strict=True):
-            data.qpos[:], data.qvel[:] = q, v
-            self.mujoco.mj_forward(self.model, data)
-            found.append((data.ncon, data.nefc))
+    def look(self, controls: np.ndarray, most: int = 16) -> str:
+        """Contacts and rows of some worlds on their way."""
+        found = []
+        for lines in controls[:most]:
+            data = self.mujoco.MjData(self.model)
+            data.qpos[:], data.qvel[:] = self.first.qpos, self.first.qvel
+            for line in lines:
+                data.ctrl[:] = line
+                for _ in range(STEPS // len(lines)):
+                    self.mujoco.mj_step(self.model, data)
+                    found.append((data.ncon, data.nefc))
         contacts, rows = np.mean(found, axis=0)
         return f"{contacts:.1f} contacts, {rows:.0f} rows"
 
 
-def make(model: Model, peer: Mujoco, n: int, precision: Any, threads: int) -> Batch:
-    """As many worlds in the squat."""
-    batch = Batch(
-        model, n, Reduced(tolerance=TOLERANCE), dt=peer.model.opt.timestep, precision=precision, threads=threads
-    )
-    batch.q, batch.v = peer.first.qpos.copy(), peer.first.qvel.copy()
-    return batch
+class Ours:
+    """The same in Poise."""
 
+    def __init__(self, model: Model, peer: Mujoco, n: int, precision: Any, threads: int) -> None:
+        dt = float(peer.model.opt.timestep)
+        self.batch = Batch(model, n, Reduced(tolerance=TOLERANCE), dt=dt, precision=precision, threads=threads)
+        self._q, self._v = peer.first.qpos.copy(), peer.first.qvel.copy()
 
-def moved(model: Model, peer: Mujoco, n: int) -> Start:
-    """States that differ, and new controls."""
-    batch, rng = make(model, peer, n, "f64", 1), np.random.default_rng(0)
-    for _ in range(BEFORE // HOLD):
-        batch.ctrl = rng.uniform(-1.0, 1.0, batch.ctrl.shape)
-        batch.step(HOLD)
-    if batch.diverged.any():
-        raise RuntimeError(f"{int(batch.diverged.sum())} of {n} worlds have diverged")
-    return Start(batch.q.copy(), batch.v.copy(), rng.uniform(-1.0, 1.0, batch.ctrl.shape))
+    def begin(self) -> None:
+        """All worlds in the squat."""
+        self.batch.reset(q=self._q, v=self._v)
 
+    def goes(self, controls: np.ndarray) -> Callable[[int], None]:
+        """Steps from the squat, so many times; the reset is timed too, as that of a rollout is."""
+        batch, hold = self.batch, STEPS // controls.shape[1]
+        lines = np.moveaxis(controls, 1, 0).astype(batch.ctrl.dtype)
 
-def goes(batch: Batch, start: Start, steps: int) -> Callable[[int], None]:
-    """Steps from the start, so many times; the reset is timed too, as that of a rollout is."""
+        def go(times: int) -> None:
+            for _ in range(times):
+                self.begin()
+                for line in lines:
+                    batch.ctrl[...] = line
+                    batch.step(hold)
 
-    def go(times: int) -> None:
-        for _ in range(times):
-            batch.reset(q=start.q, v=start.v)
-            batch.ctrl[...] = start.ctrl
-            batch.step(steps)
+        return go
 
-    return go
-
-
-def look(batch: Batch) -> tuple[float, str]:
-    """The largest residual of the last step, and what it took."""
-    if batch.diverged.any():
-        raise RuntimeError(f"{int(batch.diverged.sum())} worlds have diverged")
-    means = (batch.contacts.mean(), batch.rows.mean(), batch.sweeps.mean(), batch.newton_steps.mean())
-    note = "{:.1f} contacts near, {:.0f} rows, {:.1f} sweeps, {:.1f} Newton steps".format(*means)
-    return float(batch.residual.max()), note
+    def look(self, controls: np.ndarray) -> tuple[float, str]:
+        """The largest residual of all steps, and what they took."""
+        batch, hold, worst, found = self.batch, STEPS // controls.shape[1], 0.0, []
+        self.begin()
+        for k in range(STEPS):
+            batch.ctrl[...] = controls[:, k // hold]
+            batch.step()
+            worst = max(worst, float(batch.residual.max()))
+            found.append([told.mean() for told in (batch.contacts, batch.rows, batch.sweeps, batch.newton_steps)])
+        if batch.diverged.any():
+            raise RuntimeError(f"{int(batch.diverged.sum())} worlds have diverged")
+        note = "{:.1f} contacts near, {:.0f} rows, {:.1f} sweeps, {:.1f} Newton steps"
+        return worst, note.format(*np.mean(found, axis=0))
 
 
 def main(argv: Sequence[str]) -> int:
     options = arguments(QUESTION, argv, model=True)
     much = effort(options, rounds=5, batch=1e-3)
     path = find_humanoid(options.model)
-    peer, model = Mujoco(path), load_model(path)
-    cores = os.cpu_count() or 1
-    settings = {"model": path.name, "dt": float(peer.model.opt.timestep), "rounds": much.rounds, "tolerance": TOLERANCE}
-    report = Report("batch", QUESTION, settings)
-    for n in SIZES[:1] if options.quick else SIZES:
-        start, steps = moved(model, peer, n), min(HOLD, max(WORK // n, 2))
-        for threads in sorted({1, cores}):
-            batches = {precision: make(model, peer, n, precision, threads) for precision in ("f32", "f64")}
-            cases = [Case(name, goes(batch, start, steps), worlds=n * steps) for name, batch in batches.items()]
-            cases.append(Case("rollout", peer.goes(start, steps, threads), worlds=n * steps))
+    peer, model, cores = Mujoco(path), load_model(path), os.cpu_count() or 1
+    n = 64 if options.quick else WORLDS
+    settings = {"model": path.name, "dt": float(peer.model.opt.timestep), "rounds": much.rounds, "steps": STEPS}
+    report = Report("batch", QUESTION, settings | {"tolerance": TOLERANCE, "threads": cores})
+
+    def beside_rollout() -> None:
+        """Each sort of controls, in both precisions, on all cores."""
+        crowds = {precision: Ours(model, peer, n, precision, cores) for precision in MOST}
+        for sort in SORTS:
+            controls = sort.draw(n, peer.model.nu)
+            cases = [Case(name, ours.goes(controls), worlds=n * STEPS) for name, ours in crowds.items()]
+            cases.append(Case("rollout", peer.goes(controls, cores), worlds=n * STEPS))
             times = measure(cases, much)
-            what = f"{n} worlds, {threads} thread{'s' if threads > 1 else ''}, {steps} steps"
-            for name, batch in batches.items():
+            for name, ours in crowds.items():
                 ratio = times.ratio(name, "rollout")
-                row = Row(f"{what}: {name}", times.of(name), beside="rollout", ratio=ratio)
-                row.residual, row.note = look(batch)
-                row.allowed = TOLERANCE
+                row = Row(f"{n} worlds, {sort.name}: {name}", times.of(name), beside="rollout", ratio=ratio)
+                row.most, row.allowed = MOST[name], TOLERANCE
+                row.residual, row.note = ours.look(controls)
                 report.rows.append(row)
-                report.results.append(batch.q.copy())
-            report.rows.append(Row(f"{what}: rollout", times.of("rollout"), note=peer.look(start)))
+                report.results.append(ours.batch.q.copy())
+            note = peer.look(controls)
+            report.rows.append(Row(f"{n} worlds, {sort.name}: rollout", times.of("rollout"), note=note))
+
+    def by_threads() -> None:
+        """One thread beside all."""
+        controls = USUAL.draw(n, peer.model.nu)
+        crowds = {threads: Ours(model, peer, n, "f32", threads) for threads in sorted({1, cores})}
+        cases = [Case(str(threads), ours.goes(controls), worlds=n * STEPS) for threads, ours in crowds.items()]
+        times = measure(cases, much)
+        row = Row(f"{n} worlds, f32, 1 thread", times.of("1"), beside=f"{cores} threads")
+        if cores > 1:
+            row.ratio, row.least = times.ratio("1", str(cores)), LEAST_SCALING * cores / 2
+        report.rows.append(row)
+
+    def by_number() -> None:
+        """Fewer worlds, and more."""
+        usual = Ours(model, peer, n, "f32", cores)
+        for size in SIZES[:1] if options.quick else SIZES:
+            other = Ours(model, peer, size, "f32", cores)
+            cases = [
+                Case(name, ours.goes(USUAL.draw(count, peer.model.nu)), worlds=count * STEPS)
+                for name, ours, count in (("usual", usual, n), ("other", other, size))
+            ]
+            times = measure(cases, much)
+            ratio: Spread = times.ratio("other", "usual")
+            row = Row(f"{size} worlds, f32", times.of("other"), beside=f"{n} worlds", ratio=ratio)
+            row.least, row.most = 1.0 / FLAT, FLAT
+            report.rows.append(row)
+
+    beside_rollout()
+    by_threads()
+    by_number()
     return report.finish(options.json)
 
 
