@@ -77,6 +77,33 @@ def test_speeds_at_keys_and_hooks_that_wait_for_each_other(tmp_path) -> None:
     assert told["held back: down"] > told["held back: right"] + 0.25
 
 
+def check_standing(told: dict[str, float], pushes: int) -> None:
+    """On both feet through pushes of 80 % of what a stance can take, on two processors at a quarter of real time."""
+    assert told["pushes"] == pushes
+    assert told["least push (N)"] > 100.0
+    assert told["lowest head (m)"] > 1.4
+    assert told["feet moved by (m)"] < 0.1  # one that bears nothing for a moment may creep; steps are longer
+    assert told["greatest torque (N·m)"] < 300.0
+    assert told["processor time over time"] < 8.0  # of two processors: others may use them too
+
+
+@pytest.mark.slow
+def test_a_person_stands_by_chance_through_some_pushes(capsys: pytest.CaptureFixture[str]) -> None:
+    check_standing(run("standing_by_chance", seconds=7.0, pushes=3, seed=5), 3)
+    assert "wall time over time" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_a_person_stands_by_chance_through_ten_pushes() -> None:
+    check_standing(run("standing_by_chance", seconds=30.0, pushes=10), 10)
+
+
+@pytest.mark.slow
+def test_without_plans_the_same_springs_do_not_stand_through_a_push() -> None:
+    """Or the tests above would not tell anything: one sample is the plan of before, which is to do nothing."""
+    assert run("standing_by_chance", seconds=5.0, pushes=1, samples=1)["lowest head (m)"] < 1.0
+
+
 def test_every_example_is_tested() -> None:
     source = Path(__file__).read_text(encoding="utf-8")
     assert all(f'"{path.stem}"' in source for path in FOLDER.glob("*.py"))

@@ -1,0 +1,50 @@
+"""Options of controls by chance, checked."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+
+
+def number_in(name: str, value: Any, low: float, high: float) -> float:
+    """A finite number from `low` to `high`."""
+    fits = not isinstance(value, bool) and isinstance(value, Real) and np.isfinite(float(value))
+    if not fits or not low <= float(value) <= high:
+        most = "" if high == np.inf else f", {high:g} at most"
+        raise ValueError(f"{name} is {value!r}; it must be a number, {low:g} at least{most}")
+    return float(value)
+
+
+def whole_number(name: str, value: Any, least: int) -> int:
+    """A whole number, `least` or more."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise ValueError(f"{name} is {value!r}; it must be a whole number, {least} or more")
+    return int(value)
+
+
+def seed_of(value: Any) -> int:
+    """What chance begins with."""
+    return whole_number("seed", value, 0)
+
+
+def checked_channels(channels: ArrayLike, nv: int) -> Floats:
+    """(k, nv) what controls do."""
+    given = np.array(channels, np.float64)
+    if given.ndim != 2 or given.shape[1] != nv or not len(given) or not np.isfinite(given).all():
+        raise ValueError(f"channels must be (k, {nv}) finite numbers, a row for each control; found {given.shape}")
+    return given
+
+
+def checked_row(name: str, value: ArrayLike, k: int, *, unbounded: bool = False) -> Floats:
+    """(k,) positive numbers, given as one or each."""
+    given = np.asarray(value, np.float64)
+    if given.shape not in ((), (k,)):
+        raise ValueError(f"{name} has the shape {given.shape}; it must be one number, or {k} of them")
+    if not (given > 0.0).all() or not (unbounded or np.isfinite(given).all()):
+        raise ValueError(f"{name} is {value!r}; it must be positive")
+    return np.broadcast_to(given, (k,)).copy()
