@@ -104,6 +104,20 @@ def test_without_plans_the_same_springs_do_not_stand_through_a_push() -> None:
     assert run("standing_by_chance", seconds=5.0, pushes=1, samples=1)["lowest head (m)"] < 1.0
 
 
+def test_a_person_learns_to_stand(tmp_path) -> None:
+    """A few generations: by how much returns are to rise, of 200, was set before they were looked at."""
+    told = run("learn_to_stand", generations=8, worlds=32, steps=200, path=tmp_path / "curve.svg")
+    assert np.mean(told["curve"][-2:]) > told["curve"][0] + 40.0
+
+
+@pytest.mark.slow
+def test_a_person_who_has_learned_stands_through_pushes(tmp_path) -> None:
+    told = run("learn_to_stand", path=tmp_path / "curve.svg")
+    assert np.mean(told["curve"][-5:]) > np.mean(told["curve"][:2]) + 100.0
+    assert told["with the policy"] > told["without a policy"] + 100.0
+    assert "mean return" in (tmp_path / "curve.svg").read_text(encoding="utf-8")
+
+
 def test_every_example_is_tested() -> None:
     source = Path(__file__).read_text(encoding="utf-8")
     assert all(f'"{path.stem}"' in source for path in FOLDER.glob("*.py"))

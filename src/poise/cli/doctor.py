@@ -26,6 +26,7 @@ OPTIONAL = (
     ("pyarrow", "parquet", "tables of sweeps as Parquet"),
     ("distributed", "dask", "sweeps on a cluster of Dask"),
     ("ray", "ray", "sweeps on a cluster of Ray"),
+    ("gymnasium", "gym", "environments for reinforcement learning"),
     ("dm-control", "bench", "benchmarks; not for Python 3.13"),
     ("pin", "bench", "benchmarks; not for Windows"),
     ("pybvh", "bench", "benchmarks"),

@@ -1,0 +1,198 @@
+"""Tasks as environments of Gymnasium: one world, or all worlds of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import gymnasium
+import numpy as np
+from gymnasium.utils import seeding
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from poise.gym.imitate import Imitate
+from poise.gym.stand import Stand
+from poise.gym.task import BOUND, Task, whole
+from poise.gym.walk import Walk
+from poise.view.render import Painter
+from poise.view.render_camera import Camera
+
+Array = NDArray[Any]
+METADATA: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 30}
+EYE = (1.9, -2.9, 0.5)
+"""From the person to the camera; m."""
+
+
+def _spaces(task: Task) -> tuple[gymnasium.spaces.Box, gymnasium.spaces.Box]:
+    """What is seen in one world, and what can be done there."""
+    seen = gymnasium.spaces.Box(-BOUND, BOUND, (task.observe().shape[1],), np.float32)
+    return seen, gymnasium.spaces.Box(-1.0, 1.0, (task.n_actions,), np.float32)
+
+
+def _checked_mode(mode: Any) -> str | None:
+    if mode not in (None, *METADATA["render_modes"]):
+        raise ValueError(f'render_mode is {mode!r}; it must be "rgb_array" or None')
+    return None if mode is None else str(mode)
+
+
+class _Pictures:
+    """Draws the people of a task, with a camera that goes along."""
+
+    def __init__(self, task: Task, size: tuple[int, int]) -> None:
+        self._painter = Painter(task.figure.model, size)
+        self._middle = 0.95 * task.figure.hips
+
+    def of(self, q: Array) -> Array:
+        """(height, width, 3) one person."""
+        target = np.array((q[0], q[1], self._middle), np.float64)
+        eye = target + self._middle * np.array(EYE)
+        return np.asarray(self._painter.draw(np.asarray(q, np.float64), Camera(tuple(eye), tuple(target))))
+
+
+class TaskEnv(gymnasium.Env):  # type: ignore[misc]
+    """A task with one world. Options are those of the task; pictures have `size` (width, height) pixels."""
+
+    metadata: dict[str, Any] = METADATA
+    kind: ClassVar[type[Task]]
+
+    def __init__(self, render_mode: str | None = None, size: tuple[int, int] = (480, 360), **options: Any) -> None:
+        self.render_mode = _checked_mode(render_mode)
+        self.task = self.kind(1, **({"threads": 1} | options))
+        self.metadata = METADATA | {"render_fps": 1.0 / self.task.period}
+        self.observation_space, self.action_space = _spaces(self.task)
+        self._pictures = None if render_mode is None else _Pictures(self.task, size)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
+        """Begin anew; the same seed gives the same episodes."""
+        super().reset(seed=seed)
+        self.task.rngs[0] = self.np_random
+        self.task.reset()
+        return self.task.observe()[0], {}
+
+    def step(self, action: Any) -> tuple[Array, float, bool, bool, dict[str, Any]]:
+        """Let an action act for `frame_skip` steps."""
+        given = np.asarray(action)
+        if given.shape != self.action_space.shape:
+            raise ValueError(f"action has the shape {given.shape}; it must be {self.action_space.shape}")
+        out = self.task.step(given[None])
+        told = {name: float(value[0]) for name, value in out.terms.items()}
+        return self.task.observe()[0], float(out.reward[0]), bool(out.ended[0]), bool(out.cut[0]), told
+
+    def render(self) -> Any:
+        """(height, width, 3) what is seen from the side."""
+        return None if self._pictures is None else self._pictures.of(self.task.batch.q[0])
+
+
+class TaskVectorEnv(VectorEnv):  # type: ignore[misc]
+    """A task with `num_envs` worlds in one batch. A world that is over begins anew in the step that follows.
+
+    World i does, to the bit, what the single environment does with the seed plus i.
+    """
+
+    metadata: dict[str, Any] = METADATA | {"autoreset_mode": AutoresetMode.NEXT_STEP}
+    kind: ClassVar[type[Task]]
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        *,
+        max_episode_steps: int | None = None,
+        render_mode: str | None = None,
+        size: tuple[int, int] = (480, 360),
+        **options: Any,
+    ) -> None:
+        self.render_mode = _checked_mode(render_mode)
+        self.task = self.kind(num_envs, **options)
+        self.num_envs = self.task.n
+        self.metadata = type(self).metadata | {"render_fps": 1.0 / self.task.period}
+        self.single_observation_space, self.single_action_space = _spaces(self.task)
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self._most = None if max_episode_steps is None else whole("max_episode_steps", max_episode_steps)
+        self._pictures = None if render_mode is None else _Pictures(self.task, size)
+        self._over = np.zeros(self.num_envs, np.bool_)
+
+    def reset(
+        self,
+        *,
+        seed: int | Sequence[int | None] | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> tuple[Array, dict[str, Any]]:
+        """Let all worlds begin anew, or those of a mask `options["reset_mask"]`; a seed is that of the first world."""
+        which = self._mask(options)
+        if seed is not None:
+            self._seed(seed, which)
+        self.task.reset(which)
+        self._over[which] = False
+        return self.task.observe(), {}
+
+    def _seed(self, seed: int | Sequence[int | None], which: Array) -> None:
+        seeds = list(seed) if isinstance(seed, Sequence | np.ndarray) else [seed + i for i in range(self.num_envs)]
+        if len(seeds) != self.num_envs:
+            raise ValueError(f"{len(seeds)} seeds for {self.num_envs} worlds: give one number, or one for each")
+        for i in np.flatnonzero(which).tolist():
+            if (one := seeds[i]) is not None:
+                self.task.rngs[i] = seeding.np_random(int(one))[0]
+
+    def _mask(self, options: dict[str, Any] | None) -> Array:
+        mask = np.asarray((options or {}).get("reset_mask", np.ones(self.num_envs, np.bool_)))
+        if mask.shape != (self.num_envs,) or mask.dtype != np.bool_:
+            raise ValueError(f"reset_mask must be ({self.num_envs},) of bool, found {mask.shape} of {mask.dtype}")
+        return mask
+
+    def step(self, actions: Any) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
+        """Let actions act for `frame_skip` steps; worlds that were over begin anew instead."""
+        out, anew = self.task.step(actions), self._over
+        ended, cut = out.ended & ~anew, out.cut & ~anew
+        if self._most is not None:
+            cut |= (self.task.age >= self._most) & ~anew
+        told: dict[str, Any] = {}
+        for name, value in out.terms.items():
+            told |= {name: value, f"_{name}": ~anew}
+        self.task.reset(anew)
+        self._over = ended | cut
+        return self.task.observe(), np.where(anew, 0.0, out.reward), ended, cut, told
+
+    def render(self) -> Any:
+        """A picture of each world."""
+        if self._pictures is None:
+            return None
+        return tuple(self._pictures.of(q) for q in self.task.batch.q)
+
+
+class StandEnv(TaskEnv):
+    """`poise/Stand-v0`, see `Stand`."""
+
+    kind = Stand
+
+
+class WalkEnv(TaskEnv):
+    """`poise/Walk-v0`, see `Walk`."""
+
+    kind = Walk
+
+
+class ImitateEnv(TaskEnv):
+    """`poise/Imitate-v0`, see `Imitate`."""
+
+    kind = Imitate
+
+
+class StandVectorEnv(TaskVectorEnv):
+    """`poise/Stand-v0` with many worlds, see `Stand`."""
+
+    kind = Stand
+
+
+class WalkVectorEnv(TaskVectorEnv):
+    """`poise/Walk-v0` with many worlds, see `Walk`."""
+
+    kind = Walk
+
+
+class ImitateVectorEnv(TaskVectorEnv):
+    """`poise/Imitate-v0` with many worlds, see `Imitate`."""
+
+    kind = Imitate
