@@ -211,7 +211,7 @@ def test_actions_that_cannot_be_taken_are_refused() -> None:
 
 
 def test_poise_does_without_gymnasium_and_says_so() -> None:
-    code = "import sys; sys.modules['gymnasium'] = None; import poise; poise.Batch; import poise.gym"
+    code = "import sys; sys.modules['gymnasium'] = None; import poise; import poise.gym"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "ImportError: poise.gym needs Gymnasium: pip install gymnasium, or the extra poise[gym]" in done.stderr
     code = "import sys, poise; poise.Batch; sys.exit('gymnasium' in sys.modules)"
