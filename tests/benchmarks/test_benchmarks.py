@@ -31,6 +31,7 @@ TARGETED = {
     "ragdoll": 3,
     "boxes": 11,
     "batch": 0,
+    "environments": 0,
     "motion": 1,
 }
 

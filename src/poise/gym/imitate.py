@@ -51,12 +51,19 @@ class Imitate(Task):
         self.early_end, self.random_start = bool(early_end), bool(random_start)
         self.stray = at_least("stray", stray, 0.0)
         self._began = np.zeros(self.n)
-        self._moment = self.table.at(self._began)
+        self._read = self._began.copy(), self.table.at(self._began)
 
     @property
     def times(self) -> Array:
         """(n,) of the motion, since its start; s."""
         return self._began + self.age * self.period
+
+    def now(self) -> Moment:
+        """What the motion does now in each world; looked up once."""
+        times = self.times
+        if not np.array_equal(times, self._read[0]):
+            self._read = times, self.table.at(times)
+        return self._read[1]
 
     def start(self, which: Array, draws: Sequence[np.random.Generator]) -> tuple[Array, Array]:
         """Anywhere in the motion, moving with it."""
@@ -66,7 +73,7 @@ class Imitate(Task):
 
     def view(self, seen: Seen) -> list[Array]:
         """The phase of the motion, and where it is from here: the way to its root, and its heading."""
-        now = self.table.at(self.times)
+        now = self.now()
         root = seen.bodies.position[:, seen.figure.pelvis]
         w, x, y, z = now.q[:, 3:7].T
         c, s = seen.heading.T
@@ -79,7 +86,7 @@ class Imitate(Task):
 
     def outcome(self, seen: Seen) -> Outcome:
         """How near the motion is."""
-        now = self.table.at(self.times)
+        now = self.now()
         off = self._off(seen, now)
         terms = {name: np.exp(-SHARPNESS[name] * off[name]) for name in WEIGHTS}
         reward = np.sum([WEIGHTS[name] * terms[name] for name in WEIGHTS], axis=0)
