@@ -105,7 +105,7 @@ def test_without_plans_the_same_springs_do_not_stand_through_a_push() -> None:
 
 
 def test_a_person_learns_to_stand(tmp_path) -> None:
-    """A few generations: by how much returns are to rise, of 200, was set before they were looked at."""
+    """A few generations: returns rise by a fifth of the 200 that can be earned."""
     told = run("learn_to_stand", generations=6, worlds=32, steps=200, path=tmp_path / "curve.svg")
     assert np.mean(told["curve"][-2:]) > told["curve"][0] + 40.0
 
