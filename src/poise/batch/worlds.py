@@ -392,7 +392,7 @@ class Batch:
         >>> batch = scene.build_batch(5, precision="f64", threads=1)
         >>> batch.step(100)
         >>> [round(contact.normal_force, 2) for contact in batch.report(3).contacts]
-        [19.61]
+        [19.62]
         """
         world = number_within("world", world, self.n, "worlds")
         q, h = np.asarray(self.q[world], np.float64), self._dt / self._formulation.substeps

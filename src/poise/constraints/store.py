@@ -77,6 +77,8 @@ STORE = View(
 
 _TERM = ("term_body", "term_J", "term_dof", "term_Jdof", "term_next")
 _LAW = ("law_lam", "law_w", "law_left", "law_right")
+_PASSING = ("pick", "force")
+"""What a step writes before it reads it: no part of what there is to remember."""
 _HEAD = ("first", "room", "count", "term_count", "term_room")
 
 
@@ -138,7 +140,7 @@ def used_rows(block: Block) -> dict[str, NDArray[Any]]:
         kept = small.arrays[field]
         if field in _TERM or field in _LAW:
             kept[...] = array[: len(kept)]
-        elif field not in _HEAD:
+        elif field not in _HEAD and field not in _PASSING:
             for k, stride in enumerate(STRIDES):
                 n, source, goal = room[k] * stride, int(block.first[k]), int(small.first[k])
                 kept[goal : goal + n] = array[source : source + n]

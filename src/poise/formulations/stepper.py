@@ -221,9 +221,9 @@ class Stepper:
         self.problem = problem_block(width, rows, room[LAW], self.plain.A)
         self.answer = answer_block(width, rows)
         self.newton_room = newton_block(width, rows)
-        self._solve = bound_solver(self.problem, self.answer, self.newton_room, rows, room[LAW])
-        self.rules.set_count("solve", self._solve.front)
-        self.rules.set_count("solve_table", self._solve.table)
+        self._solver = bound_solver(self.problem, self.answer, self.newton_room, rows, room[LAW])
+        self.rules.set_count("solve", self._solver.front)
+        self.rules.set_count("solve_table", self._solver.table)
         self.islands = islands_block(model, width, total, rows, self.sleep.block.asleep)
         self._bind()
 
