@@ -36,13 +36,15 @@ def test_a_limit_holds_what_rests_against_it(integrator: str) -> None:
     assert world.q[0] == pytest.approx(0.4, abs=1e-9)
     (limit,) = world.report().limits
     assert (limit.what, world.report().parts) == ("lower", 1)
-    assert limit.force == pytest.approx(2.0 * G * 0.5 * np.sin(0.4), rel=1e-6)
+    exact = 2.0 * G * 0.5 * np.sin(0.4)
+    print(f"\nlimit, {integrator}: torque {limit.force:.7f} N m of {exact:.7f} (1e-6 of it)")
+    assert limit.force == pytest.approx(exact, rel=1e-6)
 
 
 @pytest.mark.parametrize("integrator", ["euler", "rk4"])
 def test_a_limit_stops_a_swinging_arm(integrator: str) -> None:
     """The joint velocity is neutralized in an instant, where the limit is; then gravity takes the arm away."""
-    world = pendulum(acceleration(integrator), limits=(-0.6, 0.4))
+    world = pendulum(acceleration(integrator), limits=(-0.3, 0.4))
     world.q[0], world.v[0] = 0.3, 3.0
     seen, backtracks, before = [], 0, energy(world.model, world.q, world.v).total
     for _ in range(240):
@@ -53,10 +55,11 @@ def test_a_limit_stops_a_swinging_arm(integrator: str) -> None:
         # Euler's error of a step: h²/2 times the rate at which gravity's power changes, 1/2 m g l q̇² and less
         assert after <= before + 2.0 * G * 0.5 * world.dt**2 / 2 * 20.0
         before = after
-    assert max(seen) <= 0.4 + 2e-6
-    assert max(seen) >= 0.4 - 1.5 * G * world.dt**2 / 2  # within the rest of a step it falls by this at most
-    assert min(seen) >= -0.6 - 2e-6
-    assert backtracks >= 1
+    fall = 1.5 * G * world.dt**2 / 2  # within the rest of a step it falls by this at most
+    print(f"\nlimits of an arm, {integrator}: {max(seen) - 0.4:.1e}, {-0.3 - min(seen):.1e} beyond (2e-6, {-fall:.1e})")
+    assert 0.4 - fall <= max(seen) <= 0.4 + 2e-6
+    assert -0.3 - 2e-6 <= min(seen) <= -0.3 + fall
+    assert backtracks >= 2
 
 
 def test_a_swing_is_held_at_its_cone() -> None:
@@ -74,6 +77,7 @@ def test_a_swing_is_held_at_its_cone() -> None:
     for _ in range(120):
         world.step()
         tilts.append(float(np.arccos(world.body("rod").rotation[2, 2])))
+    print(f"\ncone: {max(abs(tilt - 0.6) for tilt in tilts):.1e} rad off (1e-4)")
     assert max(abs(tilt - 0.6) for tilt in tilts) < 1e-4
     assert energy(world.model, world.q, world.v).total == pytest.approx(start, abs=1e-3 * abs(start))
     assert [limit.what for limit in world.report().limits] == ["cone"]
@@ -142,8 +146,11 @@ def error_of(integrator: str, steps: int, push: float) -> float:
 def test_joints_follow_a_reference_at_the_order_of_the_integrator(integrator: str, order: int, push: float) -> None:
     """However the body is pushed: the error is that of the integrator, and the pushes do not change it."""
     coarse, fine = error_of(integrator, 80, push), error_of(integrator, 160, push)
-    assert np.log2(coarse / fine) == pytest.approx(order, abs=0.3)
-    assert fine == pytest.approx(error_of(integrator, 160, 0.0), rel=1e-5)
+    alone, found = error_of(integrator, 160, 0.0), float(np.log2(coarse / fine))
+    print(f"\n{integrator}, push {push} N: error {fine:.2e} rad, order {found:.3f} ({order} ± 0.3), ", end="")
+    print(f"{abs(fine / alone - 1):.1e} from that without a push (1e-5)")
+    assert found == pytest.approx(order, abs=0.3)
+    assert fine == pytest.approx(alone, rel=1e-5)
 
 
 def test_a_torque_that_is_not_a_constraint_does_not_follow() -> None:
@@ -166,6 +173,7 @@ def test_a_torque_that_is_not_a_constraint_does_not_follow() -> None:
             world.step()
             worst = max(worst, float(np.abs(world.q[-3:] - reference(world.time)[0]).max()))
         errors[kind] = worst
+    print(f"\npushed: constraint {errors['constraint']:.1e} rad off (1e-5), plain PD {errors['drive']:.2f} (> 0.01)")
     assert errors["constraint"] < 1e-5
     assert errors["drive"] > 1e-2
 
@@ -183,6 +191,8 @@ def test_gains_keep_their_promise(settle_time: float, tolerance: float) -> None:
     world = pendulum(acceleration(), dt=settle_time / 200)
     world.track(world.model.joint_names[0], lambda t: (0.7, 0.0, 0.0), gains=(kp, kv))
     world.step(200)
+    off = abs(abs(0.7 - world.q[0]) / (0.7 * tolerance) - 1)
+    print(f"\ngains({settle_time}, {tolerance}): kp {kp:.4g}, kv {kv:.4g}; {off:.1e} off (1e-4)")
     assert abs(0.7 - world.q[0]) == pytest.approx(0.7 * tolerance, rel=1e-4)  # (ωh)⁴ ωt / 120
 
 
