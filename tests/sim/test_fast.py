@@ -276,6 +276,19 @@ def test_slow_worlds_are_not_split() -> None:
         assert world.report().parts == 1
 
 
+@pytest.mark.parametrize(("spin", "parts"), [((0, 0, 100), 1), ((0, 20, 0), 2), ((0, 0, 0), 1), ((30, 20, 100), 3)])
+def test_a_capsule_is_split_by_the_way_of_its_ends(spin: tuple[float, float, float], parts: int) -> None:
+    """It may go half of its thickness in a part; turning about its own axis, it goes nowhere."""
+    dt, radius, half = 1 / 240, 0.02, 0.3
+    scene = poise.Scene(gravity=(0, 0, 0))
+    scene.add(poise.capsule(radius, 2 * half), name="rod")
+    world = scene.build(dt=dt)
+    world.body("rod").place(angular_velocity=spin)
+    assert parts == max(1, np.ceil(half * np.hypot(*spin[:2]) * dt / radius))
+    world.step()
+    assert world.report().parts == parts
+
+
 def test_a_path_leads_on_where_a_step_is_split() -> None:
     """A plate on its way at 3 m/s is struck: the ball bounces from its speed, and the plate is where its path is."""
     path = KeyedPath([0.0, 1.0, 2.0], [(0, 0, 0), (-3, 0, 0), (-6, 0, 0)])
