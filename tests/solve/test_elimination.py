@@ -41,6 +41,21 @@ def test_systems_of_any_size(width: Width, size: int) -> None:
     assert pytest.approx(exact, abs=1e-13) == n.known[:size].reshape(size, -1).T
 
 
+@pytest.mark.parametrize("size", [1, 3, 4, 7, 8, 9, 13, 16, 17, 30, 41])
+@pytest.mark.parametrize("others", [0, 1, 3, 4, 6, 9])
+def test_of_even_lines_only_what_is_right_of_the_diagonal_counts(size: int, others: int) -> None:
+    """A symmetric part, then lines of any sort; what is left of the diagonal is not even a number."""
+    A, b = systems(size, size + others, 1)
+    A[0, :size, :size] += A[0, :size, :size].T
+    exact = np.linalg.solve(A[0], b[0])
+    n = laid(F64, A, b, list(range(size + others)), 2 * (size + others))
+    n.n_even[0], across = size, int(n.across[0])
+    for i in range(size):
+        n.matrix[i * across : i * across + i // GROUP * GROUP] = np.nan
+    ELIMINATE[F64](n.handle)
+    assert pytest.approx(exact, abs=1e-13) == n.known[: size + others]
+
+
 def test_what_was_there_before_does_not_count() -> None:
     """Memory keeps the numbers of larger systems, whatever they are."""
     A, b = systems(1, 13, 1)

@@ -84,16 +84,30 @@ def shares(n, at, k, x, y, z, w):
 
 
 @kernel
-def take_four(n, i, last, k, first, across):
+def even_shares(n, i, k, x, y, z, w):
+    """The same, of line i of those that are symmetric: they are what is right of the pivots."""
+    m = n.matrix
+    a, b = load(m, x + i) * load(m, x + k), load(m, y + i) * load(m, y + k + 1)
+    return a, b, load(m, z + i) * load(m, z + k + 2), load(m, w + i) * load(m, w + k + 3)
+
+
+@kernel
+def take_four(n, i, last, k, first, across, even):
     """Shares of lines k to k + 3 from four lines, those beyond the last being the last one. All are read and written
     once.
     """
     m, x, y, z, w = n.matrix, k * across, (k + 1) * across, (k + 2) * across, (k + 3) * across
     at, to, by, on = i * across, min(i + 1, last) * across, min(i + 2, last) * across, min(i + 3, last) * across
-    a, b, c, d = shares(n, at, k, x, y, z, w)
-    e, f, g, h = shares(n, to, k, x, y, z, w)
-    p, q, r, s = shares(n, by, k, x, y, z, w)
-    t, u, v, o = shares(n, on, k, x, y, z, w)
+    if even:
+        a, b, c, d = even_shares(n, i, k, x, y, z, w)
+        e, f, g, h = even_shares(n, min(i + 1, last), k, x, y, z, w)
+        p, q, r, s = even_shares(n, min(i + 2, last), k, x, y, z, w)
+        t, u, v, o = even_shares(n, min(i + 3, last), k, x, y, z, w)
+    else:
+        a, b, c, d = shares(n, at, k, x, y, z, w)
+        e, f, g, h = shares(n, to, k, x, y, z, w)
+        p, q, r, s = shares(n, by, k, x, y, z, w)
+        t, u, v, o = shares(n, on, k, x, y, z, w)
     for j in range(first, across, group_size(m)):
         one, two = load_group(m, x + j), load_group(m, y + j)
         three, four = load_group(m, z + j), load_group(m, w + j)
@@ -111,17 +125,20 @@ def take_four(n, i, last, k, first, across):
 def eliminate(n):
     """Solve the system, without a choice of pivots: rows are held by their softness. Steps go to `known`.
 
-    Lines begin and end at whole groups: what is to the left of a pivot does not count any more, and may be anything.
+    Lines begin and end at whole groups: what is to the left of a pivot does not count any more, and may be anything. Of
+    the even lines nothing counts that is left of the group of their diagonal.
     """
-    active, across = load(n.n_active, 0), load(n.across, 0)
+    active, even, across = load(n.n_active, 0), load(n.n_even, 0), load(n.across, 0)
     for k in range(0, active, FOUR):
         end, first = k + FOUR, k // GROUP * GROUP
         if end > active:
             factor_few(n, k, active, first, across)
         else:
             factor_four(n, k, first, across)
-            for i in range(end, active, FOUR):
-                take_four(n, i, active - 1, k, first, across)
+            for i in range(end, even, FOUR):
+                take_four(n, i, even - 1, k, i // GROUP * GROUP, across, True)
+            for i in range(max(end, even), active, FOUR):
+                take_four(n, i, active - 1, k, first, across, False)
     for k in range(active):
         store(n.right, k, load(n.matrix, k * across + active))
     few = GROUP

@@ -103,7 +103,7 @@ def step_down(p, s, n, moving):
     while tries < TRIES and any_lane(left):
         go(p, s, n, left)
         residual = look(p, s, n)
-        down = left & (load(s.merit, 0) < (1.0 - wanted) * allowed)
+        down = left & ((load(s.merit, 0) < (1.0 - wanted) * allowed) | (residual <= load(s.tolerance, 0)))
         accept(s, n, residual, down, tries)
         left = left & ~down
         for r in range(load(p.n_rows, 0)):

@@ -1,7 +1,11 @@
 """The pieces of the natural map that rows are on, and the linear system that they make: kernels.
 
 Rows at a bound take steps of their own; the others make a system of lines, one after another without gaps. Its last
-column is the right side. In lanes of problems it has the rows that are free in any lane that moves. Where one is not,
+column is the right side. Those that are lines of A come first, for A is symmetric: bounded rows and cones that stick,
+whose multipliers are where they take w to nought. Of them only what is right of the diagonal is laid. Cones that slip
+follow.
+
+In lanes of problems the system has the rows that are free in any lane that moves, in their own order. Where one is not,
 it neither takes part nor is felt: whatever rows its neighbours have, a lane has the same bits.
 """
 
@@ -31,13 +35,14 @@ NEWTON = View(
     "Newton",
     lanes=Count,  # problems
     n_active=Index,  # (1) rows of the linear system
+    n_even=Index,  # (1) of these, the first ones: what is left of the diagonal is as what is right of it
     across=Index,  # (1) from one row of the matrix to the next
     row=Index,  # which they are
     matrix=Real,
     right=Real,  # what steps are to do, of the system's lines
     known=Real,  # steps of the system's lines
     change=Real,  # how far rows would go by themselves
-    free=Real,  # 1 where rows are not at a bound, else 0
+    free=Real,  # 1 where rows are not at a bound, else 0; 2 where they slip, of one problem
     aim=Vec3,  # of each block that is a cone: where it would be then, if there were no bounds
     way=Real,  # of the first two rows of a cone: the direction of slip
     step=Real,  # of all multipliers
@@ -54,8 +59,14 @@ def newton_block(width: Width, rows: int) -> Block:
     """Room for so many rows."""
     sizes = dict.fromkeys(("row", "change", "free", "aim", "way", "step", "shift", "kept", "swept", "right"), rows)
     sizes |= {"known": rows + GROUP}
-    one = dict.fromkeys(("n_active", "across", "softness", "allowed", "steps"), 1)
+    one = dict.fromkeys(("n_active", "n_even", "across", "softness", "allowed", "steps"), 1)
     return NEWTON.block(width, lanes=width.lanes, matrix=rows * (rows + 2 * GROUP), **sizes, **one)
+
+
+FOUR = 4
+"""Lines that are laid at once."""
+HOLDS, SLIPS = 1.0, 2.0
+"""See `free`."""
 
 
 # ---- pieces ----------------------------------------------------------------------------------------------------------
@@ -77,7 +88,8 @@ def cone_scale(p, at):
 
 @kernel
 def cone_piece(p, s, n, k, at, scale):
-    """Of a cone: how far it would go by itself, and where it is not below; `lay_cone` finds here what it needs.
+    """Of a cone: how far it would go by itself, where it is not below and where not within; `lay_cone` finds here what
+    it needs.
 
     Its aim is where w with De Saxcé's correction would take it, its way the direction of slip.
     """
@@ -89,7 +101,8 @@ def cone_piece(p, s, n, k, at, scale):
     store(n.aim, k, aim)
     store(n.way, at, w.y * inverse)
     store(n.way, at + 1, w.z * inverse)
-    return in_cone(aim, mu) - lam, ~(mu * length(aim.y, aim.z) <= -aim.x)
+    slide = length(aim.y, aim.z)
+    return in_cone(aim, mu) - lam, ~(mu * slide <= -aim.x), ~((slide <= mu * aim.x) & (aim.x >= 0.0))
 
 
 @kernel
@@ -128,7 +141,7 @@ def look(p, s, n):
     store(s.merit, 0, worst)
     for k in range(load(p.n_blocks, 0)):
         kind, at, end = load(p.block_kind, k), load(p.block_start, k), load(p.block_start, k + 1)
-        free = load(s.tolerance, 0) < 0.0
+        free = slips = load(s.tolerance, 0) < 0.0
         if kind == BOUNDED:
             change, free = row_piece(p, s, at)
             scale = load(p.scale, at)
@@ -136,7 +149,7 @@ def look(p, s, n):
             merit, worst = merit + scale * change * change, worse(worst, change, scale)
         elif kind == CONE:
             scale = cone_scale(p, at)
-            three, free = cone_piece(p, s, n, k, at, scale)
+            three, free, slips = cone_piece(p, s, n, k, at, scale)
             store(n.change, at, three.x)
             store(n.change, at + 1, three.y)
             store(n.change, at + 2, three.z)
@@ -146,8 +159,11 @@ def look(p, s, n):
             worst = block_natural(p, s, k, worst)
             for r in range(at, end):
                 store(n.change, r, zero(merit))
+        state = select(free, zero(merit) + 1.0, zero(merit))
+        if n.lanes == 1:
+            state = select(free & slips, zero(merit) + SLIPS, state)
         for r in range(at, end):
-            store(n.free, r, select(free, zero(merit) + 1.0, zero(merit)))
+            store(n.free, r, state)
     store(s.merit, 0, load(s.merit, 0) + merit)
     return worst
 
@@ -156,13 +172,30 @@ def look(p, s, n):
 
 
 @kernel
+def add_rows(p, n, active, state):
+    """Rows of the blocks in a state, after so many: how many there are then."""
+    for k in range(load(p.n_blocks, 0)):
+        at = load(p.block_start, k)
+        if any_lane(load(n.free, at) == state):
+            for r in range(at, load(p.block_start, k + 1)):
+                store(n.row, active, r)
+                active += 1
+    return active
+
+
+@kernel
 def list_rows(p, n, moving):
     """Rows of the linear system: those that are free in a lane of a mask."""
-    active = 0
-    for r in range(load(p.n_rows, 0)):
-        if any_lane(moving & (load(n.free, r) > 0.5)):
-            store(n.row, active, r)
-            active += 1
+    active = even = 0
+    if n.lanes == 1:
+        even = add_rows(p, n, 0, HOLDS)
+        active = add_rows(p, n, even, SLIPS)
+    else:
+        for r in range(load(p.n_rows, 0)):
+            if any_lane(moving & (load(n.free, r) > 0.5)):
+                store(n.row, active, r)
+                active += 1
+    store(n.n_even, 0, even)
     store(n.n_active, 0, active)
     store(n.across, 0, (active + GROUP) // GROUP * GROUP)
 
@@ -173,44 +206,52 @@ def shift_residuals(p, n):
     rows, stride = load(p.n_rows, 0), load(p.stride, 0)
     for r in range(rows):
         store(n.shift, r, zero(load(n.change, r)))
-    next = 0
     for r in range(rows):
         change = load(n.change, r)
         store(n.step, r, change)
-        if next < load(n.n_active, 0) and load(n.row, next) == r:
-            next += 1
-            change = zero(change)
-        if n.lanes > 1:
-            change = load(n.change, r) * (1.0 - load(n.free, r))
+        change = select(load(n.free, r) > 0.5, zero(change), change)
         if any_lane(change != 0.0):
             for i in range(0, rows, group_size(n.shift)):
                 store_group(n.shift, i, load_group(n.shift, i) + load_group(p.a, r * stride + i) * change)
 
 
 @kernel
-def pick_row(p, n, i, r):
-    """Line i of the system as far as it is row r of A, with what rows at bounds do to it in the last column."""
-    active, across, at = load(n.n_active, 0), load(n.across, 0), r * load(p.stride, 0)
-    if n.lanes > 1:
-        for j in range(active):
-            other = load(n.row, j)
-            store(n.matrix, i * across + j, load(p.a, at + other) * load(n.free, other))
-    elif active == load(p.n_rows, 0):
-        for j in range(0, active, group_size(n.matrix)):
-            store_group(n.matrix, i * across + j, load_group(p.a, at + j))
-    else:
-        for j in range(active):
-            store(n.matrix, i * across + j, load(p.a, at + load(n.row, j)))
-    store(n.matrix, i * across + active, load(n.shift, r))
-    for j in range(active + 1, across):
-        store(n.matrix, i * across + j, zero(load(n.softness, 0)))
+def pick_rows(p, n, i):
+    """Four lines of the system from line i on, those beyond the last being the last one: rows of A, as far as they
+    count. A column goes in one: which row of A it is takes as long to find out as to copy an entry.
+    """
+    active, across, stride = load(n.n_active, 0), load(n.across, 0), load(p.stride, 0)
+    last, none = active - 1, zero(load(n.softness, 0))
+    j, k, l = min(i + 1, last), min(i + 2, last), min(i + 3, last)
+    at, to, by, on = i * across, j * across, k * across, l * across
+    x, y, z, w = load(n.row, i) * stride, load(n.row, j) * stride, load(n.row, k) * stride, load(n.row, l) * stride
+    first, step = i // GROUP * GROUP if l < load(n.n_even, 0) else 0, group_size(n.matrix)
+    for c in range(active // step * step, across, step):  # what is beyond the last column
+        store_group(n.matrix, at + c, none)
+        store_group(n.matrix, to + c, none)
+        store_group(n.matrix, by + c, none)
+        store_group(n.matrix, on + c, none)
+    for c in range(first, active):
+        other = load(n.row, c)
+        store(n.matrix, at + c, load(p.a, x + other))
+        store(n.matrix, to + c, load(p.a, y + other))
+        store(n.matrix, by + c, load(p.a, z + other))
+        store(n.matrix, on + c, load(p.a, w + other))
 
 
 @kernel
-def end_row(n, i, r, scale):
+def blank_entries(n, i):
+    """Line i in lanes: rows are not felt where they are not free."""
+    at = i * load(n.across, 0)
+    for j in range(load(n.n_active, 0)):
+        store(n.matrix, at + j, load(n.matrix, at + j) * load(n.free, load(n.row, j)))
+
+
+@kernel
+def end_row(n, i, r, wanted):
     """The last column of line i, row r: what the step is to do, less what rows at bounds do."""
     at = i * load(n.across, 0) + load(n.n_active, 0)
-    right = scale * load(n.change, r) - load(n.matrix, at)
+    right = wanted - load(n.matrix, at)
     if n.lanes > 1:
         right = right * load(n.free, r)
     store(n.matrix, at, right)
@@ -220,25 +261,33 @@ def end_row(n, i, r, scale):
 def lay_row(p, n, i, r, scale, softness):
     """Line i of the system, row r of A; its scale where it is not free."""
     across = load(n.across, 0)
-    pick_row(p, n, i, r)
     if n.lanes > 1:
         free = load(n.free, r)
         for j in range(across):
             store(n.matrix, i * across + j, load(n.matrix, i * across + j) * free)
         add_entry(n, i * across + i, scale * (1.0 - free))
-    end_row(n, i, r, scale)
+    end_row(n, i, r, scale * load(n.change, r))
     add_entry(n, i * across + i, scale * softness)
 
 
 @kernel
+def lay_stuck(p, n, i, k, at, softness):
+    """Lines i, i + 1 and i + 2 of the system: a cone that sticks. Less De Saxcé's correction, it wants −w."""
+    mu, scale, across = load(p.bound, k), cone_scale(p, at), load(n.across, 0)
+    change, x, y = load_plain(n.change, at), load(n.way, at), load(n.way, at + 1)
+    end_row(n, i, at, scale * (change.x - mu * (x * change.y + y * change.z)))
+    end_row(n, i + 1, at + 1, scale * change.y)
+    end_row(n, i + 2, at + 2, scale * change.z)
+    for j in range(i, i + 3):
+        add_entry(n, j * across + j, scale * softness)
+
+
+@kernel
 def lay_cone(p, n, i, k, at, softness):
-    """Lines i, i + 1 and i + 2 of the system: a cone."""
+    """Lines i, i + 1 and i + 2 of the system: a cone, whatever it does."""
     mu, scale = load(p.bound, k), cone_scale(p, at)
     f = cone_slope(load(n.aim, k), mu)
     across = load(n.across, 0)
-    pick_row(p, n, i, at)
-    pick_row(p, n, i + 1, at + 1)
-    pick_row(p, n, i + 2, at + 2)
     x, y, z = i * across, (i + 1) * across, (i + 2) * across
     u, v = load(n.way, at) * mu, load(n.way, at + 1) * mu
     for j in range(0, across, group_size(n.matrix)):
@@ -247,9 +296,8 @@ def lay_cone(p, n, i, k, at, softness):
         store_group(n.matrix, x + j, felt.x)
         store_group(n.matrix, y + j, felt.y)
         store_group(n.matrix, z + j, felt.z)
-    end_row(n, i, at, scale)
-    end_row(n, i + 1, at + 1, scale)
-    end_row(n, i + 2, at + 2, scale)
+    for j in range(3):
+        end_row(n, i + j, at + j, scale * load(n.change, at + j))
     held = 1.0 + softness
     add_entry(n, x + i, scale * (held - f.xx))
     add_entry(n, x + i + 1, -(scale * f.xy))
@@ -273,17 +321,28 @@ def lay_system(p, n, moving):
     """The linear system of the pieces, in the lanes of a mask."""
     list_rows(p, n, moving)
     shift_residuals(p, n)
-    softness = load(n.softness, 0)
-    i, active = 0, load(n.n_active, 0)
+    even, active, softness = load(n.n_even, 0), load(n.n_active, 0), load(n.softness, 0)
+    for i in range(0, active, FOUR):  # all lines first: what was just written entry by entry is slow to read in groups
+        pick_rows(p, n, i)
+    for i in range(active):
+        if n.lanes > 1:
+            blank_entries(n, i)
+        store(n.matrix, i * load(n.across, 0) + active, load(n.shift, load(n.row, i)))
+    next, slips = 0, even
     for k in range(load(p.n_blocks, 0)):
-        at = load(p.block_start, k)
-        if i < active and load(n.row, i) == at:
-            kind, size = load(p.block_kind, k), load(p.block_start, k + 1) - at
+        at, kind = load(p.block_start, k), load(p.block_kind, k)
+        if next < even and load(n.row, next) == at:
             if kind == CONE:
-                lay_cone(p, n, i, k, at, softness)
+                lay_stuck(p, n, next, k, at, softness)
             else:
-                lay_row(p, n, i, at, load(p.scale, at), softness)
-            i += size
+                lay_row(p, n, next, at, load(p.scale, at), softness)
+            next += load(p.block_start, k + 1) - at
+        elif slips < active and load(n.row, slips) == at:
+            if kind == CONE:
+                lay_cone(p, n, slips, k, at, softness)
+            else:
+                lay_row(p, n, slips, at, load(p.scale, at), softness)
+            slips += load(p.block_start, k + 1) - at
 
 
 @kernel
