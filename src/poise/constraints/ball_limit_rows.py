@@ -87,6 +87,14 @@ def ellipse_share(y: Any, z: Any, a: Any, b: Any) -> Any:
 
 
 @formula
+def may_stray(y: Any, z: Any, a: Any, b: Any) -> Any:
+    """Whether (y, z) may be STRAY beyond an ellipse: of what it is beyond, the part along it is the longer half-axis
+    times what its scale is above 1, at most.
+    """
+    return (ellipse_share(y, z, a, b) - 1.0) * maximum(a, b) > STRAY
+
+
+@formula
 def scaled(phi: Any, J: Any, turn: Any) -> Any:
     """φ̄ and J of unit length (eq. 1), from φ after a turn; J is nought where there is no direction."""
     n2 = dot(J, J)
@@ -186,6 +194,8 @@ def emit_cone(l, r, held, i, k, q, free, close, erp, again):
     near = wanted(held, i, phi + dot(J, free) < close, again)
     if any_lane(near):
         for _ in range(ROUNDS):
+            if not any_lane(phi + dot(J, free) < 0.0):  # nothing to push back: all would be the same once more
+                break
             turn = ahead(free, phi, J)
             after, half = rotations_ahead(q, turn)
             phi, J = cone_row(after, half, turn, F, centre, c, ny, nz)
@@ -204,6 +214,8 @@ def emit_twist(l, r, held, i, k, code, q, free, bound, sign, close, erp, again):
     near = wanted(held, i, phi + dot(J, free) < close, again)
     if any_lane(near):
         for _ in range(ROUNDS):
+            if not any_lane(phi + dot(J, free) < 0.0):
+                break
             turn = ahead(free, phi, J)
             after, half = rotations_ahead(q, turn)
             phi, J = twist_row(after, half, turn, F, centre, middle, bound, sign)
@@ -301,8 +313,8 @@ def strays(s, w, x, l, held, dt):
         frame, centre, middle = load(l.ball_frame, k), load(l.ball_centre, k), none + load(l.ball_middle, k)
         y, z, twist, cosine = swing_and_twist(q @ exp_turn(turn), frame, centre, middle)
         if load(l.ball_has_cone, k) != 0:
-            beyond = ellipse_share(y, z, none + load(l.ball_cone_y, k), none + load(l.ball_cone_z, k)) > 1.0
-            if any_lane(beyond):
+            a, b = none + load(l.ball_cone_y, k), none + load(l.ball_cone_z, k)
+            if any_lane(may_stray(y, z, a, b)):
                 room = cone_room(l, k, q, turn)
                 wrong = wrong | (room < minimum(cone_room(l, k, q, zero3(none)), none) - STRAY)
         if load(l.ball_has_lower, k) != 0:

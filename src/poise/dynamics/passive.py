@@ -13,8 +13,9 @@ from poise.dynamics.kinematics import BALL, load_four, load_quat
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store
 from poise.kernel.quat import conjugate, log_rotation, normalize
-from poise.kernel.scalars import spread, zero
+from poise.kernel.scalars import any_lane, spread, zero
 from poise.kernel.trace import formula
+from poise.kernel.vec import zero3
 
 
 @formula
@@ -58,7 +59,9 @@ def add_laws(m, s, w, stiffness, damping, goal, dt):
         j, d = load(m.primitive_q_start, k), load(m.primitive_v_start, k)
         step = spread(dt, load(s.q, 0))
         if load(m.primitive_kind, k) == BALL:
-            error = log_rotation(conjugate(load_quat(s, j)) @ normalize(load_four(goal, j)))
+            error = zero3(step)
+            if is_stiff(stiffness, d):
+                error = log_rotation(conjugate(load_quat(s, j)) @ normalize(load_four(goal, j)))
             for e in range(3):
                 add_pull(
                     w, d + e, load(stiffness, d + e), load(damping, d + e), component(error, e), load(s.v, d + e), step
@@ -66,6 +69,12 @@ def add_laws(m, s, w, stiffness, damping, goal, dt):
         else:
             error = load(goal, j) - load(s.q, j)
             add_pull(w, d, load(stiffness, d), load(damping, d), error, load(s.v, d), step)
+
+
+@kernel
+def is_stiff(stiffness, d):
+    """Whether a ball has a spring in any world: others need not know how far it is from its goal."""
+    return any_lane((load(stiffness, d) != 0.0) | (load(stiffness, d + 1) != 0.0) | (load(stiffness, d + 2) != 0.0))
 
 
 @kernel
