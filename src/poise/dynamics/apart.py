@@ -15,33 +15,32 @@ from __future__ import annotations
 from math import inf
 
 from poise.dynamics.apart_fit import (
+    BY_BALL,
+    FITTED,
     change_coordinates,
     change_size,
-    fit,
-    fit_plain,
+    fit_any,
+    fit_ball,
     fitted_motion,
-    is_plain,
-    lay_square,
+    lay_ball,
     note_change,
+    turn_ball,
     turn_between,
 )
 from poise.dynamics.integrate import load_vec, store_quat, store_vec
 from poise.dynamics.kinematics import BALL, carry_on, exp_turn, find_angles, load_four, set_out
 from poise.kernel.jit import kernel
-from poise.kernel.memory import Count, Int, Real, View, load, store
-from poise.kernel.quat import Quat, normalize, quaternion, rotation
+from poise.kernel.memory import Count, Index, Int, Real, View, load, store
+from poise.kernel.quat import Quat, conjugate, normalize, quaternion, rotation
 from poise.kernel.scalars import all_lanes, any_lane, fabs, maximum, select, spread, zero
 from poise.kernel.spatial import Motion, motion_at, no_motion
-from poise.kernel.vec import Vec3, cross, transpose, transpose_times
+from poise.kernel.vec import Vec3, cross, transpose, transpose_times, zero3
 
 OWN = 13
 """Numbers of a body: rotation (w, x, y, z), centre of mass, angular velocity, velocity of the centre of mass."""
 CENTRE, SPIN, SPEED = 4, 7, 10
 FITS = 6
 """How often coordinates are fitted at most."""
-FITTED = 1e-9
-"""Change by which a coordinate would fit better that is none; rad or m. What fits already stays as it is to the last
-bit, however often it is looked at."""
 ROUGH = 1e-4
 """Change after which gaps are known well enough to be closed: their error is its square; rad or m."""
 
@@ -67,6 +66,7 @@ APART = View(
     square=Real,  # (36) SᵀS of a joint, then its Cholesky factor with the inverse of its diagonal
     change=Real,  # (6) of a joint's coordinates
     pivot=Vec3,  # (n_links) the point of a joint, from O
+    fit=Index,  # (n_links) how coordinates of a joint are fitted: see `apart_fit`
     late=Real,  # (nv) changes of coordinates that are yet to be made
     lead=Real,  # (nv) forces on drives: see `formulations.apart.lead_drives`
 )
@@ -134,14 +134,57 @@ def follow_coordinates(m, w, f, i, R, r, moved):
 def place_body(m, s, w, f, i, rough):
     """Where a link is, its axes, its coordinates and its gap; its parent is placed.
 
-    Where `rough` is not 0, the last change of coordinates, in `f.late`, is yet to be made. `w.total` has all
-    of them, and those from before if it is 2.
+    Where `rough` is not 0, coordinates of balls stay as they are, and `w.total` has what they are off by. Of others the
+    last change, in `f.late`, is yet to be made. `w.total` has all of them, and those from before if it is 2.
     """
+    if load(f.fit, i) == BY_BALL:
+        place_on_ball(m, s, w, f, i, rough)
+    else:
+        place_by_fits(m, s, w, f, i, rough)
+
+
+@kernel
+def place_on_ball(m, s, w, f, i, rough):
+    """As `place_body`, for a link that a single ball holds: rotations of the two bodies tell its coordinates."""
+    goes, first = load(f.moved, i) == 0, load(m.link_dof_start, i)
+    start_O, start_R, start_r = set_out(m, w, i, load(s.q, 0))
+    if load(m.link_parent, i) < 0:
+        store(w.origin, i, start_O)
+    if not all_lanes(goes):
+        _, R, r, _, _, _ = carry_on(m, s, w, i, start_O, start_R, start_r, None)
+        follow_coordinates(m, w, f, i, R, r, load(f.moved, i) != 0)
+    own_R, place = own_frame(m, f, i)
+    own_r = place - load(w.origin, load(m.link_root, i))
+    anchor = load(m.primitive_anchor, load(m.link_primitive_start, i))
+    pivot = start_r + start_R @ anchor
+    way = own_r + own_R @ anchor - pivot
+    store(f.gap, i, select(goes, Motion(zero3(way.x), way), no_motion(way.x)))
+    turn_ball(s, w, f, load(m.primitive_q_start, load(m.link_primitive_start, i)), first, ball_of(m, f, i), goes, rough)
+    lay_ball(w, first, own_R, pivot)
+    store(w.R, i, own_R)
+    store(w.r, i, own_r)
+    store(f.pivot, i, pivot)
+
+
+@kernel
+def ball_of(m, f, i):
+    """Rotation of a link's ball, from those of its bodies."""
+    parent, turn = load(m.link_parent, i), load_four(f.own, OWN * i)
+    if parent >= 0:
+        turn = conjugate(load_four(f.own, OWN * parent)) @ turn
+    if load(m.link_turned, i) != 0:
+        turn = conjugate(quaternion(load(m.link_rotation, i))) @ turn
+    return turn
+
+
+@kernel
+def place_by_fits(m, s, w, f, i, rough):
+    """As `place_body`, for any joint."""
     still, goes = no_motion(load(s.q, 0)), load(f.moved, i) == 0
     first, n = load(m.link_dof_start, i), load(m.link_dof_start, i + 1) - load(m.link_dof_start, i)
-    enough, plain = ROUGH * ROUGH if rough != 0 else FITTED * FITTED, is_plain(m, i)
+    enough = ROUGH * ROUGH if rough != 0 else FITTED * FITTED
     start_O, start_R, start_r = set_out(m, w, i, load(s.q, 0))
-    origin, R, r, _, _, pivot = carry_on(m, s, w, i, start_O, start_R, start_r, still)
+    origin, R, r, _, _, pivot = carry_on(m, s, w, i, start_O, start_R, start_r, None)
     if load(m.link_parent, i) < 0:
         store(w.origin, i, origin)
     if not all_lanes(goes):
@@ -152,11 +195,7 @@ def place_body(m, s, w, f, i, rough):
     for fits in range(FITS):
         turn = turn_between(own_R @ transpose(R))
         way = own_r + own_R @ transpose_times(R, pivot - r) - pivot
-        if plain:
-            fit_plain(w, f, first, n, pivot, turn, way)
-        else:
-            lay_square(w, f, first, n, pivot)
-            fit(w, f, first, n, pivot, turn, way)
+        fit_any(w, f, i, first, n, pivot, turn, way)
         gap = Motion(turn, way - cross(turn, pivot)) - fitted_motion(w, f, first, n)
         store(f.gap, i, select(goes, gap, load(f.gap, i)))
         far = goes & (change_size(f, n) >= enough)
@@ -167,7 +206,7 @@ def place_body(m, s, w, f, i, rough):
             break
         change_coordinates(m, s, w, i, f.change, 0, far)
         goes = far
-        origin, R, r, _, _, pivot = carry_on(m, s, w, i, start_O, start_R, start_r, still)
+        origin, R, r, _, _, pivot = carry_on(m, s, w, i, start_O, start_R, start_r, None)
         if load(m.link_parent, i) < 0:
             store(w.origin, i, origin)
             own_r = place - origin
@@ -194,14 +233,13 @@ def speed_body(m, s, w, f, i):
         set_twist(m, w, f, i, select(sped, given, own_twist(m, w, f, i)))
     velocity = own_twist(m, w, f, i)
     relative = velocity - base
-    if is_plain(m, i):
-        fit_plain(w, f, first, n, pivot, relative.w, motion_at(relative, pivot))
+    if load(f.fit, i) == BY_BALL:
+        slip = fit_ball(f, load(w.R, i), relative, pivot)
     else:
-        lay_square(w, f, first, n, pivot)
-        fit(w, f, first, n, pivot, relative.w, motion_at(relative, pivot))
+        fit_any(w, f, i, first, n, pivot, relative.w, motion_at(relative, pivot))
+        slip = relative - fitted_motion(w, f, first, n)
     for a in range(n):
         store(s.v, first + a, select(sped, load(s.v, first + a), load(f.change, a)))
-    slip = relative - fitted_motion(w, f, first, n)
     store(f.slip, i, select(sped, no_motion(slip.w.x), slip))
     store(w.velocity, i, velocity)
 
@@ -264,6 +302,12 @@ def settle(m, s, w, f):
     Once more, it finds the same to the last bit.
     """
     find_angles(m, s, w)
+    settle_placed(m, s, w, f)
+
+
+@kernel
+def settle_placed(m, s, w, f):
+    """As `settle`, after `place_roughly`."""
     for i in range(m.n_links):
         place_body(m, s, w, f, i, 0)
         speed_body(m, s, w, f, i)
@@ -279,7 +323,8 @@ def speed_bodies(m, s, w, f):
 @kernel
 def place_roughly(m, s, w, f, rough):
     """Poses, axes and gaps as they are before gaps are closed, coordinates nearly so; no motions. See `place_body`."""
-    find_angles(m, s, w)
+    if rough == 1:  # after that, sines are kept with coordinates that change
+        find_angles(m, s, w)
     for i in range(m.n_links):
         place_body(m, s, w, f, i, rough)
 

@@ -5,16 +5,22 @@ A fit is a step of Gauss's and Newton's method: where coordinates nearly fit, wh
 
 from __future__ import annotations
 
-from poise.dynamics.integrate import load_vec, store_quat
-from poise.dynamics.kinematics import BALL, SCREW, SLIDE, TURN, exp_turn, load_four
+from poise.dynamics.integrate import load_vec, store_quat, store_vec
+from poise.dynamics.kinematics import BALL, exp_turn, load_four
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store
-from poise.kernel.quat import log_rotation, normalize, quaternion
+from poise.kernel.quat import conjugate, log_rotation, normalize, quaternion
 from poise.kernel.scalars import all_lanes, any_lane, select, sincos, sqrt, zero
-from poise.kernel.spatial import motion_at, no_motion
+from poise.kernel.spatial import Motion, motion_at, no_motion
 from poise.kernel.trace import formula
-from poise.kernel.vec import Vec3, dot
+from poise.kernel.vec import Vec3, column0, column1, column2, cross, dot, transpose_times, zero3
 
+BY_AXES, BY_PLAIN_AXES, BY_BALL = range(3)
+"""How coordinates of a link are fitted: by any axes; by some that are unit vectors at right angles in the metric of the
+joint's point; by the rotation of a ball that alone holds it."""
+FITTED = 1e-9
+"""Change by which a coordinate would fit better that is none; rad or m. What fits already stays as it is to the last
+bit, however often it is looked at."""
 SMALL = 1e-6
 """Square of the sine of turns that a series tells to rounding."""
 FLAT = 1e-12
@@ -48,38 +54,6 @@ def turn_between(A):
     if not all_lanes(small):
         turn = select(small, turn, log_rotation(quaternion(A)))
     return turn
-
-
-@kernel
-def are_crossed(m, k):
-    """Whether a primitive and the next one turn about two axes of the link through one point."""
-    first, second, at, other = (
-        load(m.primitive_along, k),
-        load(m.primitive_along, k + 1),
-        load(m.primitive_anchor, k),
-        load(m.primitive_anchor, k + 1),
-    )
-    turns = load(m.primitive_kind, k) == TURN and load(m.primitive_kind, k + 1) == TURN
-    same = at.x == other.x and at.y == other.y and at.z == other.z
-    return turns and same and first != second and first < 3 and second < 3
-
-
-@kernel
-def is_plain(m, i):
-    """Whether the axes of a link's joint are unit vectors at right angles, in the metric of its point: hinges, slides,
-    balls, universal joints along two of the axes, and free links that slide along the axes first.
-    """
-    k, n = load(m.link_primitive_start, i), load(m.link_primitive_start, i + 1) - load(m.link_primitive_start, i)
-    if n == 1:
-        return load(m.primitive_kind, k) != SCREW
-    if n == 2:
-        return are_crossed(m, k)
-    if n != 4 or load(m.primitive_kind, k + 3) != BALL:
-        return False
-    plain = True
-    for a in range(3):
-        plain = plain and load(m.primitive_kind, k + a) == SLIDE and load(m.primitive_along, k + a) == a
-    return plain
 
 
 @kernel
@@ -123,6 +97,62 @@ def fit(w, f, first, n, at, turn, way):
         for c in range(a + 1, n):
             sum = sum - load(f.square, 6 * c + a) * load(f.change, c)
         store(f.change, a, sum * load(f.square, 7 * a))
+
+
+@kernel
+def fit_any(w, f, i, first, n, at, turn, way):
+    """As `fit`, of a link's axes."""
+    if load(f.fit, i) == BY_AXES:
+        lay_square(w, f, first, n, at)
+        fit(w, f, first, n, at, turn, way)
+    else:
+        fit_plain(w, f, first, n, at, turn, way)
+
+
+@kernel
+def fit_ball(f, R, motion, at):
+    """Velocities of a ball whose body has the rotation R: what they leave of a motion about O."""
+    spin = transpose_times(R, motion.w)
+    store(f.change, 0, spin.x)
+    store(f.change, 1, spin.y)
+    store(f.change, 2, spin.z)
+    return Motion(zero3(spin.x), motion_at(motion, at))
+
+
+@kernel
+def lay_ball(w, first, R, at):
+    """Axes of a ball whose body has the rotation R."""
+    store(w.axis, first, Motion(column0(R), cross(at, column0(R))))
+    store(w.axis, first + 1, Motion(column1(R), cross(at, column1(R))))
+    store(w.axis, first + 2, Motion(column2(R), cross(at, column2(R))))
+
+
+@kernel
+def log_turn(q):
+    """Turn of a quaternion (rad), which is small more often than not."""
+    s = select(q.w < 0.0, -q, q)
+    sine = Vec3(s.x, s.y, s.z)
+    turn, small = small_turn(sine) * 2.0, dot(sine, sine) < SMALL
+    if not all_lanes(small):
+        turn = select(small, turn, log_rotation(s))
+    return turn
+
+
+@kernel
+def turn_ball(s, w, f, j, first, after, goes, rough):
+    """Give a ball the rotation `after` where its coordinates, from j on, do not fit; or where `rough` is not 0, note by
+    how much they are off. Worlds that do not `go` have none to give.
+    """
+    before = load_four(s.q, j)
+    between = conjugate(normalize(before)) @ after
+    turn = log_turn(between)
+    if rough != 0:
+        turn = select(goes, turn, zero3(turn.x))
+        store_vec(w.total, first, turn)
+    else:
+        far = goes & (dot(turn, turn) >= FITTED * FITTED)
+        after = normalize(select(between.w < 0.0, -after, after))  # of the two that are the same, the nearer one
+        store_quat(s.q, j, select(far, after, before))
 
 
 @kernel
@@ -175,8 +205,10 @@ def note_change(w, f, first, n, anew, alone, goes, far):
 
 @kernel
 def change_late(m, s, w, f, least):
-    """Make the changes of coordinates that are left, if they are as large as the `least`."""
+    """Make the changes of coordinates that are left, if they are as large as the `least`; balls need none."""
     for i in range(m.n_links):
+        if load(f.fit, i) == BY_BALL:
+            continue
         size, first = zero(load(f.change, 0)), load(m.link_dof_start, i)
         for d in range(first, load(m.link_dof_start, i + 1)):
             size = size + load(f.late, d) * load(f.late, d)

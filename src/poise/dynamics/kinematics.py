@@ -124,14 +124,16 @@ def set_out(m, w, i, like):
 
 
 @kernel
-def carry_on(m, s, w, i, origin, R, r, velocity):
+def carry_on(m, s, w, i, origin, R, r, base):
     """A link carried on by its joints: O, its frame, its velocity, its bias and where its last joint is.
 
-    Axes of its degrees of freedom are left in `w.axis`.
+    Axes of its degrees of freedom are left in `w.axis`. `base` is the velocity of its parent; None where nobody asks
+    for velocities.
     """
     like = load(s.q, 0)
     leading = load(m.link_parent, i) < 0  # slides at the root carry O along
     bias, pivot = no_motion(like), r
+    velocity = no_motion(like) if base is None else base
     for k in range(load(m.link_primitive_start, i), load(m.link_primitive_start, i + 1)):
         kind = load(m.primitive_kind, k)
         j = load(m.primitive_q_start, k)
@@ -174,8 +176,9 @@ def carry_on(m, s, w, i, origin, R, r, velocity):
             if load(m.primitive_centred, k) == 0:
                 r = anchor - R @ load(m.primitive_anchor, k)
             pivot = anchor
-        bias = bias + cross_motion(velocity, step)
-        velocity = velocity + step
+        if base is not None:
+            bias = bias + cross_motion(velocity, step)
+            velocity = velocity + step
     return origin, R, r, velocity, bias, pivot
 
 

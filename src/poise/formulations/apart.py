@@ -23,6 +23,7 @@ from poise.dynamics.apart import (
     see,
     set_twist,
     settle,
+    settle_placed,
     speed_bodies,
     take_over,
 )
@@ -230,7 +231,7 @@ def hold_on(m, s, w, f):
     """
     close_gaps(m, s, w, f)
     let_go(m, w)
-    settle(m, s, w, f)
+    settle_placed(m, s, w, f)
     stop_slips(m, w, f)
     speed_bodies(m, s, w, f)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from poise.constraints.store import STORE
 from poise.constraints.tree import FLOW, PLAIN, SYSTEM
 from poise.constraints.tree_rows import of_system
 from poise.dynamics.apart import APART, OWN
+from poise.dynamics.apart_fit import BY_AXES, BY_BALL, BY_PLAIN_AXES
 from poise.dynamics.apart_forces import IMPLICIT, MOMENTUM, SINGULAR
 from poise.dynamics.integrate import STAGES
 from poise.dynamics.layout import INPUT, MODEL, STATE, WORK, work_block
@@ -26,6 +28,7 @@ from poise.formulations.sleep_state import SLEEP
 from poise.formulations.stepper import Stepper
 from poise.kernel.jit import entry
 from poise.kernel.memory import F64, Block, Width
+from poise.model.joints import Primitive
 from poise.model.model import Model
 from poise.solve.newton_kernels import NEWTON
 from poise.solve.pgs_kernels import ANSWER, ROWS
@@ -48,6 +51,31 @@ _advance = entry(
 )
 
 
+def ways_to_fit(model: Model) -> list[int]:
+    """How coordinates of each link are fitted: see `dynamics.apart_fit`."""
+    ways = []
+    for first, end in pairwise(model.link_primitive_start.tolist()):
+        kinds = [Primitive(kind) for kind in model.primitive_kind[first:end].tolist()]
+        if kinds == [Primitive.BALL]:
+            ways.append(BY_BALL)
+        else:
+            ways.append(BY_PLAIN_AXES if _is_plain(model, kinds, first) else BY_AXES)
+    return ways
+
+
+def _is_plain(model: Model, kinds: list[Primitive], first: int) -> bool:
+    """Whether axes are unit vectors at right angles, in the metric of the joint's point: those of hinges, slides,
+    universal joints along two of the axes, and free links that slide along the axes first.
+    """
+    axis, anchor = (a[first : first + len(kinds)] for a in (model.primitive_axis, model.primitive_anchor))
+    along = [int(abs(a).argmax()) if sorted(abs(a)) == [0.0, 0.0, 1.0] else None for a in axis]
+    if len(kinds) == 1:
+        return kinds[0] != Primitive.SCREW
+    if kinds == [Primitive.TURN, Primitive.TURN]:
+        return None not in along and along[0] != along[1] and bool(np.all(anchor[0] == anchor[1]))
+    return kinds == [Primitive.SLIDE] * 3 + [Primitive.BALL] and along[:3] == [0, 1, 2]
+
+
 def apart_block(model: Model, width: Width, turning: int) -> Block:
     """Bodies that are nowhere yet: the first step puts them where the coordinates say."""
     n, nq, nv = model.n_links, model.nq, model.nv
@@ -56,7 +84,8 @@ def apart_block(model: Model, width: Width, turning: int) -> Block:
     sizes = dict.fromkeys(("own", "seen"), OWN * n + nq + nv) | {"before": OWN * n, "late": nv, "lead": nv}
     sizes |= {"square": 36, "change": 6, "pivot": n}
     sizes |= dict.fromkeys(("moved", "sped", "gap", "old_gap", "slip"), n)
-    block = APART.block(width, turning=turning, forces=0, alpha=1, beta=1, **sizes)
+    fit = np.array(ways_to_fit(model), np.int32)
+    block = APART.block(width, turning=turning, forces=0, alpha=1, beta=1, fit=fit, **sizes)
     block.own[...] = block.seen[...] = np.nan  # unlike any coordinate
     return block
 
