@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from poise import dynamics
-from poise.dynamics.apart import FITTED, OWN
+from poise.dynamics.apart_bodies import OWN
+from poise.dynamics.apart_fit import FITTED
 from poise.dynamics.apart_forces import BRISK, SLOW, spin_after
 from poise.formulations.acceleration_kernels import BEGIN, MEND
 from poise.formulations.apart_stepper import ApartStepper

@@ -13,7 +13,7 @@ import pytest
 
 import poise
 from poise.dynamics import Diverged, bodies
-from poise.dynamics.apart import OWN
+from poise.dynamics.apart_bodies import OWN
 from poise.formulations.apart_stepper import ApartStepper
 from poise.model.joints import JOINTS
 from poise.motion import FunctionPath

@@ -14,31 +14,25 @@ from __future__ import annotations
 
 from math import inf
 
+from poise.dynamics.apart_bodies import OWN, follow_coordinates, own_frame, own_twist, set_twist
+from poise.dynamics.apart_direct import fit_directly, place_directly
 from poise.dynamics.apart_fit import (
-    BY_BALL,
     FITTED,
     change_coordinates,
     change_size,
     fit_any,
-    fit_ball,
     fitted_motion,
-    lay_ball,
+    is_direct,
     note_change,
-    turn_ball,
     turn_between,
 )
-from poise.dynamics.integrate import load_vec, store_quat, store_vec
-from poise.dynamics.kinematics import BALL, carry_on, exp_turn, find_angles, load_four, set_out
+from poise.dynamics.kinematics import BALL, carry_on, find_angles, set_out
 from poise.kernel.jit import kernel
-from poise.kernel.memory import Count, Index, Int, Real, View, load, store
-from poise.kernel.quat import Quat, conjugate, normalize, quaternion, rotation
+from poise.kernel.memory import load, store
 from poise.kernel.scalars import all_lanes, any_lane, fabs, maximum, select, spread, zero
 from poise.kernel.spatial import Motion, motion_at, no_motion
-from poise.kernel.vec import Vec3, cross, transpose, transpose_times, zero3
+from poise.kernel.vec import cross, transpose, transpose_times
 
-OWN = 13
-"""Numbers of a body: rotation (w, x, y, z), centre of mass, angular velocity, velocity of the centre of mass."""
-CENTRE, SPIN, SPEED = 4, 7, 10
 FITS = 6
 """How often coordinates are fitted at most."""
 ROUGH = 1e-4
@@ -49,132 +43,21 @@ ALONE, WITH_ALL = 1, 2
 JUMP = 1e-9
 """Change of a coordinate from one step of a path to the next beyond which what is led jumps; m, or of a quaternion."""
 
-APART = View(
-    "Apart",
-    turning=Count,  # how bodies turn on their own: see `turning`
-    forces=Count,  # 1 at acceleration level
-    alpha=Real,  # (1) gains of gaps and slips there (VON eq. 11); 1/s², 1/s
-    beta=Real,  # (1)
-    own=Real,  # (13 n_links + nq + nv) state of each body; coordinates and velocities that were last read off them
-    before=Real,  # (13 n_links) states at the beginning of a step
-    seen=Real,  # as `own`, of which all that follows is known from the end of the last step
-    moved=Int,  # (n_links) ALONE or WITH_ALL where coordinates were set from outside, so that the body follows them
-    sped=Int,  # (n_links) the same of velocities
-    gap=Motion,  # (n_links) how far the body is from where its joint allows it, about O
-    old_gap=Motion,  # (n_links) at the beginning of a step
-    slip=Motion,  # (n_links) δ, about O
-    square=Real,  # (36) SᵀS of a joint, then its Cholesky factor with the inverse of its diagonal
-    change=Real,  # (6) of a joint's coordinates
-    pivot=Vec3,  # (n_links) the point of a joint, from O
-    fit=Index,  # (n_links) how coordinates of a joint are fitted: see `apart_fit`
-    late=Real,  # (nv) changes of coordinates that are yet to be made
-    lead=Real,  # (nv) forces on drives: see `formulations.apart.lead_drives`
-)
-
-
-# ---- bodies ----------------------------------------------------------------------------------------------------------
-
-
-@kernel
-def own_frame(m, f, i):
-    """Rotation of a body, and its origin in the world."""
-    R = rotation(load_four(f.own, OWN * i))
-    return R, load_vec(f.own, OWN * i + CENTRE) - R @ load(m.link_com, i)
-
-
-@kernel
-def centre_of(m, w, i):
-    """Centre of mass of a body from O, where it is placed."""
-    return load(w.R, i) @ load(m.link_com, i) + load(w.r, i)
-
-
-@kernel
-def own_twist(m, w, f, i):
-    """Motion of a body about O, where it is placed."""
-    spin = load_vec(f.own, OWN * i + SPIN)
-    return Motion(spin, load_vec(f.own, OWN * i + SPEED) - cross(spin, centre_of(m, w, i)))
-
-
-@kernel
-def set_twist(m, w, f, i, motion):
-    """Let a body, where it is placed, move along a motion about O."""
-    store_vec(f.own, OWN * i + SPIN, motion.w)
-    store_vec(f.own, OWN * i + SPEED, motion_at(motion, centre_of(m, w, i)))
-
-
-@kernel
-def move_body(m, w, f, i, motion, dt):
-    """Carry a body from where it is placed along a motion about O (LIU eq. 2; rotations by the exponential map)."""
-    way = motion_at(motion, centre_of(m, w, i)) * dt
-    store_vec(f.own, OWN * i + CENTRE, load_vec(f.own, OWN * i + CENTRE) + way)
-    store_quat(f.own, OWN * i, normalize(exp_turn(motion.w * dt) @ load_four(f.own, OWN * i)))
-
-
-@kernel
-def nudge_body(m, w, f, i, motion, there):
-    """Displace a body a little from where it is placed, along a motion about O, in the worlds of a mask."""
-    before, centre, half = load_four(f.own, OWN * i), load_vec(f.own, OWN * i + CENTRE), motion.w * 0.5
-    after = normalize(Quat(zero(half.x) + 1.0, half.x, half.y, half.z) @ before)
-    store_quat(f.own, OWN * i, select(there, after, before))
-    store_vec(f.own, OWN * i + CENTRE, select(there, centre + motion_at(motion, centre_of(m, w, i)), centre))
-
-
 # ---- one body after another ------------------------------------------------------------------------------------------
-
-
-@kernel
-def follow_coordinates(m, w, f, i, R, r, moved):
-    """Put a body where its coordinates say, in the worlds of a mask."""
-    place = load(w.origin, load(m.link_root, i)) + r + R @ load(m.link_com, i)
-    store_quat(f.own, OWN * i, select(moved, quaternion(R), load_four(f.own, OWN * i)))
-    store_vec(f.own, OWN * i + CENTRE, select(moved, place, load_vec(f.own, OWN * i + CENTRE)))
 
 
 @kernel
 def place_body(m, s, w, f, i, rough):
     """Where a link is, its axes, its coordinates and its gap; its parent is placed.
 
-    Where `rough` is not 0, coordinates of balls stay as they are, and `w.total` has what they are off by. Of others the
-    last change, in `f.late`, is yet to be made. `w.total` has all of them, and those from before if it is 2.
+    Where `rough` is not 0, the last change of coordinates, in `f.late`, is yet to be made. `w.total` has all of them,
+    and those from before if it is 2. Coordinates that need no fits stay as they are, and `w.total` has what they are
+    off by.
     """
-    if load(f.fit, i) == BY_BALL:
-        place_on_ball(m, s, w, f, i, rough)
+    if is_direct(f, i):
+        place_directly(m, s, w, f, i, rough)
     else:
         place_by_fits(m, s, w, f, i, rough)
-
-
-@kernel
-def place_on_ball(m, s, w, f, i, rough):
-    """As `place_body`, for a link that a single ball holds: rotations of the two bodies tell its coordinates."""
-    goes, first = load(f.moved, i) == 0, load(m.link_dof_start, i)
-    start_O, start_R, start_r = set_out(m, w, i, load(s.q, 0))
-    if load(m.link_parent, i) < 0:
-        store(w.origin, i, start_O)
-    if not all_lanes(goes):
-        _, R, r, _, _, _ = carry_on(m, s, w, i, start_O, start_R, start_r, None)
-        follow_coordinates(m, w, f, i, R, r, load(f.moved, i) != 0)
-    own_R, place = own_frame(m, f, i)
-    own_r = place - load(w.origin, load(m.link_root, i))
-    anchor = load(m.primitive_anchor, load(m.link_primitive_start, i))
-    pivot = start_r + start_R @ anchor
-    way = own_r + own_R @ anchor - pivot
-    store(f.gap, i, select(goes, Motion(zero3(way.x), way), no_motion(way.x)))
-    turn_ball(s, w, f, load(m.primitive_q_start, load(m.link_primitive_start, i)), first, ball_of(m, f, i), goes, rough)
-    lay_ball(w, first, own_R, pivot)
-    store(w.R, i, own_R)
-    store(w.r, i, own_r)
-    store(f.pivot, i, pivot)
-
-
-@kernel
-def ball_of(m, f, i):
-    """Rotation of a link's ball, from those of its bodies."""
-    parent, turn = load(m.link_parent, i), load_four(f.own, OWN * i)
-    if parent >= 0:
-        turn = conjugate(load_four(f.own, OWN * parent)) @ turn
-    if load(m.link_turned, i) != 0:
-        turn = conjugate(quaternion(load(m.link_rotation, i))) @ turn
-    return turn
 
 
 @kernel
@@ -233,8 +116,8 @@ def speed_body(m, s, w, f, i):
         set_twist(m, w, f, i, select(sped, given, own_twist(m, w, f, i)))
     velocity = own_twist(m, w, f, i)
     relative = velocity - base
-    if load(f.fit, i) == BY_BALL:
-        slip = fit_ball(f, load(w.R, i), relative, pivot)
+    if is_direct(f, i):
+        slip = fit_directly(m, w, f, i, relative)
     else:
         fit_any(w, f, i, first, n, pivot, relative.w, motion_at(relative, pivot))
         slip = relative - fitted_motion(w, f, first, n)

@@ -5,19 +5,20 @@ A fit is a step of Gauss's and Newton's method: where coordinates nearly fit, wh
 
 from __future__ import annotations
 
-from poise.dynamics.integrate import load_vec, store_quat, store_vec
+from poise.dynamics.integrate import load_vec, store_quat
 from poise.dynamics.kinematics import BALL, exp_turn, load_four
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store
-from poise.kernel.quat import conjugate, log_rotation, normalize, quaternion
+from poise.kernel.quat import log_rotation, normalize, quaternion
 from poise.kernel.scalars import all_lanes, any_lane, select, sincos, sqrt, zero
-from poise.kernel.spatial import Motion, motion_at, no_motion
+from poise.kernel.spatial import motion_at, no_motion
 from poise.kernel.trace import formula
-from poise.kernel.vec import Vec3, column0, column1, column2, cross, dot, transpose_times, zero3
+from poise.kernel.vec import Vec3, dot
 
-BY_AXES, BY_PLAIN_AXES, BY_BALL = range(3)
-"""How coordinates of a link are fitted: by any axes; by some that are unit vectors at right angles in the metric of the
-joint's point; by the rotation of a ball that alone holds it."""
+BY_AXES, BY_PLAIN_AXES, BY_BALL, BY_PLACE = range(4)
+"""How coordinates of a link are found: by fits, along any axes or along some that are unit vectors at right angles in
+the metric of the joint's point; or from the states of the bodies (`apart_direct`), of a link that a single ball holds
+or of one that is free."""
 FITTED = 1e-9
 """Change by which a coordinate would fit better that is none; rad or m. What fits already stays as it is to the last
 bit, however often it is looked at."""
@@ -54,6 +55,12 @@ def turn_between(A):
     if not all_lanes(small):
         turn = select(small, turn, log_rotation(quaternion(A)))
     return turn
+
+
+@kernel
+def is_direct(f, i):
+    """Whether the coordinates of a link need no fits."""
+    return load(f.fit, i) >= BY_BALL
 
 
 @kernel
@@ -110,24 +117,6 @@ def fit_any(w, f, i, first, n, at, turn, way):
 
 
 @kernel
-def fit_ball(f, R, motion, at):
-    """Velocities of a ball whose body has the rotation R: what they leave of a motion about O."""
-    spin = transpose_times(R, motion.w)
-    store(f.change, 0, spin.x)
-    store(f.change, 1, spin.y)
-    store(f.change, 2, spin.z)
-    return Motion(zero3(spin.x), motion_at(motion, at))
-
-
-@kernel
-def lay_ball(w, first, R, at):
-    """Axes of a ball whose body has the rotation R."""
-    store(w.axis, first, Motion(column0(R), cross(at, column0(R))))
-    store(w.axis, first + 1, Motion(column1(R), cross(at, column1(R))))
-    store(w.axis, first + 2, Motion(column2(R), cross(at, column2(R))))
-
-
-@kernel
 def log_turn(q):
     """Turn of a quaternion (rad), which is small more often than not."""
     s = select(q.w < 0.0, -q, q)
@@ -136,23 +125,6 @@ def log_turn(q):
     if not all_lanes(small):
         turn = select(small, turn, log_rotation(s))
     return turn
-
-
-@kernel
-def turn_ball(s, w, f, j, first, after, goes, rough):
-    """Give a ball the rotation `after` where its coordinates, from j on, do not fit; or where `rough` is not 0, note by
-    how much they are off. Worlds that do not `go` have none to give.
-    """
-    before = load_four(s.q, j)
-    between = conjugate(normalize(before)) @ after
-    turn = log_turn(between)
-    if rough != 0:
-        turn = select(goes, turn, zero3(turn.x))
-        store_vec(w.total, first, turn)
-    else:
-        far = goes & (dot(turn, turn) >= FITTED * FITTED)
-        after = normalize(select(between.w < 0.0, -after, after))  # of the two that are the same, the nearer one
-        store_quat(s.q, j, select(far, after, before))
 
 
 @kernel
@@ -205,9 +177,9 @@ def note_change(w, f, first, n, anew, alone, goes, far):
 
 @kernel
 def change_late(m, s, w, f, least):
-    """Make the changes of coordinates that are left, if they are as large as the `least`; balls need none."""
+    """Make the changes of coordinates that are left, if they are as large as the `least`: those that were fitted."""
     for i in range(m.n_links):
-        if load(f.fit, i) == BY_BALL:
+        if is_direct(f, i):
             continue
         size, first = zero(load(f.change, 0)), load(m.link_dof_start, i)
         for d in range(first, load(m.link_dof_start, i + 1)):

@@ -8,7 +8,7 @@ time in proportion to the number of bodies.
 
 from __future__ import annotations
 
-from poise.dynamics.apart import CENTRE, OWN, SPEED, SPIN, centre_of, nudge_body, set_twist
+from poise.dynamics.apart_bodies import CENTRE, OWN, SPEED, SPIN, centre_of, nudge_body, set_twist
 from poise.dynamics.apart_fit import FITTED, change_late
 from poise.dynamics.integrate import load_vec, store_quat, store_vec
 from poise.dynamics.kinematics import exp_turn, load_four, weigh

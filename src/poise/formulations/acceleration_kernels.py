@@ -7,7 +7,7 @@ from poise.constraints.contact_rows import SURFACES
 from poise.constraints.limit_rows import LIMITS
 from poise.constraints.store import STORE
 from poise.constraints.tree import FLOW
-from poise.dynamics.apart import APART
+from poise.dynamics.apart_bodies import APART
 from poise.dynamics.integrate import STAGES, displace, rates
 from poise.dynamics.layout import MODEL, STATE, WORK
 from poise.formulations import apart, velocity

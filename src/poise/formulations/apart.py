@@ -10,23 +10,19 @@ from poise.constraints.motor_rows import add_motor_forces
 from poise.constraints.tree_values import spread_velocity
 from poise.dynamics.abm import accelerate, balance, factor
 from poise.dynamics.apart import (
-    OWN,
-    centre_of,
     forget,
     is_seen,
     keep_face,
-    move_body,
     note_changes,
     note_led,
-    own_twist,
     place_roughly,
     see,
-    set_twist,
     settle,
     settle_placed,
     speed_bodies,
     take_over,
 )
+from poise.dynamics.apart_bodies import OWN, centre_of, move_body, own_twist, set_twist
 from poise.dynamics.apart_fit import fit, lay_square
 from poise.dynamics.apart_forces import (
     MOMENTUM,

@@ -17,8 +17,8 @@ from poise.constraints.motor_rows import MOTORS
 from poise.constraints.store import STORE
 from poise.constraints.tree import FLOW, PLAIN, SYSTEM
 from poise.constraints.tree_rows import of_system
-from poise.dynamics.apart import APART, OWN
-from poise.dynamics.apart_fit import BY_AXES, BY_BALL, BY_PLAIN_AXES
+from poise.dynamics.apart_bodies import APART, OWN
+from poise.dynamics.apart_fit import BY_AXES, BY_BALL, BY_PLACE, BY_PLAIN_AXES
 from poise.dynamics.apart_forces import IMPLICIT, MOMENTUM, SINGULAR
 from poise.dynamics.integrate import STAGES
 from poise.dynamics.layout import INPUT, MODEL, STATE, WORK, work_block
@@ -34,6 +34,7 @@ from poise.solve.newton_kernels import NEWTON
 from poise.solve.pgs_kernels import ANSWER, ROWS
 
 Array = NDArray[Any]
+FREE = [Primitive.SLIDE, Primitive.SLIDE, Primitive.SLIDE, Primitive.BALL]
 CALM = 4.0
 """Steps in which errors fade, at acceleration level."""
 
@@ -52,28 +53,29 @@ _advance = entry(
 
 
 def ways_to_fit(model: Model) -> list[int]:
-    """How coordinates of each link are fitted: see `dynamics.apart_fit`."""
+    """How coordinates of each link are found: see `dynamics.apart_fit`."""
     ways = []
-    for first, end in pairwise(model.link_primitive_start.tolist()):
-        kinds = [Primitive(kind) for kind in model.primitive_kind[first:end].tolist()]
+    for link, (first, end) in enumerate(pairwise(model.link_primitive_start.tolist())):
+        kinds, axes = model.primitive_kind[first:end].tolist(), model.primitive_axis[first:end]
         if kinds == [Primitive.BALL]:
             ways.append(BY_BALL)
+        elif kinds == FREE and model.link_parent[link] < 0 and np.array_equal(axes[:3], np.eye(3)):
+            ways.append(BY_PLACE)
         else:
-            ways.append(BY_PLAIN_AXES if _is_plain(model, kinds, first) else BY_AXES)
+            ways.append(BY_PLAIN_AXES if _is_plain(kinds, axes, model.primitive_anchor[first:end]) else BY_AXES)
     return ways
 
 
-def _is_plain(model: Model, kinds: list[Primitive], first: int) -> bool:
+def _is_plain(kinds: list[int], axes: Array, anchors: Array) -> bool:
     """Whether axes are unit vectors at right angles, in the metric of the joint's point: those of hinges, slides,
-    universal joints along two of the axes, and free links that slide along the axes first.
+    universal joints along two of the axes, and links that slide along all of them first.
     """
-    axis, anchor = (a[first : first + len(kinds)] for a in (model.primitive_axis, model.primitive_anchor))
-    along = [int(abs(a).argmax()) if sorted(abs(a)) == [0.0, 0.0, 1.0] else None for a in axis]
+    along = [int(abs(axis).argmax()) if sorted(abs(axis)) == [0.0, 0.0, 1.0] else None for axis in axes]
     if len(kinds) == 1:
-        return kinds[0] != Primitive.SCREW
+        return kinds != [Primitive.SCREW]
     if kinds == [Primitive.TURN, Primitive.TURN]:
-        return None not in along and along[0] != along[1] and bool(np.all(anchor[0] == anchor[1]))
-    return kinds == [Primitive.SLIDE] * 3 + [Primitive.BALL] and along[:3] == [0, 1, 2]
+        return None not in along and along[0] != along[1] and bool(np.all(anchors[0] == anchors[1]))
+    return kinds == FREE and along[:3] == [0, 1, 2]
 
 
 def apart_block(model: Model, width: Width, turning: int) -> Block:

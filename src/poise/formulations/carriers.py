@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.dynamics.apart import OWN, SPIN
+from poise.dynamics.apart_bodies import OWN, SPIN
 from poise.formulations.acceleration_kernels import BEGIN, GO, KICK, MEND, RATES, SPREAD
 from poise.kernel.memory import F64
 from poise.kernel.quat import exp_rate

@@ -19,7 +19,7 @@ from poise.constraints.joint_rows import JointRows, Links, joint_rows
 from poise.constraints.levels import keep_multipliers, velocity_problem, warm_multipliers
 from poise.constraints.store import CONTACT
 from poise.constraints.tree_rows import Seen
-from poise.dynamics.apart import CENTRE, OWN, SPIN
+from poise.dynamics.apart_bodies import CENTRE, OWN, SPIN
 from poise.formulations.acceleration_kernels import EMIT, MEND
 from poise.formulations.apart_stepper import ApartStepper
 from poise.formulations.rules import DIVERGED, DONE
