@@ -20,6 +20,8 @@ from poise.motion.rotations import quat_exp, quat_multiply
 
 STEP = 0.18
 SECONDS = 20.0
+GAP = 1e-3
+"""What joints between separate bodies may open at most; m, or rad: see `test_joint_drift`."""
 DTS = {"1/60": 1 / 60, "1/240": 1 / 240, "1/1000": 1 / 1000}
 
 
@@ -36,6 +38,8 @@ class Fall:
     """At the end; J."""
     overlap: float
     """At the end; m."""
+    gap: float
+    """Of a joint between separate bodies; m, or rad."""
 
 
 FIGURES = ("rise", "limit", "overlap", "kinetic")
@@ -76,24 +80,27 @@ def test_what_is_beyond_a_ball() -> None:
         assert np.sign(model.joint_limit_centre[joint][1]) == sign
 
 
-def fall(seed: int, dt: float, seconds: float = SECONDS) -> Fall:
-    """Drop it over the stairs, turned and spinning anyhow; sleeping is off."""
+def fall(seed: int, dt: float, seconds: float = SECONDS, *, apart: bool = False) -> Fall:
+    """Drop it over the stairs, turned and spinning anyhow; sleeping is off. Its links may be bodies `apart`."""
     model, root = stairs()
-    world = poise.World(model, dt=dt)
+    world = poise.World(model, poise.Maximal() if apart else poise.Reduced(), dt=dt)
     rng = np.random.default_rng(seed)
     place = (-1.0 + rng.uniform(-0.5, 0.5), rng.uniform(-0.3, 0.3), 3.0 + 8 * STEP)
     world.body(root).place(place, rng.normal(size=4), angular_velocity=2.0 * rng.normal(size=3))
     q, v = (np.empty((round(seconds / dt) + 1, n)) for n in (model.nq, model.nv))
+    gap = 0.0
     for k in range(len(q)):
         q[k], v[k] = world.q, world.v
         if k + 1 < len(q):
             world.step()
+        if apart and k > 0:
+            gap = max(gap, float(np.abs(world.joint_gaps).max()))
     energy = poise.dynamics.energy(model, q, v)
     rise = max(0.0, float(np.diff(energy.total).max())) / float(energy.total[0])
     assert np.isfinite(world.q).all()
     assert np.isfinite(world.v).all()
     overlap = max((contact.depth for contact in world.report().contacts), default=0.0)
-    return Fall(seed, rise, beyond_limits(model, q), float(energy.kinetic[-1]), overlap)
+    return Fall(seed, rise, beyond_limits(model, q), float(energy.kinetic[-1]), overlap, gap)
 
 
 def check(falls: list[Fall]) -> None:
@@ -103,6 +110,7 @@ def check(falls: list[Fall]) -> None:
         assert one.limit <= 0.5, one
         assert one.overlap <= 2e-3, one
         assert one.kinetic <= 1.0, one
+        assert one.gap <= GAP, one
     at_rest = sum(one.kinetic < 1e-3 for one in falls)
     assert at_rest >= 0.99 * len(falls) - 0.5, [one for one in falls if one.kinetic >= 1e-3]
 
@@ -112,11 +120,18 @@ def test_a_ragdoll_comes_to_rest_on_stairs(dt: float) -> None:
     check([fall(seed, dt) for seed in range(1 if dt < 1 / 240 else 2)])
 
 
+@pytest.mark.parametrize("dt", [1 / 60, 1 / 240], ids=("1/60", "1/240"))
+def test_a_ragdoll_of_separate_bodies_comes_to_rest_on_stairs(dt: float) -> None:
+    check([fall(seed, dt, apart=True) for seed in range(2)])
+
+
 def worst(falls: list[Fall]) -> str:
     """The figures of many, in a line."""
     rise, limit, overlap, kinetic = (max(getattr(one, name) for one in falls) for name in FIGURES)
     rests = sum(one.kinetic < 1e-3 for one in falls)
     beyond = f"limits {limit:.3f}°, overlap {1e3 * overlap:.3f} mm"
+    gap = max(one.gap for one in falls)
+    beyond += f", gaps {1e3 * gap:.1e} mm or mrad" if gap else ""
     return f"{len(falls)} falls: rise {rise:.3%}, {beyond}, kinetic energy {kinetic:.2g} J, at rest {rests}"
 
 
@@ -130,4 +145,13 @@ def test_a_thousand_ragdolls_come_to_rest(dt: float, part: int, capsys: pytest.C
         falls = list(pool.map(fall, seeds, [dt] * len(seeds), chunksize=5))
     with capsys.disabled():
         print(f"\ndt {dt:.4g} s, seeds {seeds.start} to {seeds.stop - 1}: {worst(falls)}", flush=True)
+    check(falls)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dt", [1 / 60, 1 / 240], ids=("1/60", "1/240"))
+def test_many_ragdolls_of_separate_bodies_come_to_rest(dt: float, capsys: pytest.CaptureFixture[str]) -> None:
+    falls = [fall(seed, dt, apart=True) for seed in range(50)]
+    with capsys.disabled():
+        print(f"\nseparate bodies, dt {dt:.4g} s, seeds 0 to {len(falls) - 1}: {worst(falls)}", flush=True)
     check(falls)

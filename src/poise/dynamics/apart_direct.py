@@ -46,8 +46,13 @@ def place_directly(m, s, w, f, i, rough):
 
 @kernel
 def fit_directly(m, w, f, i, motion):
-    """Velocities that fit a motion about O of a link from its parent, in `f.change`; what they leave of it."""
-    spin, speed = transpose_times(load(w.R, i), motion.w), motion_at(motion, load(f.pivot, i))
+    """Velocities that fit a motion about O of a link from its parent, in `f.change`; what they leave of it.
+
+    A rotation is one to rounding, of which a bias would gather from step to step: it is taken off once more.
+    """
+    R, speed = load(w.R, i), motion_at(motion, load(f.pivot, i))
+    spin = transpose_times(R, motion.w)
+    spin = spin + transpose_times(R, motion.w - R @ spin)
     if load(f.fit, i) == BY_PLACE:
         first = load(m.link_dof_start, i)
         for a in range(3):
