@@ -23,11 +23,23 @@ from poise.kernel.vec import zero3
 @kernel
 def factor(m, w):
     """Articulated inertias, from the leaves to the roots; 1/d and ĥ/d of every dof; I c of every link."""
+    eliminate_joints(m, w, w.velocity)
+
+
+@kernel
+def factor_ways(m, w):
+    """As `factor`, for displacements alone, which no velocity has a part in."""
+    eliminate_joints(m, w, None)
+
+
+@kernel
+def eliminate_joints(m, w, velocity):
+    """See `factor`: with the velocities of all links, or None."""
     for n in range(m.n_links):
         i = m.n_links - 1 - n
         inertia = weigh(m, w, i)
-        velocity = load(w.velocity, i)
-        store(w.gyro, i, cross_force(velocity, inertia @ velocity))
+        if velocity is not None:
+            store(w.gyro, i, cross_force(load(velocity, i), inertia @ load(velocity, i)))
         I = articulated(inertia)
         if load(m.link_has_children, i) != 0:
             I = I + load(w.articulated, i)
@@ -45,10 +57,12 @@ def factor(m, w):
             else:
                 store(w.inverse, d, zero(h.t.x))
                 store(w.gain, d, no_force(h.t.x))
-                store(w.hold, d, h)
+                if velocity is not None:
+                    store(w.hold, d, h)
         parent = load(m.link_parent, i)
         if parent >= 0:
-            store(w.lag, i, I @ load(w.bias, i))
+            if velocity is not None:
+                store(w.lag, i, I @ load(w.bias, i))
             if load(m.link_is_last_child, i) == 0:
                 I = I + load(w.articulated, parent)
             store(w.articulated, parent, I)

@@ -17,7 +17,10 @@ from math import inf
 from poise.dynamics.apart_bodies import OWN, follow_coordinates, own_frame, own_twist, set_twist
 from poise.dynamics.apart_direct import fit_directly, place_directly
 from poise.dynamics.apart_fit import (
+    BY_TURNS,
+    FITS,
     FITTED,
+    ROUGH,
     change_coordinates,
     change_size,
     fit_any,
@@ -26,17 +29,13 @@ from poise.dynamics.apart_fit import (
     note_change,
     turn_between,
 )
+from poise.dynamics.apart_turns import fit_turns, place_on_turns
 from poise.dynamics.kinematics import BALL, carry_on, find_angles, set_out
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store
 from poise.kernel.scalars import all_lanes, any_lane, fabs, maximum, select, spread, zero
 from poise.kernel.spatial import Motion, motion_at, no_motion
 from poise.kernel.vec import cross, transpose, transpose_times
-
-FITS = 6
-"""How often coordinates are fitted at most."""
-ROUGH = 1e-4
-"""Change after which gaps are known well enough to be closed: their error is its square; rad or m."""
 
 ALONE, WITH_ALL = 1, 2
 """How a body follows its coordinates: as those that are led along paths, or with all that it carries."""
@@ -56,6 +55,8 @@ def place_body(m, s, w, f, i, rough):
     """
     if is_direct(f, i):
         place_directly(m, s, w, f, i, rough)
+    elif load(f.fit, i) == BY_TURNS:
+        place_on_turns(m, s, w, f, i, rough)
     else:
         place_by_fits(m, s, w, f, i, rough)
 
@@ -118,6 +119,8 @@ def speed_body(m, s, w, f, i):
     relative = velocity - base
     if is_direct(f, i):
         slip = fit_directly(m, w, f, i, relative)
+    elif load(f.fit, i) == BY_TURNS:
+        slip = fit_turns(m, w, f, i, relative)
     else:
         fit_any(w, f, i, first, n, pivot, relative.w, motion_at(relative, pivot))
         slip = relative - fitted_motion(w, f, first, n)

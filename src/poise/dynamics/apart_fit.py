@@ -15,10 +15,14 @@ from poise.kernel.spatial import motion_at, no_motion
 from poise.kernel.trace import formula
 from poise.kernel.vec import Vec3, dot
 
-BY_AXES, BY_PLAIN_AXES, BY_BALL, BY_PLACE = range(4)
+BY_AXES, BY_PLAIN_AXES, BY_TURNS, BY_BALL, BY_PLACE = range(5)
 """How coordinates of a link are found: by fits, along any axes or along some that are unit vectors at right angles in
-the metric of the joint's point; or from the states of the bodies (`apart_direct`), of a link that a single ball holds
-or of one that is free."""
+the metric of the joint's point, all of them turns about it (`apart_turns`) or not; or from the states of the bodies
+(`apart_direct`), of a link that a single ball holds or of one that is free."""
+FITS = 6
+"""How often coordinates are fitted at most."""
+ROUGH = 1e-4
+"""Change after which gaps are known well enough to be closed: their error is its square; rad or m."""
 FITTED = 1e-9
 """Change by which a coordinate would fit better that is none; rad or m. What fits already stays as it is to the last
 bit, however often it is looked at."""

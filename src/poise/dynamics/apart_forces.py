@@ -8,15 +8,16 @@ time in proportion to the number of bodies.
 
 from __future__ import annotations
 
+from poise.dynamics.abm import factor_ways
 from poise.dynamics.apart_bodies import CENTRE, OWN, SPEED, SPIN, centre_of, nudge_body, set_twist
 from poise.dynamics.apart_fit import FITTED, change_late
 from poise.dynamics.integrate import load_vec, store_quat, store_vec
-from poise.dynamics.kinematics import exp_turn, load_four, weigh
+from poise.dynamics.kinematics import exp_turn, load_four
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store
 from poise.kernel.quat import exp_rotation, normalize, rotation
 from poise.kernel.scalars import all_lanes, any_lane, fabs, maximum, select, sqrt, zero
-from poise.kernel.spatial import Force, Motion, articulated, less, motion_at, no_force, no_motion, pair, without
+from poise.kernel.spatial import Force, Motion, less, motion_at, no_force, no_motion
 from poise.kernel.trace import formula
 from poise.kernel.vec import adjugate_times, cross, determinant, dot, full, rotate_sym, skew, transpose_times, zero3
 
@@ -118,35 +119,6 @@ def keep_momentum(m, f):
 
 
 # ---- closing gaps ----------------------------------------------------------------------------------------------------
-
-
-@kernel
-def factor_ways(m, w):
-    """As `dynamics.abm.factor`, for displacements alone: articulated inertias, 1/d and ĥ/d of every dof."""
-    for n in range(m.n_links):
-        i = m.n_links - 1 - n
-        I = articulated(weigh(m, w, i))
-        if load(m.link_has_children, i) != 0:
-            I = I + load(w.articulated, i)
-        first, last = load(m.link_dof_start, i), load(m.link_dof_start, i + 1)
-        for k in range(last - first):
-            d = last - 1 - k
-            axis = load(w.axis, d)
-            h = I @ axis
-            if load(m.dof_prescribed, d) == 0:
-                inverse = 1.0 / (pair(axis, h) + load(m.dof_armature, d) + load(w.diagonal, d))
-                gain = h * inverse
-                store(w.inverse, d, inverse)
-                store(w.gain, d, gain)
-                I = without(I, gain, h)
-            else:
-                store(w.inverse, d, zero(h.t.x))
-                store(w.gain, d, no_force(h.t.x))
-        parent = load(m.link_parent, i)
-        if parent >= 0:
-            if load(m.link_is_last_child, i) == 0:
-                I = I + load(w.articulated, parent)
-            store(w.articulated, parent, I)
 
 
 @kernel

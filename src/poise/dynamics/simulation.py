@@ -21,6 +21,7 @@ from poise.model.state import State
 
 Method = Literal["semi_implicit", "rk4"]
 
+_WHOLE = (int, np.integer)
 _VIEWS = (MODEL, STATE, INPUT, WORK, STAGES)
 STEPPERS = {
     "semi_implicit": entry(semi_implicit, *_VIEWS, extra=("float64", "int64")),
@@ -253,7 +254,7 @@ class Simulation:
 
     def step(self, n: int = 1) -> None:
         """Go n steps on. Raises `Diverged`, with the last good state kept, when the numbers are no longer finite."""
-        if not isinstance(n, int | np.integer) or n < 0:
+        if not isinstance(n, _WHOLE) or n < 0:
             raise ValueError(f"n is {n!r}; it must be a whole number of steps, 0 or more")
         if not self._paths:
             self._advance(n)

@@ -18,7 +18,7 @@ from poise.constraints.store import STORE
 from poise.constraints.tree import FLOW, PLAIN, SYSTEM
 from poise.constraints.tree_rows import of_system
 from poise.dynamics.apart_bodies import APART, OWN
-from poise.dynamics.apart_fit import BY_AXES, BY_BALL, BY_PLACE, BY_PLAIN_AXES
+from poise.dynamics.apart_fit import BY_AXES, BY_BALL, BY_PLACE, BY_PLAIN_AXES, BY_TURNS
 from poise.dynamics.apart_forces import IMPLICIT, MOMENTUM, SINGULAR
 from poise.dynamics.integrate import STAGES
 from poise.dynamics.layout import INPUT, MODEL, STATE, WORK, work_block
@@ -61,8 +61,10 @@ def ways_to_fit(model: Model) -> list[int]:
             ways.append(BY_BALL)
         elif kinds == FREE and model.link_parent[link] < 0 and np.array_equal(axes[:3], np.eye(3)):
             ways.append(BY_PLACE)
+        elif not _is_plain(kinds, axes, model.primitive_anchor[first:end]):
+            ways.append(BY_AXES)
         else:
-            ways.append(BY_PLAIN_AXES if _is_plain(kinds, axes, model.primitive_anchor[first:end]) else BY_AXES)
+            ways.append(BY_TURNS if set(kinds) == {Primitive.TURN} else BY_PLAIN_AXES)
     return ways
 
 

@@ -276,7 +276,7 @@ class Controls:
 
     def apply(self, stepper: Stepper | Accelerated) -> None:
         """Set what has changed."""
-        if self.values.tobytes() == self.applied.tobytes():
+        if not self.model.motors or self.values.tobytes() == self.applied.tobytes():
             return
         for k in np.flatnonzero(self.values != self.applied).tolist():
             motor, value = self.model.motors[k], float(self.values[k])
