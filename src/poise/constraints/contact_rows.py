@@ -101,15 +101,25 @@ def from_origin(w, g, shape, link, point, there):
 @kernel
 def arm_of(w, body, link, away, there):
     """Arm from the centre of mass of a shape's body to a point."""
-    return away - gather_where(w.centre, body, there & (link >= 0))
+    moves = there & (link >= 0)
+    if any_lane(moves):
+        return away - gather_where(w.centre, body, moves)
+    return away
+
+
+@kernel
+def speed_along(motion, n, link, away, there):
+    """Speed of links along n at a point, as they move by `motion`; mostly one side of a contact never moves."""
+    moves = there & (link >= 0)
+    if any_lane(moves):
+        return dot(n, motion_at(gather_where(motion, link, moves), away))
+    return zero(n.x)
 
 
 @kernel
 def parting(motion, n, link_a, link_b, away_a, away_b, there):
     """Speed at which two links part at a point along n, as links move by `motion`."""
-    a = motion_at(gather_where(motion, link_a, there & (link_a >= 0)), away_a)
-    b = motion_at(gather_where(motion, link_b, there & (link_b >= 0)), away_b)
-    return dot(n, b - a)
+    return speed_along(motion, n, link_b, away_b, there) - speed_along(motion, n, link_a, away_a, there)
 
 
 @kernel

@@ -53,7 +53,8 @@ SYSTEM = View(
     touched=Index,  # (n_links) THROUGH or OWN where some lane has a force on the link or beyond; nought between rows
     n_filled=Index,  # (n_groups) degrees of freedom that rows of a group move
     filled=Index,  # (n_groups · n_dofs) which they are: y of the others is nought
-    p=Force,  # (n_links) force that is still to be balanced; nought between rows
+    together=Index,  # (n_groups) 3 where three rows from here on move the same ones
+    p=Force,  # (3 n_links) force that is still to be balanced, of three rows at once; nought between rows
     tau=Real,  # (nv) on coordinates; nought between rows
     link_a=Int,  # (n_groups) links of a row's bodies, −1 where they do not move
     link_b=Int,
@@ -244,6 +245,7 @@ def lean(m, w, r, t, k, at):
         else:
             count = pass_on(m, w, t, k, i, base, count)
     store(t.n_filled, k, count)
+    store(t.together, k, 1)
 
 
 # ---- A ---------------------------------------------------------------------------------------------------------------
@@ -252,25 +254,66 @@ def lean(m, w, r, t, k, at):
 @kernel
 def gram(m, t):
     """A = YᵀY where rows stand one by one; degrees of freedom that a row does not move add nothing."""
+    i = 0
+    while i < load(t.n_rows, 0):
+        if load(t.together, i) == 3:
+            multiply_three(t, i)
+            i += 3
+        else:
+            multiply_one(t, i)
+            i += 1
+
+
+@kernel
+def multiply_one(t, i):
+    """Row i of A up to its diagonal, four entries at a time: each sum waits for itself only."""
     n, nv = load(t.n_rows, 0), load(t.n_dofs, 0)
-    for i in range(n):
-        j = 0
-        while j <= i:
-            # three at a time: each waits for itself only
-            one, two, three, four = zero(load(t.y, 0)), zero(load(t.y, 0)), zero(load(t.y, 0)), zero(load(t.y, 0))
-            b, c, e = minimum(j + 1, i), minimum(j + 2, i), minimum(j + 3, i)
-            for f in range(load(t.n_filled, i)):
-                d = load(t.filled, i * nv + f)
-                y = load(t.y, i * nv + d)
-                one = one + y * load(t.y, j * nv + d)
-                two = two + y * load(t.y, b * nv + d)
-                three = three + y * load(t.y, c * nv + d)
-                four = four + y * load(t.y, e * nv + d)
-            mirror(t, n, i, j, one)
-            mirror(t, n, i, b, two)
-            mirror(t, n, i, c, three)
-            mirror(t, n, i, e, four)
-            j += 4
+    for j in range(0, i + 1, 4):
+        one, two, three, four = zero(load(t.y, 0)), zero(load(t.y, 0)), zero(load(t.y, 0)), zero(load(t.y, 0))
+        b, c, e = minimum(j + 1, i), minimum(j + 2, i), minimum(j + 3, i)
+        for f in range(load(t.n_filled, i)):
+            d = load(t.filled, i * nv + f)
+            y = load(t.y, i * nv + d)
+            one = one + y * load(t.y, j * nv + d)
+            two = two + y * load(t.y, b * nv + d)
+            three = three + y * load(t.y, c * nv + d)
+            four = four + y * load(t.y, e * nv + d)
+        mirror(t, n, i, j, one)
+        mirror(t, n, i, b, two)
+        mirror(t, n, i, c, three)
+        mirror(t, n, i, e, four)
+
+
+@kernel
+def multiply_three(t, i):
+    """Rows i to i + 2 of A, which move the same degrees of freedom, three entries of each at a time."""
+    n, nv = load(t.n_rows, 0), load(t.n_dofs, 0)
+    last = i + 2
+    for j in range(0, i + 3, 3):
+        k, l = minimum(j + 1, last), minimum(j + 2, last)
+        none = zero(load(t.y, 0))
+        a, b, c = none, none, none
+        p, q, r = none, none, none
+        x, y, z = none, none, none
+        for f in range(load(t.n_filled, i)):
+            d = load(t.filled, i * nv + f)
+            one, two, three = load(t.y, j * nv + d), load(t.y, k * nv + d), load(t.y, l * nv + d)
+            at = i * nv + d
+            u, v, w = load(t.y, at), load(t.y, at + nv), load(t.y, at + 2 * nv)
+            a, b, c = a + u * one, b + u * two, c + u * three
+            p, q, r = p + v * one, q + v * two, r + v * three
+            x, y, z = x + w * one, y + w * two, z + w * three
+        mirror_three(t, n, i, j, k, l, a, b, c)
+        mirror_three(t, n, i + 1, j, k, l, p, q, r)
+        mirror_three(t, n, i + 2, j, k, l, x, y, z)
+
+
+@kernel
+def mirror_three(t, n, i, j, k, l, a, b, c):
+    """Three entries of row i of A."""
+    mirror(t, n, i, j, a)
+    mirror(t, n, i, k, b)
+    mirror(t, n, i, l, c)
 
 
 @kernel

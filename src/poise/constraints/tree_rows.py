@@ -84,7 +84,7 @@ class System:
         width = lane_width(np.float64) if self.in_lanes else rows.width
         m, nv, links = listing.size, model.nv, model.n_links
         groups = -(-m // width.lanes) if self.in_lanes else m
-        sizes = dict.fromkeys(SYSTEM.fields, groups) | {"root": nv, "tau": nv, "p": links, "touched": links}
+        sizes = dict.fromkeys(SYSTEM.fields, groups) | {"root": nv, "tau": nv, "p": 3 * links, "touched": links}
         sizes |= {"y": groups * nv, "filled": groups * nv}
         sizes |= {"A": groups * groups * width.lanes if self.in_lanes else m * m}
         counts: dict[str, Any] = {"n_rows": np.array([m]), "n_groups": np.array([groups])}

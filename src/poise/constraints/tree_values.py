@@ -8,6 +8,7 @@ shares               √D Y λ with the Y of `tree`; `spread_acceleration` makes
 from __future__ import annotations
 
 from poise.constraints.tree import about_origin, lean, link_of, place_centres, place_row, take_roots
+from poise.constraints.tree_contacts import is_contact, see_contact
 from poise.kernel.jit import kernel
 from poise.kernel.memory import gather, gather_where, load, store
 from poise.kernel.scalars import any_lane, select, sum_lanes, zero
@@ -135,8 +136,15 @@ def look(m, s, w, t, x, dt):
 @kernel
 def see_rows(m, s, w, r, t, x, dt, level):
     """All rows, one by one: of one world, or row k of every world. `look` has been there."""
-    for k in range(load(t.n_rows, 0)):
-        see_row(m, w, r, t, x, k, load(t.slot, k), level)
+    k = 0
+    while k < load(t.n_rows, 0):
+        slot = load(t.slot, k)
+        if level == VELOCITY and is_contact(r, slot):
+            see_contact(m, w, r, t, x, k, slot)
+            k += 3
+        else:
+            see_row(m, w, r, t, x, k, slot, level)
+            k += 1
 
 
 @kernel

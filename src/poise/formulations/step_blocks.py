@@ -38,7 +38,7 @@ def system_block(width: Width, lanes: Width, rows: int, nv: int, links: int) -> 
     """Room for what a tree makes of so many rows; `lanes` is the width of rows."""
     in_lanes = lanes.lanes > width.lanes
     groups = -(-rows // lanes.lanes) if in_lanes else rows
-    sizes = dict.fromkeys(SYSTEM.fields, groups) | {"root": nv, "tau": nv, "p": links, "touched": links}
+    sizes = dict.fromkeys(SYSTEM.fields, groups) | {"root": nv, "tau": nv, "p": 3 * links, "touched": links}
     sizes |= {"y": groups * nv, "filled": groups * nv, "A": groups * groups * lanes.lanes if in_lanes else rows * rows}
     sizes |= {"slot": rows, "n_rows": 1, "n_groups": 1, "n_lanes": lanes.lanes}
     sizes |= {"n_links": 1, "n_dofs": 1, "link": links, "link_first": links, "dof": nv}
