@@ -1,0 +1,88 @@
+"""Light sweeps with momentum: what they leave beside plain sweeps, and where they stay."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from poise.kernel.jit import entry, kernel
+from poise.kernel.memory import F64X8, load
+from poise.solve.gliding_kernels import glide
+from poise.solve.newton_kernels import NEWTON, newton_block
+from poise.solve.pgs_kernels import ANSWER, ROWS, RUN
+from poise.solve.problem import Problem
+from solve.kernel_problems import drawn, laid, residual, solved
+
+CONTACTS, SINGLES = 5, 4
+LANES = F64X8.lanes
+
+
+@kernel
+def glide_all(p, s, n, most):
+    glide(p, s, n, load(s.tolerance, 0) < 0.0, most)
+
+
+GLIDE = entry(glide_all, ROWS, ANSWER, NEWTON, extra=("int64",))
+
+
+def eight(seed: int, rank: int = 40) -> list[Problem]:
+    return [drawn(1000 * seed + k, CONTACTS, SINGLES, rank) for k in range(LANES)]
+
+
+def glided(problems: list[Problem], start: np.ndarray, sweeps: int, tolerance: float = 0.0) -> tuple[np.ndarray, ...]:
+    """(n, lanes) multipliers after so many sweeps, and how many sweeps each lane took."""
+    p, a = laid(problems, F64X8, tolerance)
+    a.lam[: problems[0].size] = start
+    GLIDE[F64X8](p.handle, a.handle, newton_block(F64X8, problems[0].size).handle, sweeps)
+    return a.lam[: problems[0].size].copy(), a.sweeps.reshape(-1).copy()
+
+
+def plainly(problems: list[Problem], sweeps: int) -> np.ndarray:
+    """The same of sweeps that solve every block exactly."""
+    p, a = laid(problems, F64X8, 0.0)
+    RUN[F64X8](p.handle, a.handle, sweeps, sweeps, 0)
+    return a.lam[: problems[0].size].copy()
+
+
+def left(problems: list[Problem], lam: np.ndarray) -> np.ndarray:
+    return np.array([residual(problem, lam[:, k]) for k, problem in enumerate(problems)])
+
+
+def stack(boxes: int) -> Problem:
+    """A pile of boxes of one mass: each contact pushes those above and below it. What falls must be told all the way
+    down and up again, for which plain sweeps take as many as there are boxes, squared.
+    """
+    A = 2.0 * np.eye(boxes) - np.eye(boxes, k=1) - np.eye(boxes, k=-1)
+    A[0, 0] = 1.0
+    b = np.zeros(boxes)
+    b[0] = -1.0
+    return Problem(A, b, np.zeros(boxes), np.full(boxes, np.inf))
+
+
+def test_momentum_carries_news_through_a_stack() -> None:
+    boxes = 12
+    problems = [stack(boxes)] * LANES
+    swift = left(problems, glided(problems, np.zeros((boxes, LANES)), 3 * boxes)[0])[0]
+    plain = left(problems, plainly(problems, 3 * boxes))[0]
+    print(f"{3 * boxes} sweeps with momentum leave {swift:.1e}, without {plain:.1e} (0.1 of that)")
+    assert swift < 0.1 * plain
+
+
+def test_an_answer_stays_where_it_is() -> None:
+    problems = eight(20)
+    lam = np.stack([solved([problem], F64X8, 1e-13)[0][:, 0] for problem in problems], axis=1)
+    moved, _ = glided(problems, lam, 6)
+    assert moved == pytest.approx(lam, abs=1e-9)
+
+
+def test_lanes_rest_when_a_sweep_changes_little() -> None:
+    """Each at its own time, and then no bit of them changes."""
+    problems = eight(30)
+    nought = np.zeros((problems[0].size, LANES))
+    lam, count = glided(problems, nought, 200, 1e-3)
+    assert len(set(count.tolist())) > 1
+    assert count.max() < 200
+    for lane in range(LANES):
+        early, _ = glided(problems, nought, int(count[lane]) + 1, 1e-3)
+        assert np.array_equal(early[:, lane], lam[:, lane])
+    assert (left(problems, lam) < 1e-2).all()
