@@ -287,6 +287,8 @@ class Batch:
 
     def _check_state(self) -> None:
         """Refuse what was written and is not finite, before anything moves."""
+        if np.isfinite(self._records.state.sum()):  # far cheaper than to look at each
+            return
         for name, array in (("q", self.q), ("v", self.v)):
             if not np.isfinite(array).all():
                 world, k = np.argwhere(~np.isfinite(array))[0].tolist()
@@ -420,11 +422,14 @@ class _Controls:
         self.values = np.tile(first, (records.n, 1)).astype(records.width.dtype)
         self._applied, self._records = self.values.copy(), records
         table = [(m.control_low, m.control_high, m.gain, m.offset) for m in model.motors]
-        self._low, self._high, self._gain, self._offset = np.array(table, np.float64).reshape(-1, 4).T
+        numbers = np.array(table, records.width.dtype).reshape(-1, 4).T
+        self._low, self._high, self._gain, self._offset = np.ascontiguousarray(numbers)
         self._plain = np.array([not motor.ball for motor in model.motors], np.bool_)
         places, rows = records.layout.places, motor_rows(model)
         starts = [places[f"motors/{m.control}"].start + row.start for m, row in zip(model.motors, rows, strict=True)]
-        self._columns = np.array(starts, np.intp)
+        self._columns: Array | slice = np.array(starts, np.intp)
+        if len(starts) and starts == [*range(starts[0], starts[0] + len(starts))]:
+            self._columns = slice(starts[0], starts[0] + len(starts))  # the usual case, of which there is a view
 
     def checked(self, ctrl: ArrayLike) -> Array:
         """Controls as they may be assigned."""
@@ -445,11 +450,9 @@ class _Controls:
             name = self.motors[int(np.flatnonzero(balls)[0])].name
             raise ValueError(f'motor "{name}" turns a ball joint: it has no control')
         bad = ~np.isfinite(self.values)
-        numbers = np.clip(self.values, self._low, self._high) * self._gain + self._offset
-        wanted = changed & ~bad
-        table = self._records.numbers.reshape(len(self.values), -1)
-        for k in np.flatnonzero(wanted.any(axis=0)).tolist():
-            np.copyto(table[:, self._columns[k]], numbers[:, k], where=wanted[:, k], casting="same_kind")
+        numbers = np.minimum(np.maximum(self.values, self._low), self._high) * self._gain + self._offset
+        table, wanted = self._records.numbers.reshape(len(self.values), -1), changed & ~bad
+        table[:, self._columns] = np.where(wanted, numbers, table[:, self._columns])
         self._applied[...] = self.values
         lost: Array = bad.any(axis=1)
         return lost

@@ -73,12 +73,11 @@ class Layout:
         """`varied`: numbers of the model (`model/…`) and its surfaces (`surfaces/…`) that each world has of its own."""
         nq, nv = model.nq, model.nv
         motors = sum(3 if motor.ball else 1 for motor in model.motors)
-        balls = sum(motor.ball for motor in model.motors)
         sizes = {"q": nq, "v": nv, "loops": sum(len(loop.limits) for loop in model.loops)}
         self.n_state = sum(sizes.values())
         """Numbers that a step changes; they come first."""
         sizes |= {"tau": nv, "force": 6 * model.n_bodies, "gain_p": nv, "gain_d": nv, "goal_q": nq, "goal_v": nv}
-        sizes |= {f"motors/{name}": 4 * balls if name == "rotation" else motors for name in SETTINGS if name != "force"}
+        sizes |= {f"motors/{name}": motors for name in SETTINGS if name in {motor.control for motor in model.motors}}
         lengths = {"gravity": 3, "link_mass": 1, "link_com": 3, "link_inertia": 6}
         for name in varied:
             view, field = name.split("/")
@@ -140,6 +139,11 @@ class Records:
     def of(self, name: str) -> Array:
         """(n, size) a quantity of all worlds, as it is in their records."""
         return self.numbers.reshape(self.n, -1)[:, self.layout.places[name]]
+
+    @property
+    def state(self) -> Array:
+        """(n, size) all that a step changes, of all worlds."""
+        return self.numbers.reshape(self.n, -1)[:, : self.layout.n_state]
 
     def remember_more(self, room: tuple[int, ...]) -> None:
         """Room for more blocks; what is remembered stays."""
@@ -210,8 +214,7 @@ class Engine(Stepper):
         space, extras, places = self.space, self.extras, layout.places
         space.s = self._seated(space.s, {name: places[name] for name in ("q", "v")})
         space.x = self._seated(space.x, {name: places[name] for name in INPUTS})
-        motors = {name: places[f"motors/{name}"] for name in SETTINGS if name != "force"}
-        extras.motors = self._seated(extras.motors, motors)
+        extras.motors = self._seated(extras.motors, _under("motors/", places))
         extras.loops = self._seated(extras.loops, {"value": places["loops"]})
         if self.width.varied:
             space.m = self._seated(space.m, _under("model/", places))
