@@ -37,7 +37,9 @@ def played(module, coordinates: str = "reduced") -> tuple[poise.World, poise.sim
     scene = module.scene()
     world = scene.build(of_kind(coordinates, scene.settings.formulation))
     recording = story.play(module, world)
-    return world, recording, module.tell(world, recording)
+    told = module.tell(world, recording)
+    print(f"\n{module.__name__.rpartition('.')[2]}, {coordinates} coordinates: {told}")  # seen with -s
+    return world, recording, told
 
 
 def test_there_are_stories():

@@ -269,6 +269,7 @@ def test_clips_of_people_who_stand_are_done_with_nobody_to_help(name):
     of a step, h² a / 2 of 0.01° and its feedback, and of the feet that give way by parts of a millimetre.
     """
     told = own_clip(name, "balanced")
+    print(f"\n{name}: joints off by {told.mean_deg:.3f}° on the mean, {told.max_deg:.2f} at most")
     assert not told.help_force.any()
     assert told.mean_deg < 0.2
     assert told.max_deg < 1.0
@@ -279,6 +280,7 @@ def test_clips_of_people_who_stand_are_done_with_nobody_to_help(name):
 @pytest.mark.parametrize("name", ["walk", "run"])
 def test_clips_of_people_who_go_are_followed_with_some_help(name):
     told = own_clip(name, "guided")
+    print(f"\n{name}: joints off by {told.mean_deg:.2f}° on the mean, deepest sole {1e3 * told.deepest:.2f} mm")
     assert told.mean_deg < 1.0
     assert told.deepest < 5e-3
     assert told.root_error.max() < 0.02
@@ -538,6 +540,11 @@ def test_motions_of_others_are_followed_on_their_feet(file):
         warnings.simplefilter("ignore")
         clip = poise.load_motion(file)
     told = tracked(clip)
+    help_share = np.linalg.norm(told.help_force, axis=1).mean() / told.weight
+    print(
+        f"\n{file.stem}: joints off by {told.mean_deg:.2f}° on the mean, root by {1e3 * told.root_error.max():.0f} mm "
+        f"at most, deepest sole {1e3 * told.deepest:.2f} mm, help {100 * help_share:.0f} % of the weight"
+    )
     assert told.mean_deg < 3.0
     assert told.deepest < 5e-3
     assert any(touching.any() for touching in told.touching.values())

@@ -185,8 +185,10 @@ def comes_back(file: Path, tmp_path: Path) -> None:
         back = load_bvh(tmp_path / "x.bvh", units=clip.origin.meters, up=clip.origin.up, drop_tpose=False)
     again = retarget(back, MODEL, limits=False, like=clip).q
     again[:, MODEL.q_slice("ball")] = q[:, MODEL.q_slice("ball")]
-    for found, wanted in zip(places(MODEL, again), places(MODEL, q), strict=True):
-        assert np.abs(found - wanted).max() < 1e-6
+    pairs = zip(places(MODEL, again), places(MODEL, q), strict=True)
+    off = max(float(np.abs(found - wanted).max()) for found, wanted in pairs)
+    print(f"\n{file.stem}: bodies of {len(q)} corrected frames come back to {off:.1e}")
+    assert off < 1e-6
 
 
 def test_joints_beside_the_origins_and_slides(tmp_path: Path) -> None:

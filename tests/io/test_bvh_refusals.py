@@ -75,6 +75,7 @@ def test_200_mutated_files_give_an_error_with_a_line_or_the_right_clip(block):
         scale = np.abs(plain.frames).max() + np.abs(np.array(plain.offsets)).max()
         # sines of many turns are off by the rounding of the angle, in the reference as well
         np.testing.assert_allclose(clip.world_positions(), plain.positions(), atol=1e-13 * scale * scale)
+    print(f"\nfiles {20 * block} to {20 * block + 19}: {len(lines)} errors with a line, {20 - len(lines)} right clips")
     assert len(lines) > 8
     assert max(lines) <= 0
 

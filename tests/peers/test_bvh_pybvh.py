@@ -52,5 +52,7 @@ def test_joints_are_where_pybvh_has_them(text, tmp_path):
     ours = read_bvh(text, None, units=1.0, up="z", drop_tpose=False)
     assert list(theirs.joint_names) == list(ours.skeleton.names)
     positions = theirs.joint_positions()
+    off = np.abs(ours.world_positions() - positions).max()
+    print(f"\n{len(positions)} frames, {positions.shape[1]} joints: {off:.1e} apart, of {np.abs(positions).max():.0f}")
     # both multiply some ten rotations and add as many offsets
     np.testing.assert_allclose(ours.world_positions(), positions, atol=1e-14 * np.abs(positions).max() * 20)
