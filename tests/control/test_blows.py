@@ -182,6 +182,14 @@ def gives(blow: Blow) -> float:
     return max(blow.give.values())
 
 
+def tell(file: Path, blow: Blow) -> None:
+    """What is seen with -s."""
+    print(
+        f"\n{file.stem} at {blow.time:.2f} s: arms give way by {gives(blow):.2f}°, {max(blow.left.values()):.2f}° left; "
+        f"root {1e3 * blow.push:.0f} mm, {1e3 * blow.root:.0f} mm left"
+    )
+
+
 def test_arms_of_a_walker_give_way_to_a_ball_and_recover_within_a_second():
     world = hero_and_ball(clips.walk())
     world.step(72)
@@ -203,11 +211,12 @@ def test_arms_of_a_walker_give_way_to_a_ball_and_recover_within_a_second():
 @pytest.mark.slow
 @pytest.mark.parametrize("file", files(), ids=lambda file: file.stem)
 def test_arms_give_way_to_a_ball_in_clips_of_others_and_recover_within_a_second(file):
-    """Three blows in each, in clips that were mended: jerks of DeepMimic's run take 146 N·m, its root falls at 6 g."""
+    """Three blows in each, in clips that were mended: jerks of DeepMimic's run take 146 N·m."""
     clip = loaded(file).mended()
     world = hero_and_ball(clip)
     for state in moments(world, clip, SHARES):
         blow = strike(world, state, SPEED)
+        tell(file, blow)
         # while the ball comes, the chest moves on by some millimetres, of the 0.2 m of both radii
         assert blow.aside < 2.0
         assert gives(blow) > GIVES
@@ -221,10 +230,11 @@ ROUND = 20
 @pytest.mark.slow
 @pytest.mark.parametrize("file", [file for file in files() if file.stem.endswith("_run")], ids=lambda file: file.stem)
 def test_arms_of_a_runner_recover_wherever_in_a_round_he_is_hit(file):
-    """Three moments may do by chance: arms of a run have no strength to spare, and its root comes down when it can."""
+    """Three moments may do by chance: arms of a run have no strength to spare, and feet that land late shake them."""
     clip = loaded(file).mended()
     world = hero_and_ball(clip)
     for state in moments(world, clip, (np.arange(ROUND) + 0.5) / ROUND):
         blow = strike(world, state, SPEED)
+        tell(file, blow)
         assert gives(blow) > GIVES
         assert max(blow.left.values()) < LEFT

@@ -11,7 +11,8 @@ import pytest
 
 import poise
 from poise.control import plant_feet
-from poise.control.stances import Foot, find_feet, find_stances, follow
+from poise.control.reference import falling_freely
+from poise.control.stances import Foot, bearing, centre_of_mass, find_feet, find_stances, follow, going
 from poise.motion.rotations import quat_exp
 
 SCENE = poise.Scene()
@@ -97,7 +98,9 @@ def test_feet_in_the_air_do_not_stand() -> None:
     q = np.tile(MODEL.q_rest, (49, 1))
     q[:, ROOT + 2] += 9.81 / 2 * times * (0.8 - times)
     track = follow(MODEL, q, FEET["l"])
-    assert find_stances(times, track, FEET["l"], LEG) == []
+    gait = going(times, centre_of_mass(MODEL, q, FEET["l"]), [track], LEG)
+    assert not gait.held[3:-3].any()
+    assert find_stances(times, track, FEET["l"], LEG, gait) == []
     np.testing.assert_allclose(plant_feet(MODEL, times, q).q, q, atol=1e-12)
 
 
@@ -124,6 +127,71 @@ def test_corrections_fade_without_jumps() -> None:
         change = poise.dynamics.difference(MODEL, q, plant_feet(MODEL, times, q).q)
         largest.append(np.abs(np.diff(change, axis=0)).max())
     assert largest[1] < 0.7 * largest[0]
+
+
+def runner(lift: float = 0.0, rate: float = 60.0) -> tuple[np.ndarray, np.ndarray]:
+    """Three rounds of a run, whose feet roll over and are never flat for long; all of it too high by `lift` (m)."""
+    clip = poise.characters.clips.run()
+    times = np.arange(round(3 * clip.duration * rate) + 1) / rate
+    q = poise.control.Reference(clip, MODEL).coordinates(MODEL, times).q
+    q[:, ROOT + 2] += lift
+    return times, q
+
+
+@pytest.mark.parametrize("rate", [30.0, 60.0])
+def test_steps_of_a_runner_are_brought_to_the_ground(rate: float) -> None:
+    """Five steps with a flight before and after; what is cut off at both ends is left as it is."""
+    (times, right), (_, high) = runner(rate=rate), runner(0.015, rate)
+    done = plant_feet(MODEL, times, high)
+    assert {side: len(spans) for side, spans in done.stances.items()} == {"l": 2, "r": 3}
+    np.testing.assert_allclose(done.q[:, ROOT : ROOT + 7], right[:, ROOT : ROOT + 7], atol=1e-6)
+    inside = (times > 0.35) & (times < 1.35)
+    assert np.degrees(np.abs(poise.dynamics.difference(MODEL, right, done.q))[inside, 6:].max()) < 2.0
+    assert done.missed.max() < 3e-4
+    assert lowest(done.q) > -1e-3
+
+
+def test_who_pushes_off_in_the_air_is_on_the_ground() -> None:
+    """Toes bent up by 0.1 rad are in the air while the body is pushed up: they are brought down, and the root stays."""
+    times, q = runner()
+    for side in "lr":
+        q[:, MODEL.q_slice(f"ankle_{side}").start] += 0.1
+    done = plant_feet(MODEL, times, q)
+    tracks = {side: follow(MODEL, q, foot) for side, foot in FEET.items()}
+    gait = going(times, centre_of_mass(MODEL, q, FEET["l"]), list(tracks.values()), LEG)
+    high = {"before": 0.0, "after": 0.0}
+    for side, foot in FEET.items():
+        bears = bearing(times, tracks[side], foot, LEG, gait).any(axis=0)
+        tracked = {"before": tracks[side], "after": follow(MODEL, done.q, foot)}
+        for moment, _ in done.stances[side]:
+            first = last = int(np.searchsorted(times, moment - 1e-9)) + 1
+            while last + 1 < len(times) and bears[last + 1]:
+                last += 1
+            for when, track in tracked.items():
+                high[when] = max(high[when], float(foot.lowest(track.place, track.quat)[first : last + 1].max()))
+    assert high["before"] > 0.015
+    assert high["after"] < 1e-3
+    moved = poise.dynamics.difference(MODEL, q, done.q)[:, :6]
+    np.testing.assert_allclose(moved[:, [0, 1, 3, 4, 5]], 0.0, atol=1e-9)
+    # it goes up and down as smoothly as heights of stances are smoothed: by less than a tenth of g
+    assert np.abs(np.diff(moved[:, 2], 2)).max() * 60.0**2 < 1.0
+
+
+def test_a_drop_on_both_feet_is_no_flight() -> None:
+    """Who crouches at 0.8 g for a tenth of a second stands all the while: nothing lies between two flights."""
+    t = np.linspace(0.0, 1.0, 61)
+    q = np.tile(MODEL.q_rest, (61, 1))
+    bend = 0.9 * np.clip(t - 0.3, 0.0, 0.25) / 0.25
+    for side in "lr":
+        q[:, MODEL.q_slice(f"hip_{side}")] = quat_exp(np.outer(-bend, (0.0, 1.0, 0.0)))
+        q[:, MODEL.q_slice(f"knee_{side}")] = 2.0 * bend[:, None]
+    thigh = 0.5 * LEG
+    q[:, ROOT + 2] -= 2.0 * thigh * (1.0 - np.cos(bend))
+    tracks = [follow(MODEL, q, foot) for foot in FEET.values()]
+    gait = going(t, centre_of_mass(MODEL, q, FEET["l"]), tracks, LEG)
+    assert not gait.held.all()
+    done = plant_feet(MODEL, t, q)
+    assert all(end > start for spans in done.stances.values() for start, end in spans)
 
 
 def skim(rate: float = 60.0) -> tuple[np.ndarray, np.ndarray]:
@@ -169,6 +237,30 @@ def test_real_clips() -> None:
         np.testing.assert_allclose(done.q[:, ABOVE], q[:, ABOVE], atol=1e-14)  # quaternions are made of unit length
         change = np.abs(poise.dynamics.difference(MODEL, q, done.q))[:, 6:]
         assert np.degrees(change.mean()) < 2.0, path
+
+
+def test_falls_of_real_clips_are_mended_and_told() -> None:
+    """DeepMimic's run, where it is at hand, falls by 4 g for a frame; nobody of CMU falls faster than can be."""
+    for path in (DATA / name for name in CLIPS if (DATA / name).exists()):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            clip = poise.load_motion(path)
+        clip = clip.looped(1e-3) if path.stem == "humanoid3d_run" else clip
+        times, q = poise.motion.retarget(clip, MODEL)
+        fresh, falls = falling_freely(MODEL, times, q, loop=clip.loop)
+        if path.stem != "humanoid3d_run":
+            assert falls == []
+            continue
+        (fall,) = falls
+        assert 0.015 < fall.changed < 0.03
+        moved = fresh - q
+        assert np.abs(moved[:, ROOT + 2]).max() == pytest.approx(fall.changed)
+        moved[:, ROOT + 2] = 0.0
+        assert not moved.any()
+        height = centre_of_mass(MODEL, fresh, FEET["l"])[:, 2]
+        height[-1] = height[0]
+        assert poise.motion.Spline(times, height, loop=True)(times).acceleration.min() > -9.81 * (1 + 1e-4)
+        assert len(poise.control.Reference(clip, MODEL, floor=0.0).falls) == 1
 
 
 @pytest.mark.parametrize(

@@ -293,6 +293,26 @@ def test_balance_may_change_what_is_wanted():
     assert float(world.q[0]) == pytest.approx(np.sin(2.0) + 0.3, abs=0.02)
 
 
+@pytest.mark.parametrize("aside", [(0.3, 0.0, 0.0), (0.0, -0.2, 0.15)])
+def test_a_guided_root_comes_back_as_fast_as_it_can_stop(aside):
+    """Half a weight for the whole mass, forward and then back: 2 √(s / a), and no farther."""
+    scene = poise.Scene(gravity=(0, 0, 0))
+    hero = scene.add(poise.characters.humanoid(), name="hero", position=(0, 0, 3))
+    still = np.tile(scene.compile().q_rest, (2, 1))
+    hero.track(([0.0, 1.0], still), strength=300.0)
+    world = scene.build(dt=DT)
+    goal = world.q[:3].copy()
+    world.q[:3] += aside
+    recording = world.run(1.2)
+    left = (recording.q[:, :3] - goal) * np.sign(aside)
+    far = np.abs(aside)
+    # legs and arms lag behind, and the motor by 0.1 m/s; a speed of s/τ would carry it on by more than half of the way
+    assert left.min() > -0.1 * far.max()
+    needs = 2.0 * np.sqrt(far.max() / (0.5 * 9.81))
+    assert left[recording.time < 0.5 * needs].max() > 0.4 * far.max()
+    assert np.abs(left[recording.time > 1.4 * needs + 0.3]).max() < 0.005
+
+
 # ---- points ----------------------------------------------------------------------------------------------------------
 
 

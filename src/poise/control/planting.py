@@ -9,13 +9,26 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from poise.control import goals
+from poise.control.fading import Span
 from poise.control.goals import Goal
 from poise.control.ik import search
 from poise.control.ik_rows import GoalRows, checked_goals, held_model
-from poise.control.stances import Foot, Span, Track, find_feet, find_stances, follow, planted, sinking
+from poise.control.stances import (
+    Foot,
+    Wish,
+    bearing,
+    centre_of_mass,
+    find_feet,
+    find_stances,
+    follow,
+    going,
+    planted,
+    sinking,
+)
 from poise.dynamics.inputs import check_model, checked
 from poise.model.errors import did_you_mean
 from poise.model.model import Model
+from poise.motion.figures import Target
 from poise.motion.inputs import key_times, positive, vectors
 from poise.motion.rotations import quat_to_matrix
 
@@ -86,17 +99,30 @@ def plant_feet(
     if not feet:
         raise ValueError("model: no foot_l or foot_r with a shape was found")
     tracks = {side: follow(model, frames, foot) for side, foot in feet.items()}
+    centre = centre_of_mass(model, frames, next(iter(feet.values())))
+    gait = going(moments, centre, list(tracks.values()), leg)
     if stances is None:
-        spans = {side: find_stances(moments, tracks[side], foot, leg) for side, foot in feet.items()}
+        spans = {side: find_stances(moments, tracks[side], foot, leg, gait) for side, foot in feet.items()}
     else:
         spans = _given(moments, stances, feet)
     frames = np.array(frames)
-    rise = sinking(moments, list(tracks.values()), [spans[side] for side in feet], level)
+    bears = {side: bearing(moments, tracks[side], foot, leg, gait) for side, foot in feet.items()}
+    rise = sinking(moments, [(feet[side], tracks[side], spans[side], bears[side]) for side in feet], level)
     frames[:, root + 2] += rise
     for track in tracks.values():
         track.place[:, 2] += rise
     wanted = {
-        side: planted(moments, tracks[side], foot, spans[side], floor=level, blend=fade, leg=leg, clearance=clear)
+        side: planted(
+            moments,
+            tracks[side],
+            foot,
+            spans[side],
+            floor=level,
+            blend=fade,
+            leg=leg,
+            clearance=clear,
+            bears=bears[side],
+        )
         for side, foot in feet.items()
     }
     moved, missed = _solve(model, frames, feet, wanted, level, bool(limits))
@@ -105,26 +131,46 @@ def plant_feet(
 
 
 def _solve(
-    model: Model, q: Floats, feet: Mapping[str, Foot], wanted: Mapping[str, Track], floor: float, limits: bool
+    model: Model, q: Floats, feet: Mapping[str, Foot], wanted: Mapping[str, Wish], floor: float, limits: bool
 ) -> tuple[Floats, Floats]:
     """Coordinates that bring feet where they shall be, and what the worse one is off."""
-    floors = [goals.above(foot.body, floor + foot.radii, points=foot.points, priority=0) for foot in feet.values()]
+    above = _above_legs(model, feet)
+    firm = _rows(held_model(model, above), _goals(feet, wanted, floor, turned=1), limits)
+    loose = np.all([wish.loose for wish in wanted.values()], axis=0)
+    loose &= any(wish.grip.any() for wish in wanted.values())
+    rolling = firm
+    if loose.any():
+        # legs alone bring the ends of feet to the ground, and turn feet rather than that the root moves
+        root = Target(model)
+        rigid = held_model(model, [*above, model.joint_names[root.joint[root.root]]])
+        rolling = _rows(rigid, _goals(feet, wanted, floor, turned=2), limits)
+    turns = {side: quat_to_matrix(wish.quat) for side, wish in wanted.items()}
+    out, missed = np.array(q), np.zeros(len(q))
+    for frame in range(len(q)):
+        rows = rolling if loose[frame] else firm
+        for k, (side, foot) in enumerate(feet.items()):
+            wish, place, turn = wanted[side], rows.goals[2 * k], rows.goals[2 * k + 1]
+            place.points[0] = foot.centre + wish.grip[frame]
+            place.wanted[:] = wish.place[frame] + turns[side][frame] @ wish.grip[frame]
+            turn.wanted[:] = turns[side][frame]
+        found = search(rows, q[frame], TOLERANCE, STEPS)
+        out[frame], missed[frame] = found.q, found.error[0 : 2 * len(feet) : 2].max()
+    return out, missed
+
+
+def _rows(model: Model, wishes: list[Goal], limits: bool) -> GoalRows:
+    return GoalRows(model, checked_goals(model, wishes), limits)
+
+
+def _goals(feet: Mapping[str, Foot], wanted: Mapping[str, Wish], floor: float, *, turned: int) -> list[Goal]:
+    """Place and orientation of each foot, the latter with a priority of its own, and the floor under all of them."""
     wishes: list[Goal] = []
     for side, foot in feet.items():
         start = wanted[side]
         wishes.append(goals.position(foot.body, start.place[0], point=foot.centre, priority=1))
-        wishes.append(goals.orientation(foot.body, start.quat[0], priority=1, weight=FLATNESS))
-    still = held_model(model, _above_legs(model, feet))
-    rows = GoalRows(still, checked_goals(still, [*wishes, *floors]), limits)
-    turns = {side: quat_to_matrix(track.quat) for side, track in wanted.items()}
-    out, missed = np.array(q), np.zeros(len(q))
-    for frame in range(len(q)):
-        for k, side in enumerate(feet):
-            rows.goals[2 * k].wanted[:] = wanted[side].place[frame]
-            rows.goals[2 * k + 1].wanted[:] = turns[side][frame]
-        found = search(rows, q[frame], TOLERANCE, STEPS)
-        out[frame], missed[frame] = found.q, found.error[0 : 2 * len(feet) : 2].max()
-    return out, missed
+        wishes.append(goals.orientation(foot.body, start.quat[0], priority=turned, weight=FLATNESS))
+    floors = [goals.above(foot.body, floor + foot.radii, points=foot.points, priority=0) for foot in feet.values()]
+    return [*wishes, *floors]
 
 
 def _above_legs(model: Model, feet: Mapping[str, Foot]) -> list[str]:

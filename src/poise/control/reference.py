@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from poise.control.planting import plant_feet
-from poise.control.stances import AROUND, find_feet
+from poise.control.stances import AROUND, GRAVITY, centre_of_mass, find_feet
 from poise.model.errors import did_you_mean, matches
 from poise.model.joints import JOINTS, Primitive
 from poise.model.model import Model
 from poise.motion import Clip, Coordinates, Keyframes, RotationCurve, Spline, retarget
+from poise.motion.falling import Fall, without_falls
 from poise.motion.figures import Target
 from poise.motion.inputs import finite_times, key_times, unit_quats, vectors
 from poise.motion.path import PathPoint
@@ -51,7 +52,8 @@ class Reference:
 
     `motion` is a clip (which is retargeted, `poise.motion.retarget`), key-frames, what `retarget` gives, or a pair of
     times (s) and coordinates (frames, nq). Of key-frames only joints that have keys take part. With `floor` (m) its
-    feet stand there (`plant_feet`). Beyond its ends it stands still, unless it is a loop, which goes on and on: a clip
+    feet stand there (`plant_feet`), and it falls no faster than gravity lets it: `falls` tells where it did. Beyond its
+    ends it stands still, unless it is a loop, which goes on and on: a clip
     tells whether it is one, times and coordinates are with `loop=True`, their last frame being the first again. `place`
     is where the origin of a clip is put, a position (m) and a quaternion (w, x, y, z), of which what turns about the
     vertical counts; other motions are coordinates in the world already.
@@ -76,6 +78,8 @@ class Reference:
     ) -> None:
         self.model = model
         self._layout = layout(model)
+        self.falls: list[Fall] = []
+        """Where the motion fell faster than gravity lets it, and what that was changed by."""
         self._keyed: Keyframes | None = motion if isinstance(motion, Keyframes) else None
         if self._keyed is not None:
             if loop:
@@ -91,6 +95,7 @@ class Reference:
             self.start, self.end = float(times[0]), float(times[-1])
             loop = bool(loop) or (isinstance(motion, Clip) and motion.loop)
             if floor is not None:
+                q, self.falls = falling_freely(model, times, q, loop=loop)
                 q = on_feet(model, times, q, float(vectors("floor", floor, ())), loop=loop)
             if place is not None and isinstance(motion, Clip):
                 q = _put(q, _root_start(model), *place)
@@ -265,6 +270,22 @@ def _counterpart(source: Model, joint: int, model: Model) -> int:
     if model.joint_kinds[number] != kind:
         raise ValueError(f'motion: "{found[0]}" is a {model.joint_kinds[number]} joint, in the motion a {kind}')
     return number
+
+
+def falling_freely(model: Model, times: Floats, q: Floats, *, loop: bool = False) -> tuple[Floats, list[Fall]]:
+    """Coordinates (frames, nq) of a character that falls no faster than gravity lets it, and where it did.
+
+    Contacts push and never pull. The whole character is moved up and down, its joints stay (`without_falls`).
+    """
+    feet = find_feet(model)[0]
+    if len(times) < 3 or not feet:
+        return q, []
+    height = centre_of_mass(model, q, next(iter(feet.values())))[:, 2]
+    fresh, falls = without_falls(times, height, loop, GRAVITY)
+    if falls:
+        q = np.array(q)
+        q[:, _root_start(model) + 2] += fresh - height
+    return q, falls
 
 
 def on_feet(model: Model, times: Floats, q: Floats, floor: float, *, loop: bool = False) -> Floats:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from poise.control.fading import Span, fade
 from poise.dynamics.measures import bodies
 from poise.model.model import Model
 from poise.motion.figures import Target, shape_points
@@ -22,8 +24,7 @@ from poise.motion.rotations import (
 )
 
 Floats = NDArray[np.float64]
-Span = tuple[int, int]
-"""First and last frame."""
+Bools = NDArray[np.bool_]
 
 HEIGHT, SPEED = 0.06, 0.6
 """A foot stands where its sole is lower than this above its lowest (of the leg's length) and slower than this (1/s)."""
@@ -38,6 +39,11 @@ SHORTEST, GAP = 0.06, 0.06
 """Stances are no shorter, gaps between them that are shorter are none; s."""
 ASTRAY = 0.05
 """But not if the foot has moved on by this, of the leg's length."""
+MOMENT = 1.0 / 30.0
+"""Accelerations of the whole body are taken over so long before and after; s. A millimetre of noise is a fifth of g."""
+GRAVITY = 9.81
+BEHIND = 0.25
+"""Of the speed of the whole body, that a foot which carries it may have along the ground."""
 SOLE = 0.01
 """Points of a foot that are within this of its lowest, at rest, belong to the sole; m."""
 
@@ -109,27 +115,113 @@ def follow(model: Model, q: Floats, foot: Foot) -> Track:
     return Track(seen.position[:, foot.body] + rotate(quat, foot.centre), quat)
 
 
-def find_stances(times: Floats, track: Track, foot: Foot, leg: float) -> list[Span]:
-    """Frames in which a foot stands: low, flat and slow."""
+@dataclass(frozen=True, eq=False)
+class Wish(Track):
+    """Where a foot shall be."""
+
+    grip: Floats
+    """(frames, 3) the point of the sole that has to be there, from its middle, in the body's axes; m."""
+    loose: Bools
+    """(frames,) whether the nearest stance is one that is never flat for long: how the foot is turned counts least."""
+
+
+class Going(NamedTuple):
+    """How a character goes."""
+
+    speed: Floats
+    """(frames,) of its centre of mass, along the ground; m/s."""
+    held: Bools
+    """(frames,) whether something carries it: it is nearer to standing than to falling freely."""
+    aloft: Bools
+    """(frames,) whether no foot is slow."""
+
+
+def centre_of_mass(model: Model, q: Floats, foot: Foot) -> Floats:
+    """(frames, 3) of the character of a foot, over coordinates (frames, nq); m."""
+    own = (model.body_link >= 0) & (model.link_root[model.body_link] == model.link_root[model.body_link[foot.body]])
+    mass = np.where(own, model.body_mass, 0.0) / model.body_mass[own].sum()
+    seen = bodies(model, q)
+    centres = seen.position + np.einsum("fbij,bj->fbi", seen.rotation, model.body_com)
+    return np.asarray(np.einsum("b,fbk->fk", mass, centres))
+
+
+def going(times: Floats, centre: Floats, feet: Sequence[Track], leg: float) -> Going:
+    """How a character goes, from its centre of mass (frames, 3) and its feet."""
+    before, now, after = (np.interp(times + way * MOMENT, times, centre[:, 2]) for way in (-1, 0, 1))
+    held = before - 2.0 * now + after > -0.5 * GRAVITY * MOMENT**2
+    if len(times) < 2:
+        return Going(np.zeros(len(times)), held, ~held)
+    aloft = np.all([_speed(times, track.place) >= SPEED * leg for track in feet], axis=0)
+    return Going(_speed(times, centre[:, :2]), held, np.asarray(aloft))
+
+
+def find_stances(times: Floats, track: Track, foot: Foot, leg: float, gait: Going) -> list[Span]:
+    """Frames in which a foot stands: low, flat and slow; of a step between two flights at least its flattest moment."""
     if len(times) < 3:
         return []
     heights = foot.heights(track.place, track.quat)
-    low, high = heights.min(axis=1), heights.max(axis=1)
-    speed = np.linalg.norm(np.gradient(track.place, times, axis=0), axis=1)
-    window = np.searchsorted(times, times - AROUND), np.searchsorted(times, times + AROUND, side="right")
-    ground = np.array([low[a:b].min() for a, b in zip(*window, strict=True)])
-    stands = (low < ground + HEIGHT * leg) & (speed < SPEED * leg)
+    tilt = heights.max(axis=1) - heights.min(axis=1)
+    stands = _is_low(times, heights.min(axis=1), leg) & (_speed(times, track.place) < SPEED * leg)
     spans: list[Span] = []
     for first, last in _runs(stands):
-        tilt = (high - low)[first : last + 1]
-        if tilt.min() < TILT * leg:
-            spans += [(first + a, first + b) for a, b in _runs(tilt < tilt.min() + ROLL * leg)]
+        least = tilt[first : last + 1].min()
+        if least < TILT * leg:
+            spans += [(first + a, first + b) for a, b in _runs(tilt[first : last + 1] < least + ROLL * leg)]
+    lasting = [span for span in _joined(times, track, spans, leg) if _lasts(times, span)]
+    bears = np.asarray(bearing(times, track, foot, leg, gait).any(axis=0))
+    return sorted(lasting + _hops(times, tilt, bears, gait, lasting, leg))
+
+
+def _hops(times: Floats, tilt: Floats, bears: Bools, gait: Going, lasting: list[Span], leg: float) -> list[Span]:
+    """Moments at which a foot is flattest in steps between two flights, in which it stands nowhere but bears."""
+    flights = [(first, last) for first, last in _runs(~gait.held) if gait.aloft[first : last + 1].any()]
+    hops = []
+    for (_, before), (after, _) in pairwise(flights):
+        if any(first < after and last > before for first, last in lasting):
+            continue
+        steps = [(before + 1 + a, before + 1 + b) for a, b in _runs(bears[before + 1 : after])]
+        if steps := [span for span in steps if _lasts(times, span)]:
+            first, last = max(steps, key=lambda span: times[span[1]] - times[span[0]])
+            flattest = first + int(np.argmin(tilt[first : last + 1]))
+            hops += [(flattest, flattest)] if tilt[flattest] < TILT * leg else []
+    return hops
+
+
+def _lasts(times: Floats, span: Span) -> bool:
+    return bool(times[span[1]] - times[span[0]] >= SHORTEST)
+
+
+def bearing(times: Floats, track: Track, foot: Foot, leg: float, gait: Going) -> Bools:
+    """(2, frames) whether an end of the sole bears someone who is held: the lower one, low, and left behind.
+
+    It may be rising all the same, where a clip pushes off from the air.
+    """
+    low = gait.held & _is_low(times, foot.lowest(track.place, track.quat), leg)
+    slow = np.maximum(SPEED * leg, BEHIND * gait.speed)
+    paths = [track.place + rotate(track.quat, tip - foot.centre) for tip in foot.tips]
+    first = paths[0][:, 2] <= paths[1][:, 2]
+    pairs = zip(paths, (first, ~first), strict=True)
+    return np.array([low & lower & (_speed(times, path[:, :2]) < slow) for path, lower in pairs])
+
+
+def _is_low(times: Floats, low: Floats, leg: float) -> Bools:
+    """Whether a sole is near the lowest height that it has before and after."""
+    window = np.searchsorted(times, times - AROUND), np.searchsorted(times, times + AROUND, side="right")
+    ground = np.array([low[a:b].min() for a, b in zip(*window, strict=True)])
+    return np.asarray(low < ground + HEIGHT * leg)
+
+
+def _speed(times: Floats, path: Floats) -> Floats:
+    return np.asarray(np.linalg.norm(np.gradient(path, times, axis=0), axis=1))
+
+
+def _joined(times: Floats, track: Track, spans: list[Span], leg: float) -> list[Span]:
     joined: list[Span] = []
     for span in spans:
         if joined and _one(times, track, joined[-1], span, leg):
             span = (joined.pop()[0], span[1])
         joined.append(span)
-    return [span for span in joined if times[span[1]] - times[span[0]] >= SHORTEST]
+    return joined
 
 
 def _runs(flags: NDArray[np.bool_]) -> list[Span]:
@@ -144,16 +236,22 @@ def _one(times: Floats, track: Track, before: Span, after: Span, leg: float) -> 
     return bool(times[after[0]] - times[before[1]] < GAP and np.linalg.norm(way) < ASTRAY * leg)
 
 
-def sinking(times: Floats, tracks: Sequence[Track], spans: Sequence[Sequence[Span]], floor: float) -> Floats:
+def sinking(times: Floats, feet: Sequence[tuple[Foot, Track, list[Span], Bools]], floor: float) -> Floats:
     """(frames,) how far the whole body has to rise, for the feet that stand to be on the floor on the mean; m.
 
-    Between stances it goes on evenly. It is smoothed, as feet come and go.
+    Each foot comes with its track, its stances and where it bears. Between stances it goes on evenly. It is smoothed,
+    as feet come and go.
     """
     total, count = np.zeros(len(times)), np.zeros(len(times))
-    for track, own in zip(tracks, spans, strict=True):
+    for foot, track, own, still in feet:
+        rolls = _runs(np.asarray(still.any(axis=0)))
         for first, last in own:
-            here = slice(first, last + 1)
-            total[here] += floor - track.place[here, 2].mean()
+            here, height = slice(first, last + 1), track.place[:, 2]
+            if first == last:
+                # never flat for long: what counts is the lowest point, for as long as the foot bears
+                a, b = next(((a, b) for a, b in rolls if a <= first <= b), (first, last))
+                here, height = slice(a, b + 1), foot.lowest(track.place, track.quat)
+            total[here] += floor - height[here].mean()
             count[here] += 1.0
     stands = np.flatnonzero(count)
     if not len(stands):
@@ -177,13 +275,15 @@ def planted(
     blend: float,
     leg: float,
     clearance: float,
-) -> Track:
+    bears: Bools,
+) -> Wish:
     """Where a foot shall be: flat and still in its stances, as it was elsewhere, and never below the floor.
 
-    Before and after a stance it rolls over one of its ends, as long as that end is slow. What all this changes fades
-    as a cubic that goes on with the speed it had. In the middle of a swing the sole is off the floor by the clearance.
+    Before and after a stance it rolls over one of its ends, as long as that end is slow or bears. What all this
+    changes fades as a cubic that goes on with the speed it had. In the middle of a swing the sole is off the floor by
+    the clearance.
     """
-    moves, turns = np.zeros((len(times), 3)), np.zeros((len(times), 3))
+    moves, turns, grip = (np.zeros((len(times), 3)) for _ in range(3))
     flats = []
     for first, last in spans:
         here = slice(first, last + 1)
@@ -194,27 +294,44 @@ def planted(
         turned = turned * np.where(turned @ turned[0] < 0.0, -1.0, 1.0)[:, None]
         mean = turned.mean(axis=0)
         flat = quat_multiply(quat_exp((0.0, 0.0, 2.0 * np.arctan2(mean[3], mean[0]))), foot.rest)
-        turns[here] = quat_log(quat_multiply(flat, quat_conjugate(track.quat[here])))
+        if first < last:
+            turns[here] = quat_log(quat_multiply(flat, quat_conjugate(track.quat[here])))
+        else:
+            grip[first] = foot.tips[int(np.argmin(rotate(track.quat[first], foot.tips)[:, 2]))] - foot.centre
+            moves[first] = (0.0, 0.0, floor - foot.lowest(track.place[first], track.quat[first]))
         flats.append((place, flat))
-    _fade(times, turns, spans, blend)
+    fade(times, turns, spans, blend)
     quat = quat_multiply(quat_exp(turns), track.quat)
     wide: list[Span] = []
     for k, (first, last) in enumerate(spans):
         after = spans[k + 1][0] - 1 if k + 1 < len(spans) else len(times) - 1
         ends = []
         for edge, way, stop in ((first, -1, wide[-1][1] + 1 if wide else 0), (last, 1, after)):
-            frames, tip = _roll(times, track, foot, edge, way, stop, leg)
+            frames, tip = _roll(times, track, foot, edge, way, stop, leg, bears if first == last else None)
             arm = foot.tips[tip] - foot.centre
             pin = flats[k][0] + rotate(flats[k][1], arm)
             moves[frames] = pin - rotate(quat[frames], arm) - track.place[frames]
             ends.append(int(frames[-1]) if len(frames) else edge)
+            grip[frames] = arm
         wide.append((ends[0], ends[1]))
-    _fade(times, moves, wide, blend)
+    fade(times, moves, wide, blend, [first == last for first, last in spans])
     place = track.place + moves
     place[:, 2] += np.maximum(floor - foot.lowest(place, quat), 0.0)
     if wide:
         place[:, 2] += _lifts(times, wide, foot.lowest(place, quat) - floor, clearance, blend)
-    return Track(place, quat)
+        nearest = _nearest(times, wide)
+        edges = np.array(wide)[nearest]
+        grip = grip[np.clip(np.arange(len(times)), edges[:, 0], edges[:, 1])]
+        loose = np.array([first == last for first, last in spans])[nearest]
+    else:
+        loose = np.ones(len(times), np.bool_)
+    return Wish(place, quat, np.where(loose[:, None], grip, 0.0), loose)
+
+
+def _nearest(times: Floats, spans: list[Span]) -> NDArray[np.intp]:
+    """(frames,) which span is nearest."""
+    away = [np.maximum(np.maximum(times[first] - times, times - times[last]), 0.0) for first, last in spans]
+    return np.asarray(np.argmin(away, axis=0))
 
 
 def _lifts(times: Floats, stances: list[Span], height: Floats, clearance: float, blend: float) -> Floats:
@@ -241,70 +358,20 @@ def _lifts(times: Floats, stances: list[Span], height: Floats, clearance: float,
 
 
 def _roll(
-    times: Floats, track: Track, foot: Foot, edge: int, way: int, stop: int, leg: float
+    times: Floats, track: Track, foot: Foot, edge: int, way: int, stop: int, leg: float, bears: Bools | None
 ) -> tuple[NDArray[np.int64], int]:
-    """Frames beyond an edge of a stance in which an end of the sole is slow, and which end that is."""
+    """Frames beyond an edge of a stance in which an end of the sole is slow or bears, and which end that is."""
     frames = np.arange(edge + way, stop + way, way)
     if not len(frames) or len(times) < 3:
         return frames[:0], 0
     best = (frames[:0], 0)
     for tip in range(2):
         path = track.place + rotate(track.quat, foot.tips[tip] - foot.centre)
-        speed = np.linalg.norm(np.gradient(path, times, axis=0), axis=1)[frames]
-        fast = np.flatnonzero(speed >= SPEED * leg)
+        leaves = _speed(times, path)[frames] >= SPEED * leg
+        if bears is not None:
+            leaves &= ~bears[tip, frames]
+        fast = np.flatnonzero(leaves)
         slow = frames[: int(fast[0])] if len(fast) else frames
         if len(slow) > len(best[0]):
             best = (slow, tip)
     return best
-
-
-def _fade(times: Floats, values: Floats, spans: list[Span], blend: float) -> None:
-    """Let corrections fade before, between and after stances."""
-    if not spans:
-        return
-    ends = [(span, *_slopes(times, values, span)) for span in spans]
-    for (before, _, out), (after, into, _) in pairwise(ends):
-        a, b = before[1], after[0]
-        if times[b] - times[a] <= 2.0 * blend:
-            _cubic(times, values, (a, b), (times[a], times[b]), (values[a], out, values[b], into))
-        else:
-            _leave(times, values, a, out, blend)
-            _arrive(times, values, b, into, blend)
-    _arrive(times, values, spans[0][0], ends[0][1], blend)
-    _leave(times, values, spans[-1][1], ends[-1][2], blend)
-
-
-def _slopes(times: Floats, values: Floats, span: Span) -> tuple[Floats, Floats]:
-    """How fast a correction changes at both ends of a stance."""
-    first, last = span
-    if first == last:
-        return np.zeros(3), np.zeros(3)
-    into = (values[first + 1] - values[first]) / (times[first + 1] - times[first])
-    return into, (values[last] - values[last - 1]) / (times[last] - times[last - 1])
-
-
-def _leave(times: Floats, values: Floats, at: int, slope: Floats, blend: float) -> None:
-    end = int(np.searchsorted(times, times[at] + blend))
-    _cubic(times, values, (at, end), (times[at], times[at] + blend), (values[at], slope, np.zeros(3), np.zeros(3)))
-
-
-def _arrive(times: Floats, values: Floats, at: int, slope: Floats, blend: float) -> None:
-    start = int(np.searchsorted(times, times[at] - blend, side="right")) - 1
-    ends = (times[at] - blend, times[at])
-    _cubic(times, values, (start, at), ends, (np.zeros(3), np.zeros(3), values[at], slope))
-
-
-def _cubic(
-    times: Floats, values: Floats, span: Span, ends: tuple[float, float], knots: tuple[Floats, Floats, Floats, Floats]
-) -> None:
-    """Values between two frames, from values and slopes at two times."""
-    inside = np.arange(max(span[0] + 1, 0), min(span[1], len(times)))
-    length = ends[1] - ends[0]
-    s = ((times[inside] - ends[0]) / length)[:, None]
-    a, da, b, db = knots
-    values[inside] = (
-        (1.0 + 2.0 * s) * (1.0 - s) ** 2 * a
-        + s * (1.0 - s) ** 2 * length * da
-        + s * s * (3.0 - 2.0 * s) * b
-        + s * s * (s - 1.0) * length * db
-    )

@@ -170,6 +170,17 @@ class Tracking:
         self._balls = np.array([balls[int(lay.spins[k, 0])] for k in used], np.intp)
         self._quats = lay.quats[used]
         self._help_rows = np.array([rows[d] for d in help], np.intp)
+        self._brake = self._brakes(model, help)
+
+    def _brakes(self, model: Model, help: list[int]) -> Floats:
+        """(6,) accelerations that the help of a root has for it; turns are left to be as quick as they are."""
+        brakes = np.full(len(help), inf)
+        for motor in model.motors:
+            if len(motor.dofs) == 1 and motor.dofs[0] in help[:3]:
+                link = int(model.link_root[model.body_link[model.joint_body[self._place.root()]]])
+                mass = float(model.link_mass[model.link_root == link].sum())
+                brakes[help.index(motor.dofs[0])] = min(motor.high, -motor.low) / mass
+        return brakes
 
     @property
     def joints(self) -> tuple[str, ...]:
@@ -268,7 +279,7 @@ class Tracking:
         error, goals = self._place.difference(state.q, now.q), []
         if len(self._help_rows):
             root = self._root
-            goals.append(MotorGoals(self._help_rows, speed=speed[root] + error[root] / ROOT_SETTLE))
+            goals.append(MotorGoals(self._help_rows, speed=speed[root] + self._back(error[root])))
         if not len(self._rows):
             return goals
         dofs = self._dofs
@@ -289,6 +300,16 @@ class Tracking:
             rotations=wanted.q[self._quats],
         )
         return [*goals, joints]
+
+    def _back(self, error: Floats) -> Floats:
+        """(6,) speed at which a guided root comes back: no faster than its help can stop it on what is left of the way.
+
+        To stop as v = s/τ takes v/τ, more than a force bounded by m a has from s = a τ² on. There v² = 2 a s − a² τ²,
+        which takes a throughout: who comes faster goes too far.
+        """
+        way = np.abs(error)
+        near = np.minimum(way, self._brake * ROOT_SETTLE**2)
+        return np.asarray(np.sign(error) * np.sqrt((2.0 * way - near) * near) / ROOT_SETTLE)
 
     @property
     def _limit(self) -> Floats | None:

@@ -27,8 +27,8 @@ _REACH = 0.5
 _BESIDE = 12
 #: keys that are changed together, at most: time grows with the cube of their number
 _MOST = 600
-#: by which the time that changes may take is divided for the one that paths are smoothed with (`docs/tracking.md`)
-_GENTLE = 5.0
+#: how far from what is wrong a path is changed at first; s
+_AROUND = 0.25
 #: of the bound, by which it may be missed
 _CLOSE = 1e-6
 
@@ -46,25 +46,31 @@ class Fall(NamedTuple):
     """How far a key was moved, at most; m."""
 
 
-def without_falls(times: Floats, heights: Floats, loop: bool, most: float, over: float) -> tuple[Floats, list[Fall]]:
+def without_falls(times: Floats, heights: Floats, loop: bool, most: float) -> tuple[Floats, list[Fall]]:
     """Heights (n,) (m) whose smooth curve falls at `most` (m/s²) where it fell faster, and a list of these stretches.
 
-    A changed path y is the one of least ∫ (y − z)² + τ⁴ ÿ² dt that does it, a smoothing spline under a bound: who falls
-    no faster is also stopped no harder than need be. Nothing changes where nothing within `over` (s) is wrong; if that
-    is too short to come down in, within twice as much, and so on. A fifth of `over` is τ: what goes up and down with
-    the angular frequency ω is made smaller by 1 + (ω τ)⁴. A loop's last height is its first again, or what a round goes
-    up above it. One that changes all round is as low as before where it is lowest, as feet are down there.
+    A changed path is the nearest that does it, by ∫ (y − z)² dt, and that is pushed up no harder than the given one is
+    anywhere: else who falls no faster would have to be stopped at once. (Harder, if there is no other.) Nothing changes
+    where nothing within a quarter of a second is wrong; if that is too short to come down in, within twice as much, and
+    so on. A loop's last height is its first again, or what a round goes up above it. One that changes all round is as
+    low as before where it is lowest, as feet are down there.
+
+    >>> times = np.arange(60) / 30
+    >>> heights = np.where(times < 1.0, 1.0, 0.8)  # down by 20 cm within a frame
+    >>> fresh, falls = without_falls(times, heights, False, 9.81)
+    >>> [round(fall.time, 2) for fall in falls], bool(np.diff(fresh, 2).min() * 30**2 > -10.0)
+    ([0.97], True)
     """
     path = _Path(times, heights, loop)
     missed = path.missed(most)
     wrong = missed > NOISE
     if not wrong.any():
         return heights, []
-    reach = over
+    reach = _AROUND
     while True:
         near = path.near(wrong, reach)
         runs = path.runs(near)
-        fresh, solved = path.changed(runs, most, over)
+        fresh, solved = path.changed(runs, most)
         if near.all() or all(done or len(run) > _MOST for run, done in zip(runs, solved, strict=True)):
             break
         reach *= 2.0
@@ -81,6 +87,9 @@ class _Path:
         self.times = times[: self.count]
         self.slope = float(heights[-1] - heights[0]) / self.round if loop else 0.0
         self.heights = heights[: self.count] - self.slope * (self.times - times[0])
+        whole = np.append(self.heights, self.heights[0]) if loop else self.heights
+        self.push = float(Spline(times, whole, loop=loop, ends="free")(times).acceleration.max(initial=0.0))
+        """How hard it is pushed up, at most; m/s²."""
 
     def whole(self, heights: Floats) -> Floats:
         """Heights for the times that were given."""
@@ -130,11 +139,11 @@ class _Path:
         inside = keys[near]
         return np.split(inside, np.flatnonzero(np.diff(inside) > 1) + 1)
 
-    def changed(self, runs: list[Indices], most: float, over: float) -> tuple[Floats, list[bool]]:
+    def changed(self, runs: list[Indices], most: float) -> tuple[Floats, list[bool]]:
         """Heights (n,) with all runs changed that can be, and which these are."""
         fresh, solved = np.array(self.heights), []
         for run in runs:
-            change = self._least_change(fresh, run, most, over) if len(run) <= _MOST else None
+            change = self._least_change(fresh, run, most) if len(run) <= _MOST else None
             if change is not None:
                 fresh[run % self.count] += change
                 if self.loop and len(run) == self.count:
@@ -142,8 +151,8 @@ class _Path:
             solved.append(change is not None)
         return fresh, solved
 
-    def _least_change(self, heights: Floats, run: Indices, most: float, over: float) -> Floats | None:
-        """What takes a run to the nearest smooth path; the curve beside it gets no worse than it is."""
+    def _least_change(self, heights: Floats, run: Indices, most: float) -> Floats | None:
+        """What takes a run to the nearest path; the curve beside it gets no worse than it is."""
         closed = self.loop and len(run) + 2 * _BESIDE >= self.count
         if closed:
             keys = run[0] + np.arange(self.count)
@@ -156,12 +165,11 @@ class _Path:
         now = curve @ heights[keys % self.count]
         bound = np.where(own, -most, np.minimum(-most, now))
         weight = np.gradient(self.at(keys))
-        rows = curve[:, own]
-        smooth = (over / _GENTLE) ** 4 * rows.T * weight
-        cost = np.diag(weight[own]) + smooth @ rows
-        start = -np.linalg.solve(cost, smooth @ now)
-        change = _least(cost, rows, bound - now - rows @ start, _CLOSE * most)
-        return None if change is None else start + change
+        rows, cost = curve[:, own], np.diag(weight[own])
+        push = np.maximum(now, self.push)
+        both = np.vstack((rows, -rows)), np.concatenate((bound - now, now - push))
+        change = _least(cost, *both, _CLOSE * most)
+        return _least(cost, rows, bound - now, _CLOSE * most) if change is None else change
 
     def told(self, run: Indices, done: bool, missed: Floats, fresh: Floats) -> Fall:
         """A run as it is listed."""

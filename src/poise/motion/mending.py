@@ -1,5 +1,4 @@
-"""Jerks in clips, found and mended: frames that jump away and back, seams at which a joint is suddenly elsewhere, and
-roots that fall faster than anybody can.
+"""Jerks in clips, found and mended: frames that jump away and back, seams at which a joint is suddenly elsewhere.
 
 People speed up and slow down over several frames. Where a joint goes farther (or less far) from one frame to the next
 than at the speeds of both steps beside that one, and of all between those two, it jumped: by the distance that is left
@@ -17,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise.motion.edits import _ease
-from poise.motion.falling import without_falls
 from poise.motion.inputs import positive
 from poise.motion.landing import landings
 from poise.motion.rotations import quat_conjugate, quat_exp, quat_log, quat_multiply, rotate
@@ -46,24 +44,19 @@ class Mend:
     joint: str
     what: Literal["turn", "shift"]
     """Whether the joint's rotation was mended, or its translation."""
-    kind: Literal["spike", "step", "fall"]
-    """A spike goes away and comes back, a step stays; a fall is that of a root, faster than can be."""
+    kind: Literal["spike", "step"]
+    """A spike goes away and comes back, a step stays."""
     time: float
     """When; of a step the middle between its two frames; s."""
     frames: tuple[int, ...]
-    """Frames that were changed, in order of time: where a loop goes round, its last come before its first. None, if
-    a fall could not be mended: there are more than 600, or no numbers hold the answer."""
+    """Frames that were changed, in order of time: where a loop goes round, its last come before its first."""
     size: float
-    """How far the joint jumped; rad or m. Of a fall how fast it was; m/s²."""
+    """How far the joint jumped; rad or m."""
     changed: float
-    """How far a frame was turned or shifted, at most; rad or m."""
+    """How far a frame was moved, at most; rad or m."""
 
     def __str__(self) -> str:
         size, changed = (self._told(value) for value in (self.size, self.changed))
-        if self.kind == "fall":
-            size = f"{self.size:.1f} m/s²"
-        if not self.frames:
-            return f"{self.joint}: a {self.kind} of {size} at {self.time:.3f} s; it could not be mended"
         first, last = self.frames[0], self.frames[-1]
         which = f"frame {first}" if first == last else f"frames {first} to {last}"
         moved = "turned" if self.what == "turn" else "shifted"
@@ -87,10 +80,9 @@ def mend(
     shift: float = 0.03,
     usual: float = 6.0,
     over: float = 0.25,
-    fall: float | None = 12.3,
     joints: Iterable[str | int] | None = None,
 ) -> Mended:
-    """The same motion without one-frame jerks and impossible falls, and a list of what was changed. Other keys stay.
+    """The same motion without one-frame jerks, and a list of what was changed. Other keys stay.
 
     A step between two frames is a jump if it misses the steps before and after it, and all between them, by more than
     `turn` (rad; translations: `shift`, m) and by more than `usual` times what is usual (the median) for this joint in
@@ -101,10 +93,6 @@ def mend(
     seconds, along the way of least jerk (Flash and Hogan 1985), half of it before the seam and half after. What frames
     do beside that is kept: only what the jump made of them is faded. Where a quarter of the joints step at once, all do
     to some degree, and all are mended there: so legs still bring feet to where they were.
-
-    Where the height of the root is 5 mm or more from any path that falls no faster than `fall` (m/s²; 1.25 times
-    gravity, as a root is not the centre of mass, and those of people who jump do so), its keys up to `over` away are
-    put on a smooth one near by. None leaves falls alone.
 
     `joints` are names or numbers of those to look at, all unless given. The clip's notes tell the same as the list.
 
@@ -123,7 +111,6 @@ def mend(
         positive("shift", shift, "m"),
         positive("usual", usual, "times the median"),
         positive("over", over, "s"),
-        None if fall is None else positive("fall", fall, "m/s²"),
     )
     if not hasattr(clip, "skeleton"):
         raise ValueError(f"clip: must be a clip, found {clip!r:.80}")
@@ -145,10 +132,9 @@ def mended(
     shift: float = 0.03,
     usual: float = 6.0,
     over: float = 0.25,
-    fall: float | None = 12.3,
     joints: Iterable[str | int] | None = None,
 ) -> Clip:
-    """The same motion without one-frame jerks and impossible falls; its `notes` tell of them. See `poise.motion.mend`.
+    """The same motion without one-frame jerks; its `notes` tell of them. See `poise.motion.mend`.
 
     >>> from poise.motion import Clip, Skeleton
     >>> path = [(0.1 * k, 0, 1.4 if k == 5 else 1) for k in range(9)]
@@ -158,7 +144,7 @@ def mended(
     >>> bad.mended().notes
     ('root: a spike of 400.0 mm at 0.167 s; frame 5 shifted by up to 400.0 mm.',)
     """
-    return mend(clip, turn=turn, shift=shift, usual=usual, over=over, fall=fall, joints=joints).clip
+    return mend(clip, turn=turn, shift=shift, usual=usual, over=over, joints=joints).clip
 
 
 class _Rules(NamedTuple):
@@ -168,7 +154,6 @@ class _Rules(NamedTuple):
     shift: float
     usual: float
     over: float
-    fall: float | None
 
 
 def _without_jerks(clip: Clip, rules: _Rules, joints: Sequence[int]) -> tuple[Floats, Floats, list[Mend]]:
@@ -190,18 +175,9 @@ def _without_jerks(clip: Clip, rules: _Rules, joints: Sequence[int]) -> tuple[Fl
         quats[:, joint] = track.keys()
     for joint, track in shifts.items():
         moves[:, columns[joint]] = track.keys()
-    if rules.fall is not None and 0 in shifts:
-        mends += _without_falls(clip, rules.fall, rules.over, moves)
     order = {name: k for k, name in enumerate(names)}
     mends.sort(key=lambda found: (order[found.joint], found.what, found.time))
     return quats, moves, mends
-
-
-def _without_falls(clip: Clip, fall: float, over: float, moves: Floats) -> list[Mend]:
-    """Put the root's heights among translations (frames, moved, 3) where bodies can be, and tell what that took."""
-    moves[:, 0, 2], falls = without_falls(clip.times, moves[:, 0, 2], clip.loop, fall, over)
-    name = clip.skeleton.names[0]
-    return [Mend(name, "shift", "fall", one.time, one.keys, one.rate, one.changed) for one in falls]
 
 
 class _Track:
