@@ -185,7 +185,7 @@ def gives(blow: Blow) -> float:
 def tell(file: Path, blow: Blow) -> None:
     """What is seen with -s."""
     print(
-        f"\n{file.stem} at {blow.time:.2f} s: arms give way by {gives(blow):.2f}°, {max(blow.left.values()):.2f}° left; "
+        f"\n{file.stem} at {blow.time:.2f} s: arms give {gives(blow):.2f}°, {max(blow.left.values()):.2f}° left, "
         f"root {1e3 * blow.push:.0f} mm, {1e3 * blow.root:.0f} mm left"
     )
 

@@ -318,11 +318,13 @@ def planted(
     place = track.place + moves
     place[:, 2] += np.maximum(floor - foot.lowest(place, quat), 0.0)
     if wide:
-        place[:, 2] += _lifts(times, wide, foot.lowest(place, quat) - floor, clearance, blend)
         nearest = _nearest(times, wide)
         edges = np.array(wide)[nearest]
         grip = grip[np.clip(np.arange(len(times)), edges[:, 0], edges[:, 1])]
         loose = np.array([first == last for first, last in spans])[nearest]
+        place[:, 2] += _lifts(
+            times, wide, foot.lowest(place, quat) - floor, clearance, blend, loose & bears.any(axis=0)
+        )
     else:
         loose = np.ones(len(times), np.bool_)
     return Wish(place, quat, np.where(loose[:, None], grip, 0.0), loose)
@@ -334,19 +336,20 @@ def _nearest(times: Floats, spans: list[Span]) -> NDArray[np.intp]:
     return np.asarray(np.argmin(away, axis=0))
 
 
-def _lifts(times: Floats, stances: list[Span], height: Floats, clearance: float, blend: float) -> Floats:
+def _lifts(times: Floats, stances: list[Span], height: Floats, clearance: float, blend: float, steps: Bools) -> Floats:
     """(frames,) what a sole has to be lifted by between stances, to be off the floor by the clearance on their way.
 
     Over a swing, u from −1 to 1, it is a share of (1 − u⁴)²: up soon and down late, as heels are still fast shortly
     before they strike, but without a jump of speed. The least such lift is at most the clearance. Before the first
-    stance and after the last one it is half of that.
+    stance and after the last one it is half of that. Where `steps` tell of one that is no stance, as runs begin and end
+    with, nothing is lifted.
     """
     lift = np.zeros(len(times))
     starts = [-1, *(last for _, last in stances)]
     ends = [*(first for first, _ in stances), len(times)]
     for a, b in zip(starts, ends, strict=True):
         frames = np.arange(a + 1, b)
-        if not len(frames):
+        if not len(frames) or steps[frames].any():
             continue
         start = times[a] if a >= 0 else 2.0 * times[0] - times[b]
         end = times[b] if b < len(times) else 2.0 * times[-1] - times[a]
