@@ -5,8 +5,7 @@ they were alike: no root is searched for, as no sweep has to be exact. What swee
 their way so far goes on by itself as a conjugate direction would (Silcowitz-Hansen, Niebe and Erleben 2010): that takes
 a few sweeps where plain ones take many. Multipliers that go beyond their bounds that way come back in the next sweep.
 
-A is stored whole, and is symmetric: of two entries that are alike the same one is always read, so that half of it,
-which the nearest cache can hold, is all that is.
+A is symmetric: half of it is packed before the first sweep, as much as the nearest cache can hold.
 
 A lane that a sweep hardly changes, or that is done, rests. Its bits do not depend on its neighbours'.
 """
@@ -29,7 +28,14 @@ REST = 0.5
 
 @kernel
 def prepare(p, n):
-    """What rows are to be divided by, inverted; of a cone that of its normal row, then that of both tangents."""
+    """Half of A, its rows one after another without gaps; and what rows are to be divided by, inverted: of a cone its
+    normal row, then both tangents.
+    """
+    at, stride = 0, load(p.stride, 0)
+    for r in range(load(p.n_rows, 0)):
+        for j in range(r + 1):
+            store(n.matrix, at + j, load(p.a, r * stride + j))
+        at += r + 1
     for k in range(load(p.n_blocks, 0)):
         kind, at = load(p.block_kind, k), load(p.block_start, k)
         if kind == CONE:
@@ -41,39 +47,43 @@ def prepare(p, n):
 
 
 @kernel
-def speed(p, s, r):
+def speed(p, s, n, r):
     """W of a row. What the row before it has just changed comes last."""
-    stride, rows = load(p.stride, 0), load(p.n_rows, 0)
     w, other = zero(load(p.b, r)), load(p.b, r)
-    for j in range(r, rows):
-        other = other + load(p.a, j * stride + r) * load(s.lam, j)
+    row = r * (r + 1) // 2
+    at = row + r
+    for j in range(r, load(p.n_rows, 0)):
+        other = other + load(n.matrix, at) * load(s.lam, j)
+        at += j + 1
     for j in range(r):
-        w = w + load(p.a, r * stride + j) * load(s.lam, j)
+        w = w + load(n.matrix, row + j) * load(s.lam, j)
     return w + other
 
 
 @kernel
-def three_speeds(p, s, r):
+def three_speeds(p, s, n, r):
     """W of three rows side by side. What the rows before them have just changed comes last."""
-    stride, rows = load(p.stride, 0), load(p.n_rows, 0)
-    one, two, three = r * stride, (r + 1) * stride, (r + 2) * stride
+    one = r * (r + 1) // 2
+    two, three = one + r + 1, one + 2 * r + 3
     x, y, z = load(p.b, r), load(p.b, r + 1), load(p.b, r + 2)
-    for j in range(r + 3, rows):
-        lam, at = load(s.lam, j), j * stride + r
-        x = x + load(p.a, at) * lam
-        y = y + load(p.a, at + 1) * lam
-        z = z + load(p.a, at + 2) * lam
+    at = three + 2 * r + 3
+    for j in range(r + 3, load(p.n_rows, 0)):
+        lam = load(s.lam, j)
+        x = x + load(n.matrix, at) * lam
+        y = y + load(n.matrix, at + 1) * lam
+        z = z + load(n.matrix, at + 2) * lam
+        at += j + 1
     lam = load_plain(s.lam, r)
-    xy, xz, yz = load(p.a, two + r), load(p.a, three + r), load(p.a, three + r + 1)
-    x = x + load(p.a, one + r) * lam.x + xy * lam.y + xz * lam.z
-    y = y + xy * lam.x + load(p.a, two + r + 1) * lam.y + yz * lam.z
-    z = z + xz * lam.x + yz * lam.y + load(p.a, three + r + 2) * lam.z
+    xy, xz, yz = load(n.matrix, two + r), load(n.matrix, three + r), load(n.matrix, three + r + 1)
+    x = x + load(n.matrix, one + r) * lam.x + xy * lam.y + xz * lam.z
+    y = y + xy * lam.x + load(n.matrix, two + r + 1) * lam.y + yz * lam.z
+    z = z + xz * lam.x + yz * lam.y + load(n.matrix, three + r + 2) * lam.z
     u, v, w = zero(x), zero(x), zero(x)
     for j in range(r):
         lam = load(s.lam, j)
-        u = u + load(p.a, one + j) * lam
-        v = v + load(p.a, two + j) * lam
-        w = w + load(p.a, three + j) * lam
+        u = u + load(n.matrix, one + j) * lam
+        v = v + load(n.matrix, two + j) * lam
+        w = w + load(n.matrix, three + j) * lam
     return Vec3(x + u, y + v, z + w)
 
 
@@ -81,7 +91,7 @@ def three_speeds(p, s, r):
 def press(p, s, n, k, at):
     """Multipliers that a cone wants: its normal row, then its tangents, as that leaves them."""
     a, mu = load(p.local, k), load(p.bound, k)
-    old, w = load_plain(s.lam, at), three_speeds(p, s, at)
+    old, w = load_plain(s.lam, at), three_speeds(p, s, n, at)
     normal = maximum(old.x - w.x * load(n.right, at), zero(mu))
     up, inverse = normal - old.x, load(n.right, at + 1)
     y, z = old.y - (w.y + a.xy * up) * inverse, old.z - (w.z + a.xz * up) * inverse
@@ -105,7 +115,7 @@ def sweep_lightly(p, s, n, resting):
     for k in range(load(p.n_blocks, 0)):
         kind, at = load(p.block_kind, k), load(p.block_start, k)
         if kind == BOUNDED:
-            lam = load(s.lam, at) - speed(p, s, at) * load(n.right, at)
+            lam = load(s.lam, at) - speed(p, s, n, at) * load(n.right, at)
             move(p, s, n, at, clip(lam, load(p.lo, at), load(p.hi, at)), resting)
         elif kind == CONE:
             lam = press(p, s, n, k, at)

@@ -1,8 +1,8 @@
-"""Lanes of problems: light sweeps together, a step of Newton's together, then those that are left, one by one.
+"""Lanes of problems: light sweeps together, then those that are left, one by one.
 
-Light sweeps cost lanes next to nothing beside a step, and their momentum (`gliding_kernels`) takes most problems within
-a tolerance as contacts want it. A step together costs as much as the hardest problem needs, with all rows of each lane:
-what is at a bound in one need not be in another. So there is one, with one try. A problem on its own has lanes of rows,
+Light sweeps cost lanes next to nothing, and their momentum (`gliding_kernels`) takes most problems within a tolerance
+as contacts want it. Newton's steps are not taken together: a step costs lanes as much as the hardest problem needs, with
+all rows of each of them, as what is at a bound in one need not be in another. A problem on its own has lanes of rows,
 none of other problems, and leaves out what is at a bound. No number of a lane depends on its neighbours: neither where
 it is left alone nor how it is solved there.
 """
@@ -16,11 +16,11 @@ from poise.kernel.jit import entry, kernel
 from poise.kernel.memory import Index, View, Width, load, load_lane, store, store_lane
 from poise.kernel.scalars import any_lane, get_lane, spread, zero
 from poise.solve.gliding_kernels import glide
-from poise.solve.newton_kernels import FIRST, NEWTON, measure, solve, step_on
+from poise.solve.newton_kernels import NEWTON, measure, solve
 from poise.solve.pgs_kernels import ANSWER, BOUNDED, LAW, ROWS
 
-SWEEPS, TOGETHER = 24, 1
-"""Light sweeps, and then Newton's steps, that lanes take together at most."""
+SWEEPS = 32
+"""That lanes take together at most."""
 
 ALONE = View("Alone", row=Index)
 """Rows of a problem among those of its lane."""
@@ -126,7 +126,7 @@ def solve_alone(one, answer, newton, sweeps, every, most):
 
 @kernel
 def solve_lanes(p, s, n, one, answer, newton, alone, sweeps, every, most):
-    """Multipliers of every lane: see `newton_kernels.solve`, which takes those that sweeps and a step leave."""
+    """Multipliers of every lane: see `newton_kernels.solve`, which takes those that light sweeps leave."""
     store(n.steps, 0, zero(load(s.tolerance, 0)))
     done = load(s.tolerance, 0) < 0.0
     measure(p, s, n, done)
@@ -135,7 +135,6 @@ def solve_lanes(p, s, n, one, answer, newton, alone, sweeps, every, most):
         glide(p, s, n, done, SWEEPS)
         measure(p, s, n, done)
         done = load(s.residual, 0) <= load(s.tolerance, 0)
-        done = step_on(p, s, n, done, TOGETHER, FIRST, 1)
     for lane in range(n.lanes):
         if not get_lane(done, lane):
             take_lane(p, s, one, answer, alone, lane)

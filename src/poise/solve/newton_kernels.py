@@ -86,9 +86,9 @@ def accept(s, n, residual, down, tries):
 
 
 @kernel
-def step_down(p, s, n, moving, most):
-    """A step in the lanes of a mask, from where they were last looked at, in `most` tries: those in which one is taken.
-    In the others nothing has moved.
+def step_down(p, s, n, moving):
+    """A step in the lanes of a mask, from where they were last looked at: those in which it is accepted. In the others
+    nothing has moved.
 
     The merit may rise between steps, below what is allowed: that is the largest of those before, of which the older
     ones count less (Grippo, Lampariello and Lucidi 1986). Pieces that change make the natural map a winding valley.
@@ -100,7 +100,7 @@ def step_down(p, s, n, moving, most):
     eliminate(n)
     take_steps(n)
     left, tries, wanted = moving, 0, DOWN
-    while tries < most and any_lane(left):
+    while tries < TRIES and any_lane(left):
         go(p, s, n, left)
         residual = look(p, s, n)
         down = left & ((load(s.merit, 0) < (1.0 - wanted) * allowed) | (residual <= load(s.tolerance, 0)))
@@ -153,7 +153,7 @@ def sweep(p, s, done):
 
 
 @kernel
-def step_on(p, s, n, done, most, softness, tries):
+def step_on(p, s, n, done, most, softness):
     """Steps as long as they are accepted, `most` at most, held so softly at first: the lanes that are within their
     tolerance, or were.
     """
@@ -161,7 +161,7 @@ def step_on(p, s, n, done, most, softness, tries):
     store_where(n.softness, 0, zero(load(n.softness, 0)) + softness, moving)
     store_where(n.allowed, 0, load(s.merit, 0), moving)
     while steps < most and any_lane(moving):
-        moving = step_down(p, s, n, moving, tries)
+        moving = step_down(p, s, n, moving)
         count = load(n.steps, 0)
         store(n.steps, 0, select(moving, count + 1.0, count))
         keep_best(p, s, moving)
@@ -222,7 +222,7 @@ def solve(p, s, n, sweeps, every, most):
         trying = 4 * swept > sweeps
         if trying:
             keep(p, s.lam, n.swept, ~done)
-        done = step_on(p, s, n, done, most, softness, TRIES)
+        done = step_on(p, s, n, done, most, softness)
         if swept >= sweeps or all_lanes(done):
             break
         rounds, softness = rounds + 1, AFTER
