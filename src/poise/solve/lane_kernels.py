@@ -1,10 +1,10 @@
 """Lanes of problems: light sweeps together, then those that are left, one by one.
 
 Light sweeps cost lanes next to nothing, and their momentum (`gliding_kernels`) takes most problems within a tolerance
-as contacts want it. Newton's steps are not taken together: a step costs lanes as much as the hardest problem needs, with
-all rows of each of them, as what is at a bound in one need not be in another. A problem on its own has lanes of rows,
-none of other problems, and leaves out what is at a bound. No number of a lane depends on its neighbours: neither where
-it is left alone nor how it is solved there.
+as contacts want it. Newton's steps are not taken together: a step costs lanes as much as the hardest problem needs,
+with all rows of each of them, as what is at a bound in one need not be in another. A problem on its own has lanes of
+rows, none of other problems, and leaves out what is at a bound. No number of a lane depends on its neighbours:
+neither where it is left alone nor how it is solved there.
 """
 
 from __future__ import annotations
