@@ -51,8 +51,13 @@ def remembered(records: Records, world: int, kind: int) -> tuple[Array, Array]:
     return ids.copy(), np.asarray(lam, np.float64).reshape(n, stride)
 
 
-def contacts_of(model: Model, records: Records, world: int, q: Array, h: float) -> tuple[list[ContactReport], float]:
-    """Contacts that had a force in the last step, of length h (s), where they are now; and the deepest overlap (m)."""
+def contacts_of(
+    model: Model, records: Records, world: int, q: Array, h: float, there: Array | None = None
+) -> tuple[list[ContactReport], float]:
+    """Contacts that had a force in the last step, of length h (s), where they are now; and the deepest overlap (m).
+
+    `there`: (shapes,) which of them the world has, where not all.
+    """
     collider = Collider(model)
     collider.place(q)
     collider.touch(AHEAD)
@@ -60,6 +65,8 @@ def contacts_of(model: Model, records: Records, world: int, q: Array, h: float) 
     impulse_of = dict(zip(ids.tolist(), impulses, strict=True))
     names, body, told, deepest = model.solids.names, model.solids.body, [], 0.0
     for contact in collider.contacts():
+        if there is not None and not (there[contact.a] and there[contact.b]):
+            continue
         deepest = max(deepest, contact.depth)
         if contact.id in impulse_of:
             impulse = impulse_of[contact.id]

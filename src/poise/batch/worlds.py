@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from poise.batch.controls import WorldControls
 from poise.batch.crew import Crew
 from poise.batch.parameters import FIELDS, Parameters, checked_names
+from poise.batch.terrains import Terrains
 from poise.batch.world_checks import (
     checked_count,
     checked_steps,
@@ -31,7 +33,6 @@ from poise.formulations.crowd_kernels import N_TOLD, TOLD
 from poise.formulations.kinds import Formulation
 from poise.model.model import Model
 from poise.model.state import State
-from poise.sim.motors import Controls, motor_rows
 from poise.sim.report import farthest_beyond
 
 Array = NDArray[Any]
@@ -73,17 +74,21 @@ class Batch:
         precision: Literal["f32", "f64"] = "f32",
         threads: int | None = None,
         vary: Sequence[str] = (),
+        terrains: Mapping[str, Sequence[str]] | None = None,
         keyframes: Sequence[tuple[str, State]] = (),
     ) -> None:
         """`threads`: as many as there are processors when missing; `vary`: parameters that are to differ from world to
-        world, for `Batch.vary`.
+        world, for `Batch.vary`; `terrains`: by their names, the names of bodies and shapes that never move and that are
+        there in worlds on that terrain alone, for `Batch.terrain`.
         """
         fitting_model(model)
         self._model, self._n, names = model, checked_count(n), checked_names(vary)
         self._formulation, self._width = fitting_formulation(formulation), width_of(precision, bool(names))
         self._keyframes = tuple(keyframes)
         self.dt = model.dt if dt is None else dt
-        layout = Layout(model, self._width, [field for name in names for field in FIELDS[name]])
+        self._terrains = None if terrains is None else Terrains(model, terrains, self._n)
+        there = None if self._terrains is None else self._terrains.there
+        layout = Layout(model, self._width, [field for name in names for field in FIELDS[name]], there)
         self._records = Records(layout, self._width, self._n)
         threads = min(checked_threads(threads), -(-self._n // self._width.lanes))
         rules = self._formulation.rules() | {"newton": self._formulation.newton}
@@ -91,7 +96,7 @@ class Batch:
         self._records.numbers.reshape(self._n, -1)[...] = self._crew.engines[0].first
         self._first = State.rest(model) if state is None else state.copy()
         self._time = np.zeros(self._n)
-        self._controls = _Controls(model, self._records)
+        self._controls = WorldControls(model, self._records)
         self._parameters = Parameters(model, self._records, names)
         self.reset()
 
@@ -270,12 +275,49 @@ class Batch:
         """(n, size) copies of the parameters that may differ from world to world."""
         return {name: values.copy() for name, values in self._parameters.values.items()}
 
+    @property
+    def terrains(self) -> tuple[str, ...]:
+        """Names of the terrains that worlds choose among; none where all worlds have all shapes."""
+        return () if self._terrains is None else self._terrains.names
+
+    @property
+    def terrain(self) -> Array:
+        """(n,) number of the terrain that each world stands on, in the order of `terrains`, to read and to write; to
+        assign, names are taken too, one for all worlds or one for each.
+
+        Shapes of other terrains are not there for it. Shapes that no terrain names are there for all. A world that has
+        another terrain than in the last step begins that one without what it remembers of rows.
+
+        >>> import poise
+        >>> scene = poise.Scene()
+        >>> _ = scene.add_ground(), scene.add_ground(height=0.3, name="table")
+        >>> _ = scene.add(poise.sphere(0.1), name="ball", position=(0, 0, 0.5))
+        >>> batch = scene.build_batch(4, dt=0.01, threads=1, terrains={"low": ["ground"], "high": ["table"]})
+        >>> batch.terrain = ["low", "high", "low", "high"]
+        >>> batch.terrain[3] = 0
+        >>> batch.step(100)
+        >>> batch.terrain.tolist(), [f"{height:.2f}" for height in batch.q[:, 2]]
+        ([0, 1, 0, 0], ['0.10', '0.40', '0.10', '0.10'])
+        """
+        return self._chosen_terrains().values
+
+    @terrain.setter
+    def terrain(self, terrain: ArrayLike) -> None:
+        self.terrain[...] = self._chosen_terrains().checked(terrain, self.n)
+
+    def _chosen_terrains(self) -> Terrains:
+        if self._terrains is None:
+            raise ValueError("all worlds have all shapes: make the batch with terrains={name: [bodies, shapes], …}")
+        return self._terrains
+
     # ---- steps -------------------------------------------------------------------------------------------------------
 
     def step(self, n: int = 1) -> None:
         """Go n steps on, in all worlds that have not diverged. What acts, acts in all of them."""
         steps, records, parts = checked_steps(n), self._records, self._formulation.substeps
         self._check_state()
+        if self._terrains is not None:
+            self._terrains.apply(records)
         records.lost[self._controls.apply()] = 1
         done = np.zeros(self.n, np.int64)
         for first in range(0, steps, AT_ONCE):
@@ -321,13 +363,15 @@ class Batch:
         q_noise: ArrayLike = 0.0,
         v_noise: ArrayLike = 0.0,
         rng: np.random.Generator | None = None,
+        terrain: ArrayLike | None = None,
     ) -> None:
         """Let all worlds, or those of a mask or of a list of numbers, begin anew at time 0 and remember nothing.
 
         They begin in the first state, in a keyframe by its name or number, in a `state`, or at `q` and `v`, one row for
         all or a row for each of them. `q_noise` and `v_noise` are the most by which each degree of freedom is moved and
-        sped up by chance: one number for all of them, or (nv,); `rng` draws it, evenly. Rotations stay rotations. What
-        was written to `tau`, `forces` and `drive` stays.
+        sped up by chance: one number for all of them, or (nv,); `rng` draws it, evenly. Rotations stay rotations.
+        `terrain` is what they stand on from then on, by name or number, one for all or one for each of them. What was
+        written to `tau`, `forces`, `drive` and `terrain` stays.
 
         >>> import numpy as np
         >>> import poise
@@ -346,6 +390,9 @@ class Batch:
             for name, given in (("q", q), ("v", v))
         }
         rows = scattered(self.model, rows, len(worlds), q_noise, v_noise, rng)
+        if terrain is not None:
+            chosen = self._chosen_terrains().checked(terrain, len(worlds))
+            self._chosen_terrains().put(self._records, worlds, chosen)
         self._records.of("q")[worlds], self._records.of("v")[worlds] = rows["q"], rows["v"]
         self._records.of("loops")[worlds] = self._crew.engines[0].first[self._records.layout.places["loops"]]
         self._records.forget(worlds)
@@ -398,7 +445,8 @@ class Batch:
         """
         world = number_within("world", world, self.n, "worlds")
         q, h = np.asarray(self.q[world], np.float64), self._dt / self._formulation.substeps
-        contacts, overlap = contacts_of(self.model, self._records, world, q, h)
+        there = None if self._terrains is None else self._terrains.there[self._terrains.applied[world]]
+        contacts, overlap = contacts_of(self.model, self._records, world, q, h, there)
         return WorldReport(
             float(self.time[world]),
             bool(self._records.lost[world]),
@@ -411,48 +459,3 @@ class Batch:
             overlap,
             farthest_beyond(self.model, q),
         )
-
-
-class _Controls:
-    """Controls of all worlds, and the numbers of motors that they set."""
-
-    def __init__(self, model: Model, records: Records) -> None:
-        self.motors = model.motors
-        first = Controls(model).values
-        self.values = np.tile(first, (records.n, 1)).astype(records.width.dtype)
-        self._applied, self._records = self.values.copy(), records
-        table = [(m.control_low, m.control_high, m.gain, m.offset) for m in model.motors]
-        numbers = np.array(table, records.width.dtype).reshape(-1, 4).T
-        self._low, self._high, self._gain, self._offset = np.ascontiguousarray(numbers)
-        self._plain = np.array([not motor.ball for motor in model.motors], np.bool_)
-        places, rows = records.layout.places, motor_rows(model)
-        starts = [places[f"motors/{m.control}"].start + row.start for m, row in zip(model.motors, rows, strict=True)]
-        self._columns: Array | slice = np.array(starts, np.intp)
-        if len(starts) and starts == [*range(starts[0], starts[0] + len(starts))]:
-            self._columns = slice(starts[0], starts[0] + len(starts))  # the usual case, of which there is a view
-
-    def checked(self, ctrl: ArrayLike) -> Array:
-        """Controls as they may be assigned."""
-        given = np.asarray(ctrl, np.float64)
-        if given.shape not in (self.values.shape, self.values.shape[1:]) or not np.isfinite(given).all():
-            n, motors = self.values.shape
-            raise ValueError(f"ctrl must be ({motors},) or ({n}, {motors}) finite numbers, one for each motor")
-        return given
-
-    def apply(self) -> Array:
-        """Set what has changed; (n,) whether a world has controls that are not finite."""
-        if not len(self.motors):
-            return np.zeros(len(self.values), np.bool_)
-        changed = self.values != self._applied
-        if not changed.any():
-            return np.zeros(len(self.values), np.bool_)
-        if (balls := changed.any(axis=0) & ~self._plain).any():
-            name = self.motors[int(np.flatnonzero(balls)[0])].name
-            raise ValueError(f'motor "{name}" turns a ball joint: it has no control')
-        bad = ~np.isfinite(self.values)
-        numbers = np.minimum(np.maximum(self.values, self._low), self._high) * self._gain + self._offset
-        table, wanted = self._records.numbers.reshape(len(self.values), -1), changed & ~bad
-        table[:, self._columns] = np.where(wanted, numbers, table[:, self._columns])
-        self._applied[...] = self.values
-        lost: Array = bad.any(axis=1)
-        return lost

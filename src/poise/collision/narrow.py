@@ -16,6 +16,7 @@ from poise.collision.round_pairs import (
     sphere_sphere,
 )
 from poise.collision.sift import sift_shapes, sift_worlds
+from poise.collision.terrains import keep_chosen, place_terrains
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store
 from poise.kernel.scalars import any_lane, bits_mask, get_lane, zero
@@ -125,3 +126,17 @@ def find_worlds(w, g, x, s, b, near, c, t, slack, steps):
 def find_each(w, g, x, s, b, near, c, t, y, steps):
     """Contacts of lanes of worlds, each of which looks as far ahead as it wants: none feels how fast others are."""
     return 0 + find_worlds(w, g, x, s, b, near, c, t, load(y.ahead, 0), steps)
+
+
+@kernel
+def find_chosen(w, g, x, s, b, near, c, t, y, z, steps):
+    """The same, where each world has the shapes of its terrain alone."""
+    slack = load(y.ahead, 0)
+    if steps & PLACE:
+        place_shapes(w, g, x)
+    if steps & SIFT:
+        bound_shapes(g, x, s, b, slack)
+        sift_worlds(g, x, s, b, near, slack)
+        place_terrains(z)
+        keep_chosen(near, z)
+    return 0 + touch_near(g, x, near, c, t, slack)

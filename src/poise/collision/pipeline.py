@@ -127,11 +127,14 @@ class Collider:
         """What `find` calls, where that is one entry: it takes the slack, and which steps to go (`narrow.PLACE`)."""
         return self._search.bound(space.w.handle, *self._handles) if isinstance(self._search, Few) else None
 
-    def finder_each(self, space: Workspace, ahead: Block) -> Bound:
-        """What finds the contacts of lanes of worlds that look `ahead` each by itself; it takes the steps to go."""
+    def finder_each(self, space: Workspace, ahead: Block, terrains: Block | None = None) -> Bound:
+        """What finds the contacts of lanes of worlds that look `ahead` each by itself, and may each have one of several
+        `terrains`; it takes the steps to go.
+        """
         if not isinstance(self._search, Few):
             raise TypeError("shapes are looked for one world after another: make the collider with search='few'")
-        return self._search.bound_each(space.w.handle, *self._handles, ahead.handle)
+        chosen = None if terrains is None else terrains.handle
+        return self._search.bound_each(space.w.handle, *self._handles, ahead.handle, chosen)
 
     def make_room(self, most: int) -> None:
         """Room for so many contacts, and half as many again; what was found is gone."""

@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from poise.collision.broad import TREE, find_near, prepare
 from poise.collision.layout import AHEAD, BOXES, CONTACTS, MANIFOLD, NEAR, PLACES, SHAPES, boxes_block, near_block
-from poise.collision.narrow import PLACE, SIFT, find_each, find_one, find_worlds
+from poise.collision.narrow import PLACE, SIFT, find_chosen, find_each, find_one, find_worlds
 from poise.collision.pairs import Indices, excluded_pairs, may_touch, ranks
 from poise.collision.sift import RANKS
 from poise.collision.slots import sorted_slots
+from poise.collision.terrains import TERRAINS
 from poise.dynamics.layout import WORK
 from poise.kernel.bound import Bound
 from poise.kernel.jit import Entry, entry
@@ -49,6 +50,11 @@ def _of_each(width: Width) -> tuple[Width, ...]:
     return (*_of_worlds(width), width)
 
 
+def _of_chosen(width: Width) -> tuple[Width, ...]:
+    """The same, where each world has a terrain."""
+    return (*_of_each(width), width)
+
+
 def _of_tree(width: Width) -> tuple[Width, ...]:
     """Widths of views where near pairs are found one world after another."""
     return (width,) * 5 + (Width(width.elem), shape_lanes(width), width)
@@ -59,6 +65,9 @@ _NUMBERS = ("float64", "int64")
 _find_one = entry(find_one, *_VIEWS, BOXES, NEAR, CONTACTS, MANIFOLD, extra=_NUMBERS, widths=_of_one, lanes=False)
 _find_worlds = entry(find_worlds, *_VIEWS, NEAR, CONTACTS, MANIFOLD, extra=_NUMBERS, widths=_of_worlds)
 _find_each = entry(find_each, *_VIEWS, NEAR, CONTACTS, MANIFOLD, AHEAD, extra=("int64",), widths=_of_each)
+_find_chosen = entry(
+    find_chosen, *_VIEWS, NEAR, CONTACTS, MANIFOLD, AHEAD, TERRAINS, extra=("int64",), widths=_of_chosen
+)
 _prepare = entry(prepare, *_VIEWS, extra=_NUMBERS)
 _find_near = entry(
     find_near, SHAPES, PLACES, RANKS, TREE, BOXES, BOXES, BOXES, NEAR, extra=("float64",), widths=_of_tree
@@ -122,9 +131,13 @@ class Few:
             self._call = Bound(_finder(self._width), self._width, w, *self._handles, c, t)
         return self._call
 
-    def bound_each(self, w: Handle, c: Handle, t: Handle, ahead: Handle) -> Bound:
-        """The same in lanes of worlds, each with a slack of its own (`AHEAD`): it takes the steps to go."""
-        return Bound(_find_each, self._width, w, *self._handles, c, t, ahead)
+    def bound_each(self, w: Handle, c: Handle, t: Handle, ahead: Handle, terrains: Handle | None = None) -> Bound:
+        """The same in lanes of worlds, each with a slack (`AHEAD`) and perhaps a terrain (`TERRAINS`) of its own: it
+        takes the steps to go.
+        """
+        if terrains is None:
+            return Bound(_find_each, self._width, w, *self._handles, c, t, ahead)
+        return Bound(_find_chosen, self._width, w, *self._handles, c, t, ahead, terrains)
 
 
 def _bits(allowed: NDArray[np.bool_], lanes: int) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from poise.collision.layout import AHEAD, CONTACTS
 from poise.collision.pipeline import Collider
+from poise.collision.terrains import terrains_block
 from poise.constraints.contact_rows import SURFACES
 from poise.constraints.motor_rows import SETTINGS
 from poise.constraints.store import CONTACT, KINDS, STORE, STRIDES, moved
@@ -69,8 +70,13 @@ _step_crowd = entry(
 class Layout:
     """Where each quantity lies in a record."""
 
-    def __init__(self, model: Model, width: Width, varied: Iterable[str] = ()) -> None:
-        """`varied`: numbers of the model (`model/…`) and its surfaces (`surfaces/…`) that each world has of its own."""
+    def __init__(
+        self, model: Model, width: Width, varied: Iterable[str] = (), terrains: NDArray[np.bool_] | None = None
+    ) -> None:
+        """`varied`: numbers of the model (`model/…`) and its surfaces (`surfaces/…`) that each world has of its own;
+        `terrains`: (terrains, shapes) which shapes a world has that has chosen one of them.
+        """
+        self.terrains = terrains
         nq, nv = model.nq, model.nv
         motors = sum(3 if motor.ball else 1 for motor in model.motors)
         sizes = {"q": nq, "v": nv, "loops": sum(len(loop.limits) for loop in model.loops)}
@@ -83,6 +89,8 @@ class Layout:
             view, field = name.split("/")
             each = nv if field.startswith("dof") else 1 if field == "gravity" else model.n_links
             sizes[name] = lengths.get(field, 1) * each if view == "model" else len(model.solids)
+        if terrains is not None:
+            sizes["terrain"] = 1
         ends = np.cumsum([0, *sizes.values()]).tolist()
         self.places = {name: slice(*pair) for name, pair in zip(sizes, pairwise(ends), strict=True)}
         line = LINE // np.dtype(width.dtype).itemsize
@@ -221,6 +229,8 @@ class Engine(Stepper):
             space.m.set_count("has_passive", 1)
             same = VARIED_SURFACES.block(self.width, **self.surfaces.counts(), **self.surfaces.arrays)
             self.surfaces = self._seated(same, _under("surfaces/", places))
+        there = layout.terrains
+        self._terrains = None if there is None else terrains_block(there, self.width, self._arena[places["terrain"]])
 
     def _seated(self, block: Block, places: dict[str, slice]) -> Block:
         given: dict[str, Any] = {name: Shared(array) for name, array in block.arrays.items()}
@@ -260,7 +270,7 @@ class Engine(Stepper):
         self._lay_axes(rows.before)
         calls = {
             "free_motion": entries.free_motion,
-            "find": self.collider.finder_each(self.space, self._reach),
+            "find": self.collider.finder_each(self.space, self._reach, self._terrains),
             "make": extras.maker(self.space),
             "advance": entries.advance[id(rows.now), id(rows.before)],
         }

@@ -10,7 +10,7 @@ from poise.model.shapes import IDENTITY, ORIGIN, Material, Quaternion, Shape, Ve
 from poise.model.skins import Skin
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from os import PathLike
 
     from poise.batch.worlds import Batch
@@ -347,8 +347,12 @@ class Scene:
         precision: Literal["f32", "f64"] = "f32",
         threads: int | None = None,
         vary: Sequence[str] = (),
+        terrains: Mapping[str, Sequence[str]] | None = None,
     ) -> Batch:
         """Compile the scene and make n worlds of it, at the rest pose, that are stepped together; see `poise.Batch`.
+
+        `vary` names parameters that may differ from world to world (`Batch.vary`); `terrains` has names of bodies and
+        shapes that only worlds on a terrain have (`Batch.terrain`).
 
         >>> from poise.model.shapes import sphere
         >>> scene = Scene()
@@ -368,7 +372,8 @@ class Scene:
         model = self.compile()
         keys = [(frame.name, State.from_keyframe(self, k, model)) for k, frame in enumerate(self.keyframes)]
         chosen = self.settings.formulation if formulation is None else formulation
-        options = {"dt": dt, "precision": precision, "threads": threads, "vary": vary, "keyframes": keys}
+        options: dict[str, Any] = {"dt": dt, "precision": precision, "threads": threads, "keyframes": keys}
+        options |= {"vary": vary, "terrains": terrains}
         batch: Batch = pkgutil.resolve_name("poise.batch.worlds:Batch")(model, n, chosen, **options)
         return batch
 
