@@ -53,7 +53,7 @@ class WorldControls:
         bad = ~np.isfinite(self.values)
         numbers = np.minimum(np.maximum(self.values, self._low), self._high) * self._gain + self._offset
         table, wanted = self._records.numbers.reshape(len(self.values), -1), changed & ~bad
-        table[:, self._columns] = np.where(wanted, numbers, table[:, self._columns])
+        table[:, self._columns] = numbers if wanted.all() else np.where(wanted, numbers, table[:, self._columns])
         self._applied[...] = self.values
         lost: Array = bad.any(axis=1)
         return lost
