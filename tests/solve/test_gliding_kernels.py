@@ -10,8 +10,8 @@ from poise.kernel.memory import F64X8, load
 from poise.solve.gliding_kernels import glide
 from poise.solve.newton_kernels import NEWTON, newton_block
 from poise.solve.pgs_kernels import ANSWER, ROWS, RUN
-from poise.solve.problem import Problem
-from solve.kernel_problems import drawn, laid, residual, solved
+from poise.solve.problem import Friction, Problem
+from solve.kernel_problems import MU, drawn, laid, residual, solved
 
 CONTACTS, SINGLES = 5, 4
 LANES = F64X8.lanes
@@ -86,3 +86,31 @@ def test_lanes_rest_when_a_sweep_changes_little() -> None:
         early, _ = glided(problems, nought, int(count[lane]) + 1, 1e-3)
         assert np.array_equal(early[:, lane], lam[:, lane])
     assert (left(problems, lam) < 1e-2).all()
+
+
+def with_blanks(problem: Problem, singles: int, contacts: int) -> Problem:
+    """A problem among rows that it does not have, as lanes have them for others."""
+    own = 3 * len(problem.frictions)
+    at = np.r_[np.arange(problem.size - own), singles + np.arange(own)]
+    size = singles + 3 * contacts
+    A, b, lo, hi = np.zeros((size, size)), np.zeros(size), np.zeros(size), np.full(size, 1e-300)
+    A[np.ix_(at, at)] = problem.matrix()
+    b[at], lo[at], hi[at] = problem.b, problem.lo, problem.hi
+    starts = (singles + 3 * np.arange(contacts)).tolist()
+    return Problem(A, b, lo, hi, frictions=[Friction(s, (s + 1, s + 2), MU, cone=True) for s in starts])
+
+
+def test_rows_of_others_change_no_bit() -> None:
+    """Wherever they are, and however many."""
+    problems = eight(40)
+    answers = []
+    for singles, contacts in ((SINGLES, CONTACTS), (SINGLES + 1, CONTACTS), (SINGLES + 3, CONTACTS + 2)):
+        wide = [with_blanks(problem, singles, contacts) for problem in problems]
+        p, a = laid(wide, F64X8, 0.0)
+        p.scale[...] = np.where(p.scale > 0.0, p.scale, 1.0)
+        GLIDE[F64X8](p.handle, a.handle, newton_block(F64X8, wide[0].size).handle, 20)
+        own = np.r_[np.arange(SINGLES), singles + np.arange(3 * CONTACTS)]
+        answers.append(a.lam[own].copy())
+        assert not np.delete(a.lam[: wide[0].size], own, axis=0).any()
+    assert np.array_equal(answers[0], answers[1])
+    assert np.array_equal(answers[0], answers[2])

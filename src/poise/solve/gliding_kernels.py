@@ -48,23 +48,18 @@ def prepare(p, n):
 
 @kernel
 def speed(p, s, n, r):
-    """W of a row, in sums that wait for themselves only. What the row before it has just changed comes last."""
-    none, rows, row = zero(load(p.b, r)), load(p.n_rows, 0), r * (r + 1) // 2
-    one, two, three, four = load(p.b, r), none, none, none
-    at, j = row + r, r
-    while j + 3 < rows:
-        one = one + load(n.matrix, at) * load(s.lam, j)
-        two = two + load(n.matrix, at + j + 1) * load(s.lam, j + 1)
-        three = three + load(n.matrix, at + 2 * j + 3) * load(s.lam, j + 2)
-        four = four + load(n.matrix, at + 3 * j + 6) * load(s.lam, j + 3)
-        at, j = at + 4 * j + 10, j + 4
-    while j < rows:
-        one = one + load(n.matrix, at) * load(s.lam, j)
-        at, j = at + j + 1, j + 1
-    w = none
+    """W of a row: terms in the order of rows, so that blank ones between them change nothing. What the row before it has
+    just changed comes last.
+    """
+    w, other = zero(load(p.b, r)), load(p.b, r)
+    row = r * (r + 1) // 2
+    at = row + r
+    for j in range(r, load(p.n_rows, 0)):
+        other = other + load(n.matrix, at) * load(s.lam, j)
+        at += j + 1
     for j in range(r):
         w = w + load(n.matrix, row + j) * load(s.lam, j)
-    return w + ((one + two) + (three + four))
+    return w + other
 
 
 @kernel
