@@ -48,8 +48,8 @@ def prepare(p, n):
 
 @kernel
 def speed(p, s, n, r):
-    """W of a row: terms in the order of rows, so that blank ones between them change nothing. What the row before it has
-    just changed comes last.
+    """W of a row: terms in the order of rows, so that blank ones between them change nothing; what the row before it
+    has just changed comes last.
     """
     w, other = zero(load(p.b, r)), load(p.b, r)
     row = r * (r + 1) // 2
