@@ -223,8 +223,11 @@ def test_it_ends_or_begins_anew(opened, address):
     page.select_option("#speed", "4")
     page.evaluate("poise.seek(1.9)")
     wait(page, "poise.playing && poise.time < 1.5")
+    page.click("#play")  # clicking takes time: were it playing, it might end before it is put to 1.9
+    assert not page.evaluate("poise.playing")
     page.click("#loop")
     page.evaluate("poise.seek(1.9)")
+    page.click("#play")
     wait(page, "!poise.playing")
     assert page.evaluate("poise.time") == pytest.approx(2.0)
     page.click("#play")
