@@ -470,6 +470,13 @@ def test_many_copies_of_copies_are_refused(tmp_path):
         poise.load(tmp_path / "scene.yaml")
 
 
+def test_copies_within_copies_are_refused_when_too_deep(tmp_path):
+    rows = ["a0: &a0 [x]", *(f"a{k}: &a{k} [*a{k - 1}]" for k in range(1, 1500))]
+    (tmp_path / "scene.yaml").write_text("\n".join(rows))
+    with pytest.raises(SceneError, match="more than 200 parts within parts"):
+        poise.load(tmp_path / "scene.yaml")
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [

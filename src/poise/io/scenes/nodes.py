@@ -35,6 +35,8 @@ _WORDS: dict[str, Any] = {
     ".nan": float("nan"),
     "nan": float("nan"),
 }
+_KINDS = ("str", "int", "float", "bool", "null", "timestamp", "seq", "map", "merge", "value")
+_TAGS = frozenset(f"tag:yaml.org,2002:{kind}" for kind in _KINDS)
 _HINTS = {
     "mapping values are not allowed": 'a ":" where none can be: indent alike, and put text with ": " in quotes',
     "could not find expected ':'": 'expected "name: value"; a ":" or a closing quote may be missing',
@@ -151,6 +153,7 @@ def read_nodes(text: str, file: str | None = None) -> Node:
         raise SceneError(f"it is no YAML: {' '.join(str(error).split())[:100]}", file=file) from None
     if root is None:
         raise SceneError("the file is empty; a scene has bodies, characters or a ground", file=file)
+    _check_size(root, file, {})
     reader = _Reader(file)
     node = reader.read(root, ())
     if reader.problems:
@@ -168,6 +171,21 @@ def _check_depth(text: str, file: str | None) -> None:
             raise SceneError(f"more than {DEEPEST} lists within lists: is a bracket not closed?", file=file, line=line)
         depth = max(0, depth - row.count("]") - row.count("}"))
         line += 1
+
+
+def _check_size(node: Any, file: str | None, sizes: dict[int, int]) -> int:
+    """How many parts there are in a node, repeated ones counted each time though each is looked at once."""
+    known = sizes.get(id(node))
+    if known is not None:
+        return known
+    sizes[id(node)] = 1  # what holds itself is refused later
+    parts = () if isinstance(node, yaml.ScalarNode) else node.value
+    size = 1 + sum(_check_size(part[1] if isinstance(part, tuple) else part, file, sizes) for part in parts)
+    if size > MOST_NODES:
+        line = node.start_mark.line + 1
+        raise SceneError(f"more than {MOST_NODES} parts, repeated ones counted each time", file=file, line=line)
+    sizes[id(node)] = size
+    return size
 
 
 def _refusal(error: yaml.MarkedYAMLError, text: str, file: str | None) -> SceneError:
@@ -188,19 +206,15 @@ class _Reader:
 
     def __init__(self, file: str | None) -> None:
         self.file = file
-        self.count = 0
         self.problems: list[Problem] = []
 
     def read(self, node: Any, above: tuple[int, ...]) -> Node:
         """One node and all below it."""
-        self.count += 1
         line = node.start_mark.line + 1
-        if self.count > MOST_NODES:
-            raise SceneError(
-                f"more than {MOST_NODES} parts, repeated ones counted each time", file=self.file, line=line
-            )
         if id(node) in above:
             raise SceneError("a part that holds itself: * names what it is in", file=self.file, line=line)
+        if len(above) > 2 * DEEPEST:
+            raise SceneError(f"more than {2 * DEEPEST} parts within parts, by way of *", file=self.file, line=line)
         above = (*above, id(node))
         if isinstance(node, yaml.ScalarNode):
             return self._leaf(node, line)
@@ -216,8 +230,7 @@ class _Reader:
         return Leaf(self.file, line, plain_value(node.value))
 
     def _check_tag(self, node: Any, line: int) -> None:
-        known = ("str", "int", "float", "bool", "null", "timestamp", "seq", "map", "merge", "value")
-        if node.tag not in [f"tag:yaml.org,2002:{name}" for name in known]:
+        if node.tag not in _TAGS:
             tag = node.tag.replace("tag:yaml.org,2002:", "!!")
             self.problems.append(Problem(f"scenes have no tags, found {tag}; leave it out", self.file, line))
 
