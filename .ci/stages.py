@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -16,8 +17,11 @@ LINT: dict[str, Command] = {
 }
 
 
-# a file stays with one worker, so that few kernels are compiled twice; more workers would only compile more
-PARALLEL = ["-n", "auto", "--maxprocesses", "4", "--dist", "loadfile"]
+# each worker begins elsewhere and takes tests in their order, so that few kernels are compiled twice; who is done takes
+# from the others, so that nobody waits for a long file. More workers would only compile more
+PARALLEL = ["-n", "auto", "--maxprocesses", "4", "--dist", "worksteal"]
+# the workers have the cores: threads of theirs would wait for each other, far longer than small matrices take
+THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def main(arguments: list[str]) -> int:
@@ -28,7 +32,7 @@ def main(arguments: list[str]) -> int:
         return tests(["-m", "slow", *arguments[1:]])
     if arguments:
         return tests(arguments)
-    return max(lint(), tests(PARALLEL))
+    return max(lint(), parallel_tests())
 
 
 def lint() -> int:
@@ -39,6 +43,13 @@ def lint() -> int:
 def tests(arguments: list[str]) -> int:
     """Pytest, its output shown as it comes."""
     return stage("pytest", ["-m", "pytest", *arguments], quiet=False)
+
+
+def parallel_tests() -> int:
+    """Pytest in several processes of one thread each."""
+    for name in THREADS:
+        os.environ.setdefault(name, "1")
+    return tests(PARALLEL)
 
 
 def stage(name: str, command: Command, *, quiet: bool) -> int:
