@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from crowd_bits import bits, same, shuffle_worlds
 
 import poise
 from poise.batch.worlds import Batch
@@ -64,15 +65,6 @@ def thrown(batch: Batch, n: int) -> tuple[np.ndarray, np.ndarray]:
     return q, 0.5 * rng.normal(size=(n, batch.model.nv))
 
 
-def bits(batch: Batch) -> tuple[np.ndarray, ...]:
-    told = (batch.residual, batch.sweeps, batch.newton_steps, batch.contacts, batch.rows)
-    return (batch.q.copy(), batch.v.copy(), batch.time.copy(), *told)
-
-
-def same(one: tuple[np.ndarray, ...], two: tuple[np.ndarray, ...], which: Any = slice(None)) -> bool:
-    return all(np.array_equal(a[which], b[which]) for a, b in zip(one, two, strict=True))
-
-
 # ---- what is not chosen is not there ---------------------------------------------------------------------------------
 
 
@@ -117,16 +109,7 @@ def test_nobody_feels_on_what_others_stand(monkeypatch: pytest.MonkeyPatch) -> N
     expected = batch_of(TERRAINS, n)
     for _ in range(30):
         expected.step(3)
-    rng = np.random.default_rng(8)
-
-    def shuffled(self: Batch) -> int:
-        order, lanes = self._records.order, self._width.lanes
-        seats = rng.permutation(len(order))
-        order[...] = -1
-        order[np.sort(seats[:n])] = rng.permutation(n)
-        return len(order) // lanes
-
-    monkeypatch.setattr(Batch, "_arrange", shuffled)
+    shuffle_worlds(monkeypatch)
     for threads in (1, 3):
         batch = batch_of(TERRAINS, n, threads=threads)
         batch.tau[5, 0] = np.nan

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from crowd_bits import bits, same, shuffle_worlds
 
 import poise
 from poise.batch.worlds import Batch
@@ -58,15 +59,6 @@ def thrown_toys(n: int, **options: Any) -> Batch:
     return batch
 
 
-def bits(batch: Batch) -> tuple[np.ndarray, ...]:
-    told = (batch.residual, batch.sweeps, batch.newton_steps, batch.contacts, batch.rows)
-    return (batch.q.copy(), batch.v.copy(), batch.time.copy(), *told)
-
-
-def same(one: tuple[np.ndarray, ...], two: tuple[np.ndarray, ...]) -> bool:
-    return all(np.array_equal(a, b) for a, b in zip(one, two, strict=True))
-
-
 def test_worlds_move_as_each_does_alone() -> None:
     """At a tight tolerance, where it does not matter at which sweep the solver ends."""
     tight = poise.Reduced(tolerance=1e-10, sweeps=300)
@@ -108,16 +100,7 @@ def test_nobody_feels_who_is_beside_him(precision: str, monkeypatch: pytest.Monk
     expected = thrown_toys(n, precision=precision)
     for _ in range(40):
         expected.step(2)
-    rng = np.random.default_rng(8)
-
-    def shuffled(self: Batch) -> int:
-        order, lanes = self._records.order, self._width.lanes
-        seats = rng.permutation(len(order))
-        order[...] = -1
-        order[np.sort(seats[:n])] = rng.permutation(n)
-        return len(order) // lanes
-
-    monkeypatch.setattr(Batch, "_arrange", shuffled)
+    shuffle_worlds(monkeypatch)
     for threads in (1, 3):
         batch = thrown_toys(n, precision=precision, threads=threads)
         for _ in range(40):
@@ -243,8 +226,10 @@ def test_float32_is_float64_but_for_its_precision() -> None:
 def test_worlds_are_put_together_by_their_rows() -> None:
     batch = thrown_toys(40, precision="f64")
     batch.step(60)
-    assert batch._arrange() == 5
-    contacts = batch._records.count.reshape(40, -1)[batch._records.order, 2]
-    assert contacts.min() < contacts.max()
-    assert np.array_equal(contacts, np.sort(contacts))
-    assert sorted(batch._records.order.tolist()) == list(range(40))
+    batch._records.lost[7] = 1
+    assert batch._order.arrange() == 5
+    records = batch._records
+    counts, order = records.count.reshape(40, -1), [k for k in records.order.tolist() if k >= 0]
+    expected = sorted((k for k in range(40) if k != 7), key=lambda k: (-counts[k, 2], -counts[k, 0], k))
+    assert order == expected
+    assert len({*counts[:, 2]}) > 3

@@ -7,17 +7,19 @@ memory that has grown.
 from __future__ import annotations
 
 import os
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from itertools import count
-from threading import Event
+import time
+import weakref
+from contextlib import suppress
+from threading import Lock, Thread
 from typing import Any
 
+from poise.batch.crew_kernels import NOBODY, ROUND, begin, end, lead, serve_rounds, wait
 from poise.formulations.crowd import Engine, Layout, Records, VariedEngine
-from poise.kernel.memory import Width
+from poise.kernel.memory import F64, Block, Width
 from poise.model.model import Model
 
-CHUNKS = 8
-"""That each thread has to take, about: some groups take longer than others."""
+LOOKS = 8192
+"""That a hand takes for work before it sleeps: some 0.2 ms, in which many a round has begun."""
 
 
 def processors() -> int:
@@ -28,50 +30,96 @@ def processors() -> int:
 
 
 class Crew:
-    """Engines and their threads."""
+    """Engines, and threads for all but the first, which whoever asks for steps uses."""
 
     def __init__(self, model: Model, width: Width, layout: Layout, threads: int, rules: dict[str, Any]) -> None:
         self.width = width
         kind = VariedEngine if width.varied else Engine
         self.engines = [kind(model, width, layout, **rules) for _ in range(threads)]
-        self._pool: ThreadPoolExecutor | None = None
+        self._hands: Hands | None = None
 
     def run(self, records: Records, groups: int, dt: float, n: int) -> None:
         """N steps of the first groups of the records' order."""
-        parts = [(k, k + 1) for k in range(groups)]
-        size = max(1, groups // (CHUNKS * len(self.engines)))
-        chunks = [(k, min(k + size, groups)) for k in range(0, groups, size)]
-        while chunks:
+        spans = [(0, groups)] if groups else []
+        while spans:
             for engine in self.engines:
                 engine.use(records)
-            left = self._share(chunks, dt, n)
-            if left:
+            first, last = spans.pop()
+            reached, stuck = self._share(first, last, dt, n)
+            spans += [(reached, last)] if reached < last else []
+            spans += [(group, group + 1) for group in stuck.values()]
+            helped = [self.engines[k].make_way() for k in stuck]
+            if not all(helped):
                 records.remember_more(self._remembered())
-            chunks = [parts[group] for group in left]
 
     def _remembered(self) -> tuple[int, ...]:
         rooms = [engine.remembered for engine in self.engines]
         return tuple(max(kinds) for kinds in zip(*rooms, strict=True))
 
-    def _share(self, chunks: list[tuple[int, int]], dt: float, n: int) -> list[int]:
-        """Chunks to whoever is free; the groups that are still to be done."""
-        turn, stop = count(), Event()
+    def _share(self, first: int, last: int, dt: float, n: int) -> tuple[int, dict[int, int]]:
+        """Groups to whoever is free: how many have been taken, and those at which engines need more room."""
+        if len(self.engines) == 1 or last - first == 1:
+            reached = int(self.engines[0].call(dt, n, first, last))
+            return (last, {}) if reached == last else (reached + 1, {0: reached})
+        if self._hands is None or self._hands.process != os.getpid():  # threads do not come along to a fork
+            self._hands = Hands(len(self.engines))
+        return self._hands.share(self.engines, first, last, dt, n)
 
-        def work(engine: Engine) -> list[int]:
-            left: list[int] = []
-            while not stop.is_set() and (k := next(turn)) < len(chunks):
-                left += engine.run(dt, n, *chunks[k])
-            return left
 
-        if len(self.engines) == 1 or len(chunks) == 1:
-            return work(self.engines[0])
-        self._pool = self._pool or ThreadPoolExecutor(len(self.engines) - 1, "poise-batch")
-        others: list[Future[list[int]]] = [self._pool.submit(work, engine) for engine in self.engines[1:]]
+class Hands:
+    """Threads that wait for rounds of work."""
+
+    def __init__(self, engines: int) -> None:
+        self.process, self._n = os.getpid(), engines
+        each = dict.fromkeys(("front", "table", "stuck", "seen", "asleep", "woken"), engines)
+        self._round = ROUND.block(F64, **dict.fromkeys(("number", "turn", "last", "busy", "steps", "dt"), 1), **each)
+        self._round.asleep[...] = 1
+        self._calls: list[Any] = [None] * engines
+        self._beds, self._faults = [Lock() for _ in range(engines)], list[BaseException]()
+        ended = list[bool]()
+        for k, bed in enumerate(self._beds):
+            bed.acquire()
+            if k:
+                parts = (self._round, k, bed, self._faults, ended)
+                Thread(target=_be_hand, args=parts, name=f"poise-batch-{k}", daemon=True).start()
+        weakref.finalize(self, _send_home, self._beds, ended)
+
+    def share(self, engines: list[Engine], first: int, last: int, dt: float, n: int) -> tuple[int, dict[int, int]]:
+        """Have groups stepped: how many have been taken, and those at which engines need more room."""
+        j = self._round
+        for k, engine in enumerate(engines):
+            if self._calls[k] is not (call := engine.call):
+                self._calls[k], j.front[k], j.table[k] = call, call.front, call.table
+        j.turn[0], j.last[0], j.steps[0], j.dt[0], j.busy[0] = first, last, n, dt, self._n - 1
+        if begin[F64](j.handle, self._n):
+            for k in range(1, self._n):
+                if j.woken[k]:
+                    self._beds[k].release()
+        done = lead[F64](j.handle, LOOKS)
+        while not done:
+            time.sleep(0)  # a hand may need this core
+            done = wait[F64](j.handle, LOOKS)
+        if self._faults:
+            raise self._faults.pop()
+        return min(int(j.turn[0]), last), {k: int(group) for k, group in enumerate(j.stuck) if group != NOBODY}
+
+
+def _be_hand(j: Block, k: int, bed: Any, faults: list[BaseException], ended: list[bool]) -> None:
+    """Sleep, wake up, serve, and sleep again."""
+    while True:
+        bed.acquire()
+        if ended:
+            return
         try:
-            left = work(self.engines[0])
-            for other in others:
-                left += other.result()
-        finally:
-            stop.set()  # nobody works on after an interrupt
-            wait(others)
-        return sorted(left)
+            serve_rounds[F64](j.handle, k, LOOKS)
+        except BaseException as fault:  # whoever leads the round is to know
+            faults.append(fault)
+            j.asleep[k] = 1
+            end[F64](j.handle, k)
+
+
+def _send_home(beds: list[Any], ended: list[bool]) -> None:
+    ended.append(True)
+    for bed in beds:
+        with suppress(RuntimeError):  # it has been woken already
+            bed.release()

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from poise.batch.controls import WorldControls
 from poise.batch.crew import Crew
+from poise.batch.order import Order
 from poise.batch.parameters import FIELDS, Parameters, checked_names
 from poise.batch.terrains import Terrains
 from poise.batch.world_checks import (
@@ -25,7 +26,6 @@ from poise.batch.world_checks import (
     width_of,
 )
 from poise.batch.world_report import WorldReport, contacts_of, limits_of
-from poise.constraints.store import CONTACT, SINGLE
 from poise.dynamics.functions import Drive
 from poise.dynamics.inputs import check_given, checked_step, number_within
 from poise.formulations.crowd import DRIVE, Layout, Records
@@ -38,8 +38,6 @@ from poise.sim.report import farthest_beyond
 Array = NDArray[Any]
 AT_ONCE = 4
 """Steps after which worlds are put together anew: by then they have other rows."""
-MOST_ALIKE = 127
-"""Contacts, and rows of joints, beyond which worlds count as alike: short numbers are sorted fast."""
 
 
 class Batch:
@@ -96,7 +94,7 @@ class Batch:
         self._records.numbers.reshape(self._n, -1)[...] = self._crew.engines[0].first
         self._first = State.rest(model) if state is None else state.copy()
         self._time = np.zeros(self._n)
-        self._controls = WorldControls(model, self._records)
+        self._order, self._controls = Order(self._records), WorldControls(model, self._records)
         self._parameters = Parameters(model, self._records, names)
         self.reset()
 
@@ -318,37 +316,21 @@ class Batch:
         self._check_state()
         if self._terrains is not None:
             self._terrains.apply(records)
-        records.lost[self._controls.apply()] = 1
-        done = np.zeros(self.n, np.int64)
+        self._controls.apply()
+        records.done[...] = 0
         for first in range(0, steps, AT_ONCE):
-            records.done[...] = 0
-            groups = self._arrange()
+            groups = self._order.arrange()
             self._crew.run(records, groups, self._dt / parts, min(AT_ONCE, steps - first) * parts)
-            done += records.done // parts
-        self._time += done * self._dt
+        self._time += records.done // parts * self._dt
 
     def _check_state(self) -> None:
         """Refuse what was written and is not finite, before anything moves."""
-        if np.isfinite(self._records.state.sum()):  # far cheaper than to look at each
+        if self._order.finite:
             return
         for name, array in (("q", self.q), ("v", self.v)):
             if not np.isfinite(array).all():
                 world, k = np.argwhere(~np.isfinite(array))[0].tolist()
                 raise ValueError(f"{name}[{world}, {k}] is {array[world, k]}; every number must be finite")
-
-    def _arrange(self) -> int:
-        """Put worlds together that had alike many contacts in the last step, then alike many rows of joints; the number
-        of groups. Results do not depend on it.
-        """
-        records, lanes = self._records, self._width.lanes
-        worlds = np.flatnonzero(records.lost == 0)
-        if len(worlds) > lanes:
-            blocks = np.minimum(records.count.reshape(self.n, -1)[worlds], MOST_ALIKE)
-            key = blocks[:, CONTACT] * (MOST_ALIKE + 1) + blocks[:, SINGLE]
-            worlds = worlds[np.argsort(key.astype(np.int16), kind="stable")]
-        records.order[...] = -1
-        records.order[: len(worlds)] = worlds
-        return -(-len(worlds) // lanes)
 
     # ---- starting anew -----------------------------------------------------------------------------------------------
 

@@ -291,20 +291,16 @@ class Engine(Stepper):
         old.b[rows] = 0
         old.Jb[rows] = np.tile(np.eye(3, 6, 3), (n, 1))[..., None]
 
-    def run(self, dt: float, n: int, first: int, last: int) -> list[int]:
-        """N steps of each of some groups; those that are still to be done when there is more memory."""
-        left = []
-        while first < last:
-            if self._call is None:
-                self._call = self._bind_crowd()
-            first = int(self._call(dt, n, first, last))
-            if first < last and not self._make_way(int(self._numbers["end"][0])):
-                left.append(first)
-                first += 1
-        return left
+    @property
+    def call(self) -> Bound:
+        """What takes steps: (dt, n, first, last) → the first group that it left undone, for `make_way`, or the last."""
+        if self._call is None:
+            self._call = self._bind_crowd()
+        return self._call
 
-    def _make_way(self, end: int) -> bool:
-        """More room for what had none: whether it is this engine that had none."""
+    def make_way(self) -> bool:
+        """More room for what had none: whether it is this engine that had none, and not the records."""
+        end = int(self._numbers["end"][0])
         if end == NO_MEMORY:
             return False
         if end == NO_ROOM:

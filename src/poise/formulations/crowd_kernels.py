@@ -246,7 +246,7 @@ def leave(d, e, y, old, steps):
                 world = load_lane(e.world, 0, lane)
                 keep_numbers(d, e, lane, world)
                 store(d.lost, world, 1)
-                store(d.done, world, steps)
+                store(d.done, world, load(d.done, world) + steps)
                 store_lane(e.taken, 0, lane, 0)
             if source >= 0:
                 repeat_lane(d, e, old, source, lane)
@@ -291,7 +291,7 @@ def step_group(y, c, r, old, o, d, e, k, dt, n, group):
             keep_numbers(d, e, lane, world)
             keep_memory(d, old, lane, world)
             keep_told(d, o, c, r, lane, world)
-            store(d.done, world, n)
+            store(d.done, world, load(d.done, world) + n)
     return DONE
 
 
