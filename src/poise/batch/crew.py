@@ -71,7 +71,7 @@ class Hands:
 
     def __init__(self, engines: int) -> None:
         self.process, self._n = os.getpid(), engines
-        each = dict.fromkeys(("front", "table", "stuck", "seen", "asleep", "woken"), engines)
+        each = dict.fromkeys(("front", "table", "taken", "stuck", "seen", "asleep", "woken"), engines)
         self._round = ROUND.block(F64, **dict.fromkeys(("number", "turn", "last", "busy", "steps", "dt"), 1), **each)
         self._round.asleep[...] = 1
         self._calls: list[Any] = [None] * engines
@@ -95,10 +95,13 @@ class Hands:
             for k in range(1, self._n):
                 if j.woken[k]:
                     self._beds[k].release()
-        done = lead[F64](j.handle, LOOKS)
-        while not done:
-            time.sleep(0)  # a hand may need this core
-            done = wait[F64](j.handle, LOOKS)
+        done = False
+        try:
+            done = lead[F64](j.handle, LOOKS)
+        finally:
+            while not done:
+                time.sleep(0)  # a hand may need this core
+                done = wait[F64](j.handle, LOOKS)
         if self._faults:
             raise self._faults.pop()
         return min(int(j.turn[0]), last), {k: int(group) for k, group in enumerate(j.stuck) if group != NOBODY}

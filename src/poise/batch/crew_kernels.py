@@ -24,6 +24,7 @@ ROUND = View(
     # of each engine
     front=Int,  # what to call, and with which table
     table=Int,
+    taken=Int,  # groups that it has stepped in this round
     stuck=Int,  # the group at which it needs Python, or NOBODY
     seen=Int,  # rounds that its hand knows of
     asleep=Int,  # 1 where its hand has to be woken
@@ -35,12 +36,14 @@ ROUND = View(
 def take_groups(j, k):
     """Step group after group with engine k, as long as there are any that nobody has taken."""
     store(j.stuck, k, NOBODY)
+    store(j.taken, k, 0)
     front, table, dt, steps, last = load(j.front, k), load(j.table, k), load(j.dt, 0), load(j.steps, 0), load(j.last, 0)
     group = add_shared(j.turn, 0, 1)
     while group < last:
         if ask_bound(front, table, dt, steps, group, group + 1) == group:
             store(j.stuck, k, group)
             return
+        store(j.taken, k, load(j.taken, k) + 1)
         group = add_shared(j.turn, 0, 1)
 
 

@@ -1,0 +1,121 @@
+"""Threads that step a batch: they come when there is work, sleep when there is none, and go when the batch goes."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+from multiprocessing import get_context
+
+import numpy as np
+import pytest
+
+import poise
+from crowd_bits import bits, same
+from poise.batch.worlds import Batch
+
+
+def batch_of(threads: int, n: int = 50) -> Batch:
+    scene = poise.Scene()
+    scene.add_ground()
+    for k in range(3):
+        scene.add(poise.sphere(0.1), name=f"ball {k}", position=(0.05 * k, 0, 0.15 + 0.25 * k))
+    batch = scene.build_batch(n, dt=1 / 240, threads=threads)
+    batch.v[...] = np.random.default_rng(0).normal(size=batch.v.shape)
+    return batch
+
+
+def hands() -> set[threading.Thread]:
+    return {thread for thread in threading.enumerate() if thread.name.startswith("poise-batch")}
+
+
+def come_to_be(what) -> bool:
+    end = time.monotonic() + 10.0
+    while not what() and time.monotonic() < end:
+        time.sleep(0.01)
+    return what()
+
+
+@pytest.mark.parametrize("threads", [2, 4])
+def test_hands_wake_up_again(threads: int) -> None:
+    """Between steps they sleep, or look out for work, or are about to fall asleep."""
+    alone, together = batch_of(1), batch_of(threads)
+    pauses = [0.0, 0.01, *np.geomspace(5e-5, 5e-3, 60)]
+    for pause in pauses:
+        alone.step(2)
+        together.step(2)
+        time.sleep(pause)
+    assert same(bits(alone), bits(together))
+
+
+def test_hands_sleep_when_there_is_nothing_to_do() -> None:
+    batch = batch_of(3)
+    batch.step(4)
+    asleep = batch._crew._hands._round.asleep[1:]
+    assert come_to_be(asleep.all)
+    before = time.process_time()
+    time.sleep(0.3)
+    assert time.process_time() - before < 0.1
+
+
+def test_hands_go_with_their_batch() -> None:
+    before = hands()
+    batch = batch_of(3)
+    assert hands() == before  # nobody waits for a batch that is never stepped
+    batch.step()
+    mine = hands() - before
+    assert len(mine) == 2
+    del batch
+    gc.collect()
+    assert come_to_be(lambda: not any(thread.is_alive() for thread in mine))
+
+
+def test_one_group_needs_no_hands() -> None:
+    before = hands()
+    batch = batch_of(2, n=5)
+    batch.step()
+    assert batch.threads == 1
+    assert hands() == before
+
+
+def test_every_hand_takes_its_part() -> None:
+    batch = batch_of(2, n=2000)
+    batch.step(2)
+    took = [0, 0]
+    for _ in range(20):
+        batch.step(4)
+        took[1] += int(batch._crew._hands._round.taken[1])
+        took[0] += int(batch._crew._hands._round.taken[0])
+    assert sum(took) == 20 * -(-2000 // batch._width.lanes)
+    assert min(took) > 0
+
+
+def _step_in_a_fork(batch: Batch, told) -> None:
+    batch.step(3)
+    told.put(batch.q.copy())
+
+
+@pytest.mark.skipif(not hasattr(__import__("os"), "fork"), reason="no forks here")
+def test_a_fork_has_hands_of_its_own() -> None:
+    batch = batch_of(2)
+    batch.step(3)
+    context = get_context("fork")
+    told = context.Queue()
+    child = context.Process(target=_step_in_a_fork, args=(batch, told))
+    child.start()
+    there = told.get(timeout=60)
+    child.join()
+    batch.step(3)
+    assert np.array_equal(batch.q, there)
+
+
+def test_a_fault_of_a_hand_is_told_and_nobody_waits_for_ever() -> None:
+    batch = batch_of(2, n=400)
+    batch.step(4)
+    seal = batch._crew.engines[1]._seats.handle
+    right, seal[-1] = seal[-1], 0
+    with pytest.raises(TypeError, match="Seats"):
+        batch.step(800)  # it is the hand's turn some time
+    seal[-1] = right
+    batch.step(4)
+    assert np.isfinite(batch.q).all()
