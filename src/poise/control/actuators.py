@@ -31,7 +31,7 @@ from poise.dynamics.inputs import body_number, checked_vector
 from poise.dynamics.measures import Bodies
 from poise.model.model import Model
 from poise.motion.path import Path
-from poise.motion.rotations import quat_from_matrix, quat_multiply, quat_to_matrix, skew
+from poise.motion.rotations import cross, quat_from_matrix, quat_multiply, quat_to_matrix, skew
 
 Floats = NDArray[np.float64]
 
@@ -179,8 +179,8 @@ class Fitted:
     def _shown_mass(self, mass: float, inertia: Floats, com: Floats) -> Floats:
         if self.at_com:
             return mass * np.eye(3)
-        cross = skew(self.arm - com)
-        return np.asarray(np.linalg.inv(np.eye(3) / mass - cross @ np.linalg.solve(inertia, cross)))
+        arm = skew(self.arm - com)
+        return np.asarray(np.linalg.inv(np.eye(3) / mass - arm @ np.linalg.solve(inertia, arm)))
 
     def speeds_along(self) -> Speeds:
         """Preferred speeds, or the natural one."""
@@ -195,7 +195,7 @@ class Fitted:
         if self.actuator.TURNS:
             return quat_multiply(quat_from_matrix(R), self._turn), omega, R
         arm = R @ self.arm
-        return place.position[self.carrier] + arm, velocity + np.cross(omega, arm), R
+        return place.position[self.carrier] + arm, velocity + cross(omega, arm), R
 
     def main(self, offset: Floats, velocity: Floats, wanted: Floats, R: Floats, h: float) -> Floats:
         """(3,) force or torque towards the target, world axes (LAM eqs. 2 to 4); N or N·m."""
@@ -207,13 +207,13 @@ class Fitted:
 
     def gyroscopic(self, omega: Floats, R: Floats) -> Floats:
         """(3,) ω ∧ J ω in world axes; N·m."""
-        return np.cross(omega, R @ (self.inertia @ (R.T @ omega)))
+        return cross(omega, R @ (self.inertia @ (R.T @ omega)))
 
     def wrench(self, push: Floats, R: Floats) -> Floats:
         """(6,) what acts at the origin of the rigid part."""
         if self.actuator.TURNS:
             return np.concatenate((push, np.zeros(3)))
-        return np.concatenate((np.cross(R @ self.arm, push), push))
+        return np.concatenate((cross(R @ self.arm, push), push))
 
 
 def limited(push: Floats, limit: float) -> Floats:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise.control.actuators import Fitted
+from poise.motion.rotations import cross
 
 Floats = NDArray[np.float64]
 
@@ -29,7 +30,7 @@ def external_action(fitted: Fitted, before: Floats, after: Floats, push: Floats,
     """
     gained = fitted.inertia @ ((after - before) / dt)
     if fitted.actuator.TURNS:
-        return np.asarray(R @ (gained + np.cross(before, fitted.inertia @ before) - push))
+        return np.asarray(R @ (gained + cross(before, fitted.inertia @ before) - push))
     if fitted.at_com:
         return np.asarray(gained - push)
     return np.asarray(R @ (fitted.inertia @ (R.T @ ((after - before) / dt))) - push)

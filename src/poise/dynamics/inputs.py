@@ -103,14 +103,24 @@ def checked(model: Model, name: str, value: Any) -> np.ndarray:
 
 def with_sane_quaternions(model: Model, name: str, array: np.ndarray) -> np.ndarray:
     """The array, its quaternions brought near to unit length where their squares might leave the range of numbers."""
-    for start in model.primitive_q_start[model.primitive_kind == Primitive.BALL]:
-        largest = np.abs(array[..., start : start + 4]).max(axis=-1, keepdims=True)
-        if not largest.all():
-            raise ValueError(f"{name}[{start}:{start + 4}] is a quaternion of length 0; the identity is (1, 0, 0, 0)")
-        if np.any(largest < _SHORT) or np.any(largest > _LONG):
-            array = array.copy()
-            array[..., start : start + 4] /= largest
+    places = quaternion_places(model)
+    largest = np.abs(array[..., places]).max(axis=-1)
+    if ((largest >= _SHORT) & (largest <= _LONG)).all():
+        return array
+    array = array.copy()
+    for k, place in enumerate(places):
+        size = largest[..., k, None]
+        if not size.all():
+            which = f"{name}[{place[0]}:{place[0] + 4}]"
+            raise ValueError(f"{which} is a quaternion of length 0; the identity is (1, 0, 0, 0)")
+        if np.any(size < _SHORT) or np.any(size > _LONG):
+            array[..., place] /= size
     return array
+
+
+def quaternion_places(model: Model) -> np.ndarray:
+    """Where in q the quaternions are, one row (4,) each."""
+    return model.primitive_q_start[model.primitive_kind == Primitive.BALL][:, None] + np.arange(4)
 
 
 def body_number(model: Model, body: str | int) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from poise.dynamics import integrate, kinematics
-from poise.dynamics.inputs import body_number, checked, checked_step, checked_vector
+from poise.dynamics.inputs import body_number, checked, checked_step, checked_vector, quaternion_places
 from poise.dynamics.integrate import STAGES
 from poise.dynamics.kinematics import BODIES, JACOBIAN
 from poise.dynamics.layout import MODEL, STATE, WORK, matrices
@@ -232,10 +232,12 @@ def difference(model: Model, start: ArrayLike, end: ArrayLike) -> Array:
     a, b = checked(model, "q", start), checked(model, "q", end)
     a, b = np.broadcast_arrays(a, b)
     out = np.zeros((*a.shape[:-1], model.nv))
-    for kind, j, d in zip(model.primitive_kind, model.primitive_q_start, model.primitive_v_start, strict=True):
-        if kind == Primitive.BALL:
-            first, last = (Quat(*np.moveaxis(x[..., j : j + 4], -1, 0)) for x in (a, b))
-            out[..., d : d + 3] = np.stack(list(log_rotation(conjugate(first) @ last).leaves()), axis=-1)
-        else:
-            out[..., d] = b[..., j] - a[..., j]
+    turns = model.primitive_kind == Primitive.BALL
+    j, d = model.primitive_q_start[~turns], model.primitive_v_start[~turns]
+    out[..., d] = b[..., j] - a[..., j]
+    if turns.any():
+        places = quaternion_places(model)
+        first, last = (Quat(*np.moveaxis(x[..., places], -1, 0)) for x in (a, b))
+        own = model.primitive_v_start[turns][:, None] + np.arange(3)
+        out[..., own] = np.stack(list(log_rotation(conjugate(first) @ last).leaves()), axis=-1)
     return out
