@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from crowd_bits import bits, same, shuffle_worlds
 
 import poise
+from crowd_bits import bits, same, shuffle_worlds
 from poise.batch.worlds import Batch
 
 TERRAINS = {
