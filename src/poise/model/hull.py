@@ -17,6 +17,7 @@ from poise.model.errors import SceneError
 
 Floats = NDArray[np.float64]
 Faces = NDArray[np.int64]
+Triple = tuple[float, float, float]
 
 #: points thinner than this fraction of their greatest extent have no volume worth the name
 _FLAT = 1e-9
@@ -71,6 +72,7 @@ class _Hull:
 
     def __init__(self, points: Floats) -> None:
         self.points = points
+        self.rows: list[Triple] = [tuple(row) for row in points.tolist()]
         self.faces: dict[int, tuple[int, int, int]] = {}
         self.outside: dict[int, NDArray[np.int64]] = {}
         self.edges: dict[tuple[int, int], int] = {}
@@ -123,14 +125,31 @@ class _Hull:
     def _sides(self, face: tuple[int, int, int], candidates: NDArray[np.int64]) -> Floats:
         """Signed volumes of the candidates over a face; the sign is exact."""
         a, b, c = face
-        u, v = self.points[b] - self.points[a], self.points[c] - self.points[a]
+        normal, largest = self._normal(face)
         w = self.points[candidates] - self.points[a]
-        volumes: Floats = w @ np.cross(u, v)
-        au, av = np.abs(u), np.abs(v)
-        permanent = np.abs(w) @ (au[[1, 2, 0]] * av[[2, 0, 1]] + au[[2, 0, 1]] * av[[1, 2, 0]])
+        volumes: Floats = w @ np.array(normal)
+        permanent = np.abs(w) @ np.array(largest)
         for k in np.flatnonzero(np.abs(volumes) <= _ROUNDING * permanent):
             volumes[k] = self._exact_side(a, b, c, int(candidates[k])) * np.finfo(np.float64).tiny
         return volumes
+
+    def _normal(self, face: tuple[int, int, int]) -> tuple[Triple, Triple]:
+        """(b−a) × (c−a), and what each of its numbers would be if nothing were taken from anything."""
+        (ax, ay, az), (bx, by, bz), (cx, cy, cz) = (self.rows[k] for k in face)
+        ux, uy, uz, vx, vy, vz = bx - ax, by - ay, bz - az, cx - ax, cy - ay, cz - az
+        normal = (uy * vz - uz * vy, uz * vx - ux * vz, ux * vy - uy * vx)
+        largest = (abs(uy * vz) + abs(uz * vy), abs(uz * vx) + abs(ux * vz), abs(ux * vy) + abs(uy * vx))
+        return normal, largest
+
+    def _is_outside(self, face: tuple[int, int, int], p: int) -> bool:
+        """Whether one point is in front of a face; exact as `_sides` is."""
+        (nx, ny, nz), (lx, ly, lz) = self._normal(face)
+        (ax, ay, az), (px, py, pz) = self.rows[face[0]], self.rows[p]
+        wx, wy, wz = px - ax, py - ay, pz - az
+        volume = wx * nx + wy * ny + wz * nz
+        if abs(volume) <= _ROUNDING * (abs(wx) * lx + abs(wy) * ly + abs(wz) * lz):
+            return self._exact_side(*face, p) > 0
+        return volume > 0.0
 
     def _farthest(self, face: int) -> int:
         candidates = self.outside[face]
@@ -138,7 +157,6 @@ class _Hull:
 
     def _visible_from(self, apex: int, start: int) -> list[int]:
         """Faces in front of which the point lies; they form one patch around `start`."""
-        point = np.array([apex])
         seen, patch, stack = {start}, [start], [start]
         while stack:
             a, b, c = self.faces[stack.pop()]
@@ -147,7 +165,7 @@ class _Hull:
                 if other in seen:
                     continue
                 seen.add(other)
-                if self._sides(self.faces[other], point)[0] > 0.0:
+                if self._is_outside(self.faces[other], apex):
                     patch.append(other)
                     stack.append(other)
         return patch

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from poise.model.hull import checked_vertices, convex_hull
+from poise.motion.rotations import cross
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -137,9 +138,9 @@ def _outline(vertices: Floats, members: Indices, normal: Floats) -> Indices:
     """Corners of a flat side, counter-clockwise: the convex hull in the plane (A. M. Andrew 1979)."""
     first = np.zeros(3)
     first[np.argmin(np.abs(normal))] = 1.0
-    x_axis = np.cross(first, normal)
+    x_axis = cross(first, normal)
     x_axis /= np.linalg.norm(x_axis)
-    flat = vertices[members] @ np.stack((x_axis, np.cross(normal, x_axis)), axis=1)
+    flat = vertices[members] @ np.stack((x_axis, cross(normal, x_axis)), axis=1)
     if len(members) == 3:
         a, b, c = flat
         turned = (b - a)[0] * (c - a)[1] - (b - a)[1] * (c - a)[0] < 0.0
