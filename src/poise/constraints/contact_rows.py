@@ -148,7 +148,9 @@ def pick_contacts(w, g, x, c, r, dt, reach, margin, touch, again):
         had = load(c.listed, k)
         there = (load(c.count, 0) > k) & (load(c.gap, k) <= reach)
         if any_lane(there):
-            wanted = (load(c.gap, k) <= touch) | (gap_ahead(w, g, x, c, k, there, dt) <= margin)
+            wanted = load(c.gap, k) <= touch
+            if any_lane(there & ~wanted):
+                wanted = wanted | (gap_ahead(w, g, x, c, k, there, dt) <= margin)
             if again != 0:
                 wanted = wanted | (had != 0)
             there = there & wanted

@@ -45,6 +45,8 @@ from poise.kernel.spatial import no_motion
 
 LOOKS = 2
 """How often rows are taken anew at most, for where impulses take bodies and joints."""
+MORE_IN_LANES = 0.05
+"""Share of the top speed that impulses may give to what has no rows: all lanes look again where one has to."""
 MORE_ROOM, MORE_WAY = 0.5, 0.05
 """How much nearer limits (rad or m) and contacts (m) count in the last look."""
 
@@ -80,6 +82,8 @@ def emit(m, s, w, g, u, c, l, e, r, x, o, dt, look):
     predict(m, s, w, x, dt)
     erp, close = load(o.erp, 0), load(o.close, 0) + load(o.turn, 0) * (dt * dt)
     margin = load(o.margin, 0) + load(o.push, 0) * (dt * dt)
+    if o.lanes > 1:
+        margin = margin + load(o.top, 0) * (MORE_IN_LANES * dt)
     if look == LOOKS:
         far, none = load(o.wrong, 0) > LOOKS - 0.5, zero(margin)
         close = close + select(far, none + MORE_ROOM, none)

@@ -151,8 +151,7 @@ def go_on(p, s, n, share):
 
 @kernel
 def glide(p, s, n, done, most):
-    """Sweeps with momentum, `most` at most, in lanes that are not done."""
-    prepare(p, n)
+    """Sweeps with momentum, `most` at most, in lanes that are not done. `prepare` has been there."""
     none = zero(load(s.tolerance, 0))
     before = spread(inf, none)
     for r in range(load(p.n_rows, 0)):

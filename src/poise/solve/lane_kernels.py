@@ -15,7 +15,7 @@ from poise.kernel.buffers import GROUP
 from poise.kernel.jit import entry, kernel
 from poise.kernel.memory import Index, View, Width, load, load_lane, store, store_lane
 from poise.kernel.scalars import any_lane, get_lane, spread, zero
-from poise.solve.gliding_kernels import glide
+from poise.solve.gliding_kernels import glide, prepare
 from poise.solve.newton_kernels import NEWTON, measure, solve
 from poise.solve.pgs_kernels import ANSWER, BOUNDED, LAW, ROWS
 
@@ -71,20 +71,23 @@ def take_law(p, one, k, block, vertices, lane):
 
 
 @kernel
-def take_matrix(p, one, alone, n, lane):
-    """A of a lane, without rows that are not its own."""
-    stride, across = load(p.stride, 0), (n + GROUP - 1) // GROUP * GROUP
+def take_matrix(half, one, alone, n, lane):
+    """A of a lane, without rows that are not its own, from the half that sweeps have packed."""
+    across = (n + GROUP - 1) // GROUP * GROUP
     store(one.stride, 0, across)
     for i in range(n):
-        column, at = load(alone.row, i) * stride, i * across
-        for j in range(n):
-            store(one.a, at + j, load_lane(p.a, column + load(alone.row, j), lane))
+        row = load(alone.row, i)
+        first, at = row * (row + 1) // 2, i * across
+        for j in range(i + 1):
+            number = load_lane(half, first + load(alone.row, j), lane)
+            store(one.a, at + j, number)
+            store(one.a, j * across + i, number)
         for j in range(n, across):
             store(one.a, at + j, zero(load(one.a, at)))
 
 
 @kernel
-def take_lane(p, s, one, answer, alone, lane):
+def take_lane(p, s, half, one, answer, alone, lane):
     """The problem of a lane, with the multipliers that it has."""
     row, block, vertices = 0, 0, 0
     for k in range(load(p.n_blocks, 0)):
@@ -96,7 +99,7 @@ def take_lane(p, s, one, answer, alone, lane):
     store(one.law_start, block, vertices)
     store(one.n_rows, 0, row)
     store(one.n_blocks, 0, block)
-    take_matrix(p, one, alone, row, lane)
+    take_matrix(half, one, alone, row, lane)
     store(answer.tolerance, 0, load_lane(s.tolerance, 0, lane))
     store(answer.best_residual, 0, spread(inf, load(answer.tolerance, 0)))
     store(answer.sweeps, 0, load_lane(s.sweeps, 0, lane))
@@ -131,13 +134,15 @@ def solve_lanes(p, s, n, one, answer, newton, alone, sweeps, every, most):
     done = load(s.tolerance, 0) < 0.0
     measure(p, s, n, done)
     done = load(s.residual, 0) <= load(s.tolerance, 0)
-    if any_lane(~done) and most > 0:
-        glide(p, s, n, done, SWEEPS)
-        measure(p, s, n, done)
-        done = load(s.residual, 0) <= load(s.tolerance, 0)
+    if any_lane(~done):
+        prepare(p, n)
+        if most > 0:
+            glide(p, s, n, done, SWEEPS)
+            measure(p, s, n, done)
+            done = load(s.residual, 0) <= load(s.tolerance, 0)
     for lane in range(n.lanes):
         if not get_lane(done, lane):
-            take_lane(p, s, one, answer, alone, lane)
+            take_lane(p, s, n.matrix, one, answer, alone, lane)
             solve_alone(one, answer, newton, sweeps, every, most)
             give_back(s, n, one, answer, newton, alone, lane)
     return n.lanes
