@@ -67,6 +67,12 @@ class Timings:
         """Time of a case as a fraction of another's, round by round."""
         return Spread.of(self.seconds[name] / self.seconds[beside])
 
+    @staticmethod
+    def mean(many: Sequence[Timings]) -> Timings:
+        """Of several sorts of the same cases, round by round."""
+        names = many[0].seconds
+        return Timings({name: np.mean([times.seconds[name] for times in many], axis=0) for name in names})
+
     def excess(self, name: str, beside: str) -> Spread:
         """Time of a case less another's, round by round; s."""
         return Spread.of(self.seconds[name] - self.seconds[beside])

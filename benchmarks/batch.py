@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _common import Case, Report, Row, Spread, arguments, effort, measure
+from _common import Case, Report, Row, Spread, Timings, arguments, effort, measure
 from _trees import find_humanoid, load_model
 
 from poise.batch.worlds import Batch
@@ -155,11 +155,13 @@ def main(argv: Sequence[str]) -> int:
     def beside_rollout() -> None:
         """Each sort of controls, in both precisions, on all cores."""
         crowds = {precision: Ours(model, peer, n, precision, cores) for precision in MOST}
+        all_times = []
         for sort in SORTS:
             controls = sort.draw(n, peer.model.nu)
             cases = [Case(name, ours.goes(controls), worlds=n * STEPS) for name, ours in crowds.items()]
             cases.append(Case("rollout", peer.goes(controls, cores), worlds=n * STEPS))
             times = measure(cases, much)
+            all_times.append(times)
             for name, ours in crowds.items():
                 ratio = times.ratio(name, "rollout")
                 row = Row(f"{n} worlds, {sort.name}: {name}", times.of(name), beside="rollout", ratio=ratio)
@@ -169,6 +171,11 @@ def main(argv: Sequence[str]) -> int:
                 report.results.append(ours.batch.q.copy())
             note = peer.look(controls)
             report.rows.append(Row(f"{n} worlds, {sort.name}: rollout", times.of("rollout"), note=note))
+        mean = Timings.mean(all_times)
+        for name in crowds:
+            row = Row(f"{n} worlds, all random controls: {name}", mean.of(name), beside="rollout")
+            row.ratio, row.most, row.note = mean.ratio(name, "rollout"), MOST[name], "mean of the above"
+            report.rows.append(row)
 
     def by_threads() -> None:
         """One thread beside all."""

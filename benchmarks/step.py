@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from _common import Case, Report, Row, Spread, Timings, arguments, effort, measure
+from _common import Case, Report, Row, Timings, arguments, effort, measure
 from _trees import find_humanoid, load_model
 
 from poise.formulations.reduced import Reduced
@@ -194,11 +194,12 @@ def main(argv: Sequence[str]) -> int:
 
     for sort in SORTS:
         all_times.append(time(sort.name, sort, DRAWS, MOST))
-    totals = {name: np.sum([times.seconds[name] for times in all_times], axis=0) for name in ("Poise", "mj_step")}
-    ratio = Spread.of(totals["Poise"] / totals["mj_step"])
-    mean = Spread.of(totals["Poise"] / len(all_times))
+    times = Timings.mean(all_times)
+    ratio = times.ratio("Poise", "mj_step")
     report.rows.append(
-        Row("all random controls", mean, beside="mj_step", ratio=ratio, most=MOST, note="mean of the above")
+        Row(
+            "all random controls", times.of("Poise"), beside="mj_step", ratio=ratio, most=MOST, note="mean of the above"
+        )
     )
     time(Controls(0.0).name, Controls(0.0), 1, None)
     for engine in (peer, ours):
