@@ -3,7 +3,7 @@
 The method is that of `newton`: the natural map is made of smooth pieces, and a step solves the linear system of the
 pieces that the rows are on. Multipliers of the step before know most of the pieces: steps come first, and sweeps find
 the others. As pieces may make a singular system, rows are held softly where they are (a proximal point step,
-Rockafellar 1976), more softly after each step that leads down, less so after one that had to be shortened (as
+Rockafellar 1976): the softness falls as the residual does, and grows after a step that had to be shortened (as
 Levenberg 1944 and Marquardt 1963 do). A step that does not lead down at all is taken back, and sweeps go on.
 
 Blocks of other kinds than bounds and cones stay where they are in a step. A is stored whole.
@@ -22,18 +22,20 @@ from poise.solve.pgs_kernels import refresh as find_residuals
 
 __all__ = ["NEWTON", "SOLVE", "STEPS", "newton_block"]
 
-FIRST, AFTER = 1e-2, 1e-1
+FIRST, AFTER = 1e-2, 3e-2
 """How softly rows are held where they are, of their diagonal: at first, and after sweeps."""
-LOOSER, LOOSEST = 0.1, 1e-10
-"""What is left of the softness after a whole step, and its least."""
+LOOSER, LOOSE = 0.1, 0.5
+"""What is left of the softness after a whole step: as much as of the residual, but no less and no more than this."""
+LOOSEST = 1e-10
+"""Its least."""
 FIRMER, FIRMEST = 3.0, 1.0
 """How much more there is of it after a step that had to be shortened, and its most."""
-TRIES, SHORTER = 4, 0.5
+TRIES, SHORTER = 6, 0.5
 """Tries of a step, each shorter than the one before."""
 DOWN = 0.02
 """Share of the merit allowed that a whole step must stay below it at least."""
-FORGET = 0.7
-"""What is left of the merit allowed after a step."""
+SLACK, FORGET = 2.0, 0.7
+"""How many times the merit is allowed, and what is left of the merit allowed after a step at least."""
 STEPS = 12
 """Between two rounds of sweeps, at most."""
 FEW_ROWS = 9
@@ -74,14 +76,14 @@ def go_back(p, s, n, moving):
 @kernel
 def accept(s, n, residual, down, tries):
     """Take a step in the lanes of a mask, after so many tries that were too long."""
-    merit, held = load(s.merit, 0), load(n.softness, 0)
+    allowed, held = load(n.allowed, 0), load(n.softness, 0)
     none = zero(held)
     if tries == 0:
-        held = maximum(held * LOOSER, none + LOOSEST)
+        held = maximum(held * clip(residual / load(s.residual, 0), none + LOOSER, none + LOOSE), none + LOOSEST)
     else:
         held = minimum(held * FIRMER, none + FIRMEST)
     store_where(n.softness, 0, held, down)
-    store_where(n.allowed, 0, maximum(load(n.allowed, 0) * FORGET, merit), down)
+    store_where(n.allowed, 0, minimum(allowed, maximum(allowed * FORGET, load(s.merit, 0) * SLACK)), down)
     store_where(s.residual, 0, residual, down)
 
 
@@ -90,8 +92,9 @@ def step_down(p, s, n, moving):
     """A step in the lanes of a mask, from where they were last looked at: those in which it is accepted. In the others
     nothing has moved.
 
-    The merit may rise between steps, below what is allowed: that is the largest of those before, of which the older
-    ones count less (Grippo, Lampariello and Lucidi 1986). Pieces that change make the natural map a winding valley.
+    The merit may rise between steps, below what is allowed: that is a few times the largest of those before, of which
+    the older ones count less (Grippo, Lampariello and Lucidi 1986), and never rises. Pieces that change make the
+    natural map a winding valley.
     """
     start, allowed = load(s.merit, 0), load(n.allowed, 0)
     for r in range(load(p.n_rows, 0)):
@@ -159,7 +162,7 @@ def step_on(p, s, n, done, most, softness):
     """
     moving, steps = ~done, 0
     store_where(n.softness, 0, zero(load(n.softness, 0)) + softness, moving)
-    store_where(n.allowed, 0, load(s.merit, 0), moving)
+    store_where(n.allowed, 0, load(s.merit, 0) * SLACK, moving)
     while steps < most and any_lane(moving):
         moving = step_down(p, s, n, moving)
         count = load(n.steps, 0)
