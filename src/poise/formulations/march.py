@@ -239,6 +239,8 @@ class March:
         self._order = order = self._orders[self._place.tobytes()]
         rows.now, rows.before, stepper.spare = order
         stepper.parts = self._parts.item()
+        if done > 0:
+            stepper.further_steps = 0
         return done
 
     @property

@@ -126,7 +126,8 @@ class Stepper:
         `sleep_speed`: nobody sleeps without one.
         """
         self.model, self.width, self.newton, self.split = model, width, newton, split
-        self._newton_steps, self.parts = 0, 1
+        self.further_steps, self.parts = 0, 1
+        """Steps of Newton's method that the last step took in Python, and parts that it had."""
         self.space = Workspace(model, width, self._drifts)
         self.collider = Collider(model, width)
         self.rows = Rows(model, width)
@@ -291,12 +292,12 @@ class Stepper:
 
     def close(self, end: int, dt: float) -> int:
         """The end of a step whose impulses have been looked for: once more, where they were not found."""
-        rows, self._newton_steps = self.rows, 0
+        rows, self.further_steps = self.rows, 0
         while end in (NO_ROOM, UNSOLVED):
             if end == NO_ROOM:
                 self._grow()
             elif self.newton and self._of_rows:
-                self._newton_steps += self._try_newton(dt)
+                self.further_steps += self._try_newton(dt)
             end = self._find(dt, goes_on=end == UNSOLVED)
         if end != DONE:
             rows.now, rows.before = rows.before, rows.now  # multipliers that are not finite would start the next step
@@ -364,7 +365,7 @@ class Stepper:
     def told(self) -> Told:
         """How the rows of the last step were solved, in the world that was hardest."""
         rules = self.rules
-        steps = int(rules.stepped.max()) + self._newton_steps
+        steps = int(rules.stepped.max()) + self.further_steps
         return Told(int(rules.swept.max()), steps, float(rules.residual.max()), self.parts)
 
     def memory(self) -> dict[str, Array]:
