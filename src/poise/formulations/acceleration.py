@@ -334,20 +334,22 @@ class Accelerated:
             self.looker.place(now + 0.5 * k * left)
             for path, n in ((y.path_q, model.nq), (y.path_v, model.nv), (y.path_a, model.nv)):
                 path[k * n : (k + 1) * n] = path[:n]
-        tau = x.tau.copy()
+        rules = self.inner.rules
+        tau, slop = x.tau.copy(), rules.slop.copy()
         for track in self.looker.tracks:
             for d in track.dofs.tolist():
                 x.tau[d] += self._before.get(CODES * d + TRACK, (np.zeros(3), None))[0][0]
         y.path_v[: model.nv] = y.path_v[model.nv : 2 * model.nv] - left * y.path_a[: model.nv]  # as in `World`
         self.inner.rows.now.count[...] = 0  # what it remembers is of long ago
         self.inner.watch = self.watch
+        rules.slop[...] = np.minimum(slop, TOUCH)  # overlaps that are left would add up to what is too deep here
         motors = self.extras.motors
         motors.set_count("explicit", 0)
         self._use_forces(False)
         try:
             end = self.inner.step(left)
         finally:
-            x.tau[...] = tau
+            x.tau[...], rules.slop[...] = tau, slop
             motors.set_count("explicit", 1)
             self._use_forces(True, dt)
         self.parts += self.inner.parts
