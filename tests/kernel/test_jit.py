@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import re
 import signal
 import threading
@@ -89,14 +90,21 @@ def test_only_entries_become_machine_code() -> None:
     assert not compiled.library.codegen._engine.is_symbol_defined(compiled.fndesc.llvm_func_name)
 
 
-def test_a_compiler_that_fails_leaves_numba_as_it_was() -> None:
+@pytest.mark.parametrize("collecting", [True, False])
+def test_a_compiler_that_fails_leaves_numba_and_python_as_they_were(collecting: bool) -> None:
     @kernel
     def wrong(io):
         store(io.x, 0, io.nothing)
 
     usual = JITCodeLibrary.finalize, JITCPUCodegen.set_env
-    with pytest.raises(TypingError):
-        entry(wrong, IO)[F64]
+    if not collecting:
+        gc.disable()
+    try:
+        with pytest.raises(TypingError):
+            entry(wrong, IO)[F64]
+        assert gc.isenabled() == collecting
+    finally:
+        gc.enable()
     assert (JITCodeLibrary.finalize, JITCPUCodegen.set_env) == usual
 
 
