@@ -78,7 +78,7 @@ def test_worlds_move_as_each_does_alone() -> None:
 
 def test_humanoids_of_a_batch_fall_as_those_of_worlds() -> None:
     """On ice: where several contacts of a foot share a load with friction, there are several solutions."""
-    scene, tight = hero(friction=0.0), poise.Reduced(tolerance=1e-10)
+    scene, tight = hero(friction=0.0), poise.Reduced(tolerance=1e-12)
     batch = scene.build_batch(9, tight, dt=1 / 240, precision="f64", threads=1)
     batch.v[:, 6:] = 0.3 * np.random.default_rng(1).normal(size=(9, batch.model.nv - 6))
     worlds = [scene.build(tight, dt=1 / 240) for _ in range(9)]

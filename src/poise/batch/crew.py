@@ -13,11 +13,15 @@ from contextlib import suppress
 from threading import Lock, Thread
 from typing import Any
 
-from poise.batch.crew_kernels import NOBODY, ROUND, begin, end, lead, serve_rounds, wait
+from poise.batch.crew_kernels import APART, NOBODY, ROUND, begin, end, lead, serve_rounds, wait
 from poise.formulations.crowd import Engine, Layout, Records, VariedEngine
 from poise.kernel.memory import F64, Block, Width
 from poise.model.model import Model
 
+Shared = tuple[list[tuple[int, int]], dict[int, int]]
+"""Spans of groups that nobody has taken, and by engine those at which it needs more room."""
+FEW = 16
+"""Groups for each engine up to which none has a part of its own: too many would be waited for at the end."""
 LOOKS = 8192
 """That a hand takes for work before it sleeps: some 0.2 ms, in which many a round has begun."""
 
@@ -29,6 +33,11 @@ def processors() -> int:
     return os.cpu_count() or 1
 
 
+def _spans(first: int, last: int) -> list[tuple[int, int]]:
+    """Of groups, if there are any."""
+    return [(first, last)] if first < last else []
+
+
 class Crew:
     """Engines, and threads for all but the first, which whoever asks for steps uses."""
 
@@ -37,17 +46,18 @@ class Crew:
         kind = VariedEngine if width.varied else Engine
         self.engines = [kind(model, width, layout, **rules) for _ in range(threads)]
         self._hands: Hands | None = None
+        self._used: Block | None = None
 
     def run(self, records: Records, groups: int, dt: float, n: int) -> None:
         """N steps of the first groups of the records' order."""
-        spans = [(0, groups)] if groups else []
+        spans = _spans(0, groups)
         while spans:
-            for engine in self.engines:
-                engine.use(records)
-            first, last = spans.pop()
-            reached, stuck = self._share(first, last, dt, n)
-            spans += [(reached, last)] if reached < last else []
-            spans += [(group, group + 1) for group in stuck.values()]
+            if self._used is not records.block:
+                for engine in self.engines:
+                    engine.use(records)
+                self._used = records.block
+            left, stuck = self._share(*spans.pop(), dt, n)
+            spans += left + [(group, group + 1) for group in stuck.values()]
             helped = [self.engines[k].make_way() for k in stuck]
             if not all(helped):
                 records.remember_more(self._remembered())
@@ -56,11 +66,11 @@ class Crew:
         rooms = [engine.remembered for engine in self.engines]
         return tuple(max(kinds) for kinds in zip(*rooms, strict=True))
 
-    def _share(self, first: int, last: int, dt: float, n: int) -> tuple[int, dict[int, int]]:
-        """Groups to whoever is free: how many have been taken, and those at which engines need more room."""
+    def _share(self, first: int, last: int, dt: float, n: int) -> Shared:
+        """Groups to whoever is free."""
         if len(self.engines) == 1 or last - first == 1:
             reached = int(self.engines[0].call(dt, n, first, last))
-            return (last, {}) if reached == last else (reached + 1, {0: reached})
+            return _spans(reached + 1, last), {} if reached == last else {0: reached}
         if self._hands is None or self._hands.process != os.getpid():  # threads do not come along to a fork
             self._hands = Hands(len(self.engines))
         return self._hands.share(self.engines, first, last, dt, n)
@@ -71,8 +81,9 @@ class Hands:
 
     def __init__(self, engines: int) -> None:
         self.process, self._n = os.getpid(), engines
-        each = dict.fromkeys(("front", "table", "taken", "stuck", "seen", "asleep", "woken"), engines)
-        self._round = ROUND.block(F64, **dict.fromkeys(("number", "turn", "last", "busy", "steps", "dt"), 1), **each)
+        each = dict.fromkeys(("last", "front", "table", "taken", "stuck", "seen", "asleep", "woken"), engines)
+        each |= dict.fromkeys(("number", "busy", "steps", "dt"), 1)
+        self._round = ROUND.block(F64, engines=engines, turn=APART * engines, **each)
         self._round.asleep[...] = 1
         self._calls: list[Any] = [None] * engines
         self._beds, self._faults = [Lock() for _ in range(engines)], list[BaseException]()
@@ -84,14 +95,17 @@ class Hands:
                 Thread(target=_be_hand, args=parts, name=f"poise-batch-{k}", daemon=True).start()
         weakref.finalize(self, _send_home, self._beds, ended)
 
-    def share(self, engines: list[Engine], first: int, last: int, dt: float, n: int) -> tuple[int, dict[int, int]]:
-        """Have groups stepped: how many have been taken, and those at which engines need more room."""
-        j = self._round
+    def share(self, engines: list[Engine], first: int, last: int, dt: float, n: int) -> Shared:
+        """Have groups stepped."""
+        j, turns = self._round, self._round.turn[::APART]
         for k, engine in enumerate(engines):
             if self._calls[k] is not (call := engine.call):
                 self._calls[k], j.front[k], j.table[k] = call, call.front, call.table
-        j.turn[0], j.last[0], j.steps[0], j.dt[0], j.busy[0] = first, last, n, dt, self._n - 1
-        if begin[F64](j.handle, self._n):
+        parts = self._n if last - first >= FEW * self._n else 1
+        ends = [first + (last - first) * min(k + 1, parts) // parts for k in range(self._n)]
+        turns[...], j.last[...] = [first, *ends[:-1]], ends
+        j.steps[0], j.dt[0], j.busy[0] = n, dt, self._n - 1
+        if begin[F64](j.handle):
             for k in range(1, self._n):
                 if j.woken[k]:
                     self._beds[k].release()
@@ -104,7 +118,10 @@ class Hands:
                 done = wait[F64](j.handle, LOOKS)
         if self._faults:
             raise self._faults.pop()
-        return min(int(j.turn[0]), last), {k: int(group) for k, group in enumerate(j.stuck) if group != NOBODY}
+        stuck = {k: group for k, group in enumerate(j.stuck.tolist()) if group != NOBODY}
+        if not stuck:
+            return [], stuck
+        return [span for turn, end in zip(turns.tolist(), ends, strict=True) for span in _spans(turn, end)], stuck
 
 
 def _be_hand(j: Block, k: int, bed: Any, faults: list[BaseException], ended: list[bool]) -> None:

@@ -1,4 +1,7 @@
-"""How threads share the groups of a batch without asking Python: whoever is free takes the next one.
+"""How threads share the groups of a batch without asking Python.
+
+Each has a part of them, side by side, and goes on with what others have left of theirs. As alike worlds are neighbours,
+most stay with a thread from round to round, and in the memory that is near to it.
 
 Python's lock passes from thread to thread in some ten µs, in which a core steps several worlds. So a hand that has done
 its part looks out for the next round for a while, in compiled code, before it sleeps.
@@ -8,20 +11,23 @@ from __future__ import annotations
 
 from poise.kernel.calls import ask_bound
 from poise.kernel.jit import entry, kernel
-from poise.kernel.memory import Int, Real, View, load, store
+from poise.kernel.memory import Count, Int, Real, View, load, store
 from poise.kernel.shared import add_shared, load_shared, pause, swap_shared
 
 NOBODY = -1
+APART = 8
+"""Numbers between those that different threads change often: no two are in one cache line."""
 
 ROUND = View(
     "Round",
     number=Int,  # (1) of rounds so far
-    turn=Int,  # (1) the next group that is to be taken
-    last=Int,  # (1) where they end
+    engines=Count,
     busy=Int,  # (1) hands that have not ended this round
     steps=Int,  # (1)
     dt=Real,  # (1)
     # of each engine
+    turn=Int,  # (APART · engines) the next group that is to be taken of its part
+    last=Int,  # where its part ends
     front=Int,  # what to call, and with which table
     table=Int,
     taken=Int,  # groups that it has stepped in this round
@@ -37,22 +43,25 @@ def take_groups(j, k):
     """Step group after group with engine k, as long as there are any that nobody has taken."""
     store(j.stuck, k, NOBODY)
     store(j.taken, k, 0)
-    front, table, dt, steps, last = load(j.front, k), load(j.table, k), load(j.dt, 0), load(j.steps, 0), load(j.last, 0)
-    group = add_shared(j.turn, 0, 1)
-    while group < last:
-        if ask_bound(front, table, dt, steps, group, group + 1) == group:
-            store(j.stuck, k, group)
-            return
-        store(j.taken, k, load(j.taken, k) + 1)
-        group = add_shared(j.turn, 0, 1)
+    front, table, dt, steps = load(j.front, k), load(j.table, k), load(j.dt, 0), load(j.steps, 0)
+    for other in range(j.engines):
+        part = (k + other) % j.engines
+        last = load(j.last, part)
+        group = add_shared(j.turn, APART * part, 1)
+        while group < last:
+            if ask_bound(front, table, dt, steps, group, group + 1) == group:
+                store(j.stuck, k, group)
+                return
+            store(j.taken, k, load(j.taken, k) + 1)
+            group = add_shared(j.turn, APART * part, 1)
 
 
 @kernel
-def begin_round(j, engines):
+def begin_round(j):
     """Begin a round: how many hands have to be woken for it."""
     add_shared(j.number, 0, 1)  # before one looks who sleeps: a hand that falls asleep looks at it after it has said so
     sleepers = 0
-    for k in range(1, engines):
+    for k in range(1, j.engines):
         store(j.woken, k, swap_shared(j.asleep, k, 0))
         sleepers += load(j.woken, k)
     return sleepers
@@ -101,8 +110,8 @@ def wait_for_hands(j, most):
     return 0
 
 
-begin, lead, wait, end = (
-    entry(function, ROUND, extra=("int64",), lanes=False)
-    for function in (begin_round, lead_round, wait_for_hands, end_part)
+begin = entry(begin_round, ROUND, lanes=False)
+lead, wait, end = (
+    entry(function, ROUND, extra=("int64",), lanes=False) for function in (lead_round, wait_for_hands, end_part)
 )
 serve_rounds = entry(serve, ROUND, extra=("int64", "int64"), lanes=False)
