@@ -6,12 +6,14 @@ import gc
 import threading
 import time
 from multiprocessing import get_context
+from typing import Any
 
 import numpy as np
 import pytest
 
 import poise
 from crowd_bits import bits, same
+from poise.batch import crew
 from poise.batch.worlds import Batch
 
 
@@ -119,3 +121,31 @@ def test_a_fault_of_a_hand_is_told_and_nobody_waits_for_ever() -> None:
     seal[-1] = right
     batch.step(4)
     assert np.isfinite(batch.q).all()
+
+
+@pytest.mark.parametrize("asleep", [True, False])
+def test_an_interrupt_waits_for_the_hands(asleep: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody steps worlds on after it, and they can be stepped again."""
+
+    class Interrupted:
+        def __getitem__(self, width: Any) -> Any:
+            def stop(*_: Any) -> None:
+                raise KeyboardInterrupt
+
+            return stop
+
+    batch, expected = batch_of(2, n=400), batch_of(1, n=400)
+    for each in (batch, expected):
+        each.step(4)
+    hands = batch._crew._hands
+    if asleep:
+        assert come_to_be(lambda: bool(hands._round.asleep[1]))
+    with monkeypatch.context() as patch:
+        patch.setattr(crew, "lead", Interrupted())
+        with pytest.raises(KeyboardInterrupt):
+            batch.step(4)
+    assert hands._round.busy[0] == 0
+    batch.step(4)
+    for _ in range(2):
+        expected.step(4)
+    assert same(bits(batch)[:2], bits(expected)[:2])  # the hand had done it all

@@ -24,6 +24,8 @@ FEW = 16
 """Groups for each engine up to which none has a part of its own: too many would be waited for at the end."""
 LOOKS = 8192
 """That a hand takes for work before it sleeps: some 0.2 ms, in which many a round has begun."""
+PATIENCE = 5
+"""Times that as many looks are taken for the end of a round, before who leads it sleeps in between."""
 
 
 def processors() -> int:
@@ -104,24 +106,31 @@ class Hands:
         parts = self._n if last - first >= FEW * self._n else 1
         ends = [first + (last - first) * min(k + 1, parts) // parts for k in range(self._n)]
         turns[...], j.last[...] = [first, *ends[:-1]], ends
-        j.steps[0], j.dt[0], j.busy[0] = n, dt, self._n - 1
-        if begin[F64](j.handle):
-            for k in range(1, self._n):
-                if j.woken[k]:
-                    self._beds[k].release()
-        done = False
+        j.steps[0], j.dt[0] = n, dt
+        done, waits = False, 0
         try:
+            if begin[F64](j.handle):
+                self._wake()
             done = lead[F64](j.handle, LOOKS)
-        finally:
+        finally:  # also where someone interrupts: nobody works on after that
             while not done:
-                time.sleep(0)  # a hand may need this core
-                done = wait[F64](j.handle, LOOKS)
+                self._wake()
+                time.sleep(0.0 if waits < PATIENCE else 1e-4)  # a hand may need this core
+                done, waits = wait[F64](j.handle, LOOKS), waits + 1
         if self._faults:
             raise self._faults.pop()
         stuck = {k: group for k, group in enumerate(j.stuck.tolist()) if group != NOBODY}
         if not stuck:
             return [], stuck
         return [span for turn, end in zip(turns.tolist(), ends, strict=True) for span in _spans(turn, end)], stuck
+
+    def _wake(self) -> None:
+        """Those who have to be woken for this round, once."""
+        for k in range(1, self._n):
+            if self._round.woken[k]:
+                with suppress(RuntimeError):  # an interrupt came between the next two
+                    self._beds[k].release()
+                self._round.woken[k] = 0
 
 
 def _be_hand(j: Block, k: int, bed: Any, faults: list[BaseException], ended: list[bool]) -> None:

@@ -59,6 +59,7 @@ def take_groups(j, k):
 @kernel
 def begin_round(j):
     """Begin a round: how many hands have to be woken for it."""
+    store(j.busy, 0, j.engines - 1)
     add_shared(j.number, 0, 1)  # before one looks who sleeps: a hand that falls asleep looks at it after it has said so
     sleepers = 0
     for k in range(1, j.engines):
