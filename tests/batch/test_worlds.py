@@ -108,6 +108,39 @@ def test_nobody_feels_who_is_beside_him(precision: str, monkeypatch: pytest.Monk
         assert same(bits(batch), bits(expected))
 
 
+def test_rows_of_limits_are_those_of_a_world_alone() -> None:
+    """Rows of ball joints are found in rounds: a lane that needs no more of them stays as it is while others go on. It
+    is seen where a turn ends at its limit to the last bits, which is rare: so there are many.
+    """
+    scene, rng = hero(), np.random.default_rng(0)
+    many, one = (scene.build_batch(n, dt=1 / 120, precision="f32", threads=1) for n in (16, 1))
+
+    def rows(batch: Batch) -> dict[int, tuple[np.ndarray, ...]]:
+        engine = batch._crew.engines[0]
+        now, worlds, seats = engine.rows.now, engine._seats.world[0], range(len(batch))
+        lanes = [int(np.flatnonzero(worlds == k)[0]) for k in seats]
+        spans = [slice(int(now.first[0]), int(now.first[0] + now.count[0, lane])) for lane in lanes]
+        return {
+            k: tuple(array[span, lane].copy() for array in (now.phi, now.Jdof, now.id))
+            for k, lane, span in zip(seats, lanes, spans, strict=True)
+        }
+
+    seen = 0
+    for trial in range(150):
+        if trial % 3 == 0:
+            many.reset(q_noise=1.0, v_noise=20.0, rng=rng)
+        q, v = many.q.copy(), many.v.copy()
+        many.reset(q=q, v=v)
+        many.step()
+        found = rows(many)
+        for k in range(16):
+            one.reset(q=q[k], v=v[k])
+            one.step()
+            assert same(found[k], rows(one)[0])
+            seen += len(found[k][0])
+    assert seen > 10_000
+
+
 def test_a_world_is_the_same_however_many_there_are() -> None:
     few, many = thrown_toys(3, precision="f32"), toys().build_batch(50, dt=1 / 240, precision="f32", threads=2)
     many.q[:3], many.v[:3] = few.q, few.v

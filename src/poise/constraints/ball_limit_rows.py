@@ -193,12 +193,15 @@ def emit_cone(l, r, held, i, k, q, free, close, erp, again):
     phi, J = cone_row(after, half, turn, F, centre, c, ny, nz)
     near = wanted(held, i, phi + dot(J, free) < close, again)
     if any_lane(near):
+        over = near
         for _ in range(ROUNDS):
-            if not any_lane(phi + dot(J, free) < 0.0):  # nothing to push back: all would be the same once more
+            over = over & (phi + dot(J, free) < 0.0)  # where nothing is pushed back, the row stays as it is
+            if not any_lane(over):
                 break
             turn = ahead(free, phi, J)
             after, half = rotations_ahead(q, turn)
-            phi, J = cone_row(after, half, turn, F, centre, c, ny, nz)
+            again_phi, again_J = cone_row(after, half, turn, F, centre, c, ny, nz)
+            phi, J = select(over, again_phi, phi), select(over, again_J, J)
         emit_row(r, load(l.ball_dof, k), load(l.ball_id, k) + CONE, near, phi, J, erp)
 
 
@@ -213,12 +216,15 @@ def emit_twist(l, r, held, i, k, code, q, free, bound, sign, close, erp, again):
     phi, J = twist_row(after, half, turn, F, centre, middle, bound, sign)
     near = wanted(held, i, phi + dot(J, free) < close, again)
     if any_lane(near):
+        over = near
         for _ in range(ROUNDS):
-            if not any_lane(phi + dot(J, free) < 0.0):
+            over = over & (phi + dot(J, free) < 0.0)
+            if not any_lane(over):
                 break
             turn = ahead(free, phi, J)
             after, half = rotations_ahead(q, turn)
-            phi, J = twist_row(after, half, turn, F, centre, middle, bound, sign)
+            again_phi, again_J = twist_row(after, half, turn, F, centre, middle, bound, sign)
+            phi, J = select(over, again_phi, phi), select(over, again_J, J)
         emit_row(r, load(l.ball_dof, k), load(l.ball_id, k) + code, near, phi, J, erp)
 
 
