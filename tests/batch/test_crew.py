@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import threading
 import time
 from multiprocessing import get_context
@@ -93,7 +94,7 @@ def _step_in_a_fork(batch: Batch, told) -> None:
     told.put(batch.q.copy())
 
 
-@pytest.mark.skipif(not hasattr(__import__("os"), "fork"), reason="no forks here")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
 def test_a_fork_has_hands_of_its_own() -> None:
     batch = batch_of(2)
     batch.step(3)
