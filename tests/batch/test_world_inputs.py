@@ -101,6 +101,28 @@ def test_a_control_that_is_not_finite_freezes_its_world_alone() -> None:
     assert np.array_equal(batch.q[1], sound.q[1])
 
 
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_a_control_that_stays_not_finite_loses_its_world_again(bad: float) -> None:
+    """It is not forgotten by a reset, and the motor does not go on with the control before."""
+    scene = arms()
+    scene.motor("upper", stiffness=50.0, damping=5.0, limit=8.0)
+    batch = batch_of(scene, 3)
+    batch.ctrl[1] = 0.3
+    batch.step(5)
+    batch.ctrl[1] = bad
+    batch.step(5)
+    batch.reset(1)
+    batch.step(5)
+    assert batch.diverged.tolist() == [False, True, False]
+    batch.ctrl[1] = 0.3
+    batch.reset()
+    fresh = batch_of(scene, 3)
+    fresh.ctrl[1] = 0.3
+    for each in (batch, fresh):
+        each.step(5)
+    assert np.array_equal(batch.q, fresh.q)
+
+
 def test_loops_hold_as_in_a_world() -> None:
     scene = poise.Scene()
     a = scene.hinge(None, poise.box(0.1, 0.1, 1.0), name="a", axis="y", anchor=(0, 0, 0.5), position=(0, 0, 0.5))
@@ -125,6 +147,18 @@ def test_a_step_may_have_substeps() -> None:
     plain.step(40)
     assert np.array_equal(fine.q, plain.q)
     assert fine.time == pytest.approx(10 / 60)
+
+
+def test_time_counts_the_parts_of_a_step_in_which_a_world_is_lost() -> None:
+    """A speed that grows by the same in each part, until its square overflows: it tells how many there were."""
+    batch = ball().build_batch(2, poise.Reduced(substeps=4), dt=1 / 60, precision="f32", threads=1)
+    batch.tau[0, 0] = 1e36
+    batch.step(10)
+    assert batch.diverged.tolist() == [True, False]
+    each = 1e36 / 2.0 / 240.0  # of 2 kg
+    parts = round(float(batch.v[0, 0]) / each)
+    assert parts % 4 != 0
+    assert batch.time == pytest.approx([parts / 240, 10 / 60])
 
 
 # ---- what differs ----------------------------------------------------------------------------------------------------
@@ -177,6 +211,26 @@ def test_surfaces_may_differ(precision: str) -> None:
     assert batch.v[:, 2] == pytest.approx([0.0, 0.3, 0.6, 0.9], abs=0.02)
 
 
+def test_a_mass_for_all_is_that_of_bodies_that_have_one() -> None:
+    """The ground has none, and keeps none."""
+    batch = batch_of(ball(), 3, vary=("mass",))
+    batch.vary(mass=5.0)
+    assert batch.varied["mass"].tolist() == [[0.0, 5.0]] * 3
+    batch.vary(mass=[[1.0], [2.0], [4.0]])
+    assert batch.varied["mass"].tolist() == [[0.0, 1.0], [0.0, 2.0], [0.0, 4.0]]
+    batch.tau[:, 0] = 8.0
+    batch.step()
+    assert batch.v[:, 0] == pytest.approx(8.0 / 240 / np.array([1.0, 2.0, 4.0]), rel=1e-12)
+
+
+def test_parameters_are_set_together_or_not_at_all() -> None:
+    batch = batch_of(ball(), 3, vary=("friction", "mass"))
+    before = batch.varied["friction"]
+    with pytest.raises(ValueError, match="mass has -1"):
+        batch.vary(friction=0.1, mass=-1.0)
+    assert np.array_equal(batch.varied["friction"], before)
+
+
 def test_what_varies_and_is_left_alone_changes_nothing() -> None:
     plain, varied = batch_of(arms()), batch_of(arms(), vary=("mass", "friction"))
     for batch in (plain, varied):
@@ -219,6 +273,20 @@ def test_worlds_begin_anew_in_keyframes_states_and_anywhere() -> None:
     assert (batch.time == 0.0).all()
 
 
+@pytest.mark.parametrize(("control", "message"), [([0.1, 0.2], "ctrl must be"), ([np.nan], "ctrl must be")])
+def test_a_state_with_wrong_controls_is_refused_before_anything_changes(control: list[float], message: str) -> None:
+    scene = arms()
+    scene.motor("upper", stiffness=50.0, damping=5.0, limit=8.0)
+    batch = batch_of(scene, 3)
+    batch.v[...] = 1.0
+    batch.step(3)
+    before = batch.q.copy(), batch.ctrl.copy(), batch.time.copy()
+    state = poise.State(np.ones(2), np.zeros(2), slots={"control": np.array(control)})
+    with pytest.raises(ValueError, match=message):
+        batch.reset(state=state)
+    assert all(np.array_equal(a, b) for a, b in zip(before, (batch.q, batch.ctrl, batch.time), strict=True))
+
+
 def test_chance_is_that_of_its_generator_and_leaves_rotations() -> None:
     scene = ball()
     batch, other = batch_of(scene, 50), batch_of(scene, 50)
@@ -258,6 +326,18 @@ def test_a_report_tells_forces_as_that_of_a_world_does() -> None:
     assert not told.diverged
 
 
+def test_forces_are_those_of_the_step_that_was() -> None:
+    """A new length of steps does not change what happened; a world that is lost keeps its last step."""
+    batch = batch_of(ball(), 3)
+    batch.step(200)
+    batch.dt = 1 / 1000
+    assert batch.report(0).contacts[0].normal_force == pytest.approx(2.0 * 9.81, rel=1e-6)
+    batch.tau[1, 0] = np.nan
+    batch.step(2)
+    for world in range(3):
+        assert batch.report(world).contacts[0].normal_force == pytest.approx(2.0 * 9.81, rel=1e-6)
+
+
 # ---- what is refused -------------------------------------------------------------------------------------------------
 
 
@@ -294,6 +374,8 @@ def test_what_lanes_cannot_do_is_refused() -> None:
         Batch(ball(), 3)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="formulation is a str"):
         Batch(model_of(ball()), 3, "reduced")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"state must be a poise\.State, not ndarray"):
+        Batch(model_of(ball()), 3, state=np.zeros(7))  # type: ignore[arg-type]
     scene = ball()
     scene.loop("fixed", None, "ball", "hook", break_force=10.0)
     with pytest.raises(ValueError, match='loop "hook" can break'):
@@ -350,9 +432,32 @@ def test_resets_that_cannot_be_are_refused(options: dict[str, Any], error: type[
         batch.reset(**options)
 
 
+def test_numbers_that_float32_does_not_have_are_refused() -> None:
+    scene = arms()
+    scene.motor("upper", stiffness=50.0, damping=5.0, limit=8.0)
+    batch = batch_of(scene, 3, precision="f32", vary=("gravity", "friction"))
+    for wrong in (
+        lambda: setattr(batch, "ctrl", [1e39]),
+        lambda: batch.vary(gravity=(0, 0, -1e39)),
+        lambda: batch.vary(friction=1e39),
+        lambda: batch.reset(v_noise=1e39, rng=np.random.default_rng(0)),
+    ):
+        with pytest.raises(ValueError, match="float32 ends at"):
+            wrong()
+    batch.step(3)
+    assert not batch.diverged.any()
+
+
 def test_parameters_that_cannot_be_are_refused() -> None:
     batch = batch_of(ball(), 3, vary=("friction", "mass", "gravity", "restitution"))
     for given, message in (
+        ({"gravity": [[1.0], [2.0], [3.0]]}, "three numbers"),
+        ({"friction": True}, "real numbers, not true or false"),
+        ({"friction": "much"}, "friction must be real numbers, not str"),
+        ({"friction": None}, "friction must be real numbers, not NoneType"),
+        ({"friction": np.ma.masked_array([1.0, 1.0], [True, False])}, "masked"),
+        ({"mass": (0.0, 0.0)}, 'body "ball" must have a mass'),
+        ({"mass": (1.0, 1.0)}, 'body "ground" must have no mass'),
         ({"friction": -1.0}, "0 or more"),
         ({"friction": np.nan}, "finite"),
         ({"friction": np.zeros(7)}, "shape"),

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from poise.batch.ready_kernels import CONTROLS, FINE, control
+from poise.dynamics.inputs import check_range, real_numbers
 from poise.formulations.crowd import Records
 from poise.kernel.memory import Width
 from poise.model.model import Model
@@ -42,12 +43,15 @@ class WorldControls:
         )
         self.values: Array = self._block.values.reshape(n, len(first))
 
-    def checked(self, ctrl: ArrayLike) -> Array:
-        """Controls as they may be assigned."""
-        given = np.asarray(ctrl, np.float64)
-        if given.shape not in (self.values.shape, self.values.shape[1:]) or not np.isfinite(given).all():
-            n, motors = self.values.shape
-            raise ValueError(f"ctrl must be ({motors},) or ({n}, {motors}) finite numbers, one for each motor")
+    def checked(self, ctrl: ArrayLike, *, one_row: bool = False) -> Array:
+        """Controls as they may be assigned: one row for all worlds or, unless one is wanted, a row for each."""
+        given, (n, motors) = real_numbers("ctrl", ctrl), self.values.shape
+        shapes = ((motors,),) if one_row else ((motors,), (n, motors))
+        if given.shape not in shapes or not np.isfinite(given).all():
+            told = " or ".join(map(str, shapes))
+            raise ValueError(f"ctrl must be {told} finite numbers, one for each motor")
+        if self._plain.elem == "f32":
+            check_range({"ctrl": given})
         return given
 
     def apply(self) -> None:

@@ -26,6 +26,8 @@ LOOKS = 8192
 """That a hand takes for work before it sleeps: some 0.2 ms, in which many a round has begun."""
 PATIENCE = 5
 """Times that as many looks are taken for the end of a round, before who leads it sleeps in between."""
+MOST_STOPS = 100
+"""Interrupts of one wait after which it ends: something is wrong with the wait itself."""
 
 
 def processors() -> int:
@@ -48,7 +50,14 @@ class Crew:
         kind = VariedEngine if width.varied else Engine
         self.engines = [kind(model, width, layout, **rules) for _ in range(threads)]
         self._hands: Hands | None = None
+        self._turn, self._process = Lock(), os.getpid()
         self._used: Block | None = None
+
+    def turn(self) -> Lock:
+        """To be held while worlds are stepped: engines serve one caller at a time."""
+        if self._process != os.getpid():  # whoever held it when a fork came is not here
+            self._turn, self._process = Lock(), os.getpid()
+        return self._turn
 
     def run(self, records: Records, groups: int, dt: float, n: int) -> None:
         """N steps of the first groups of the records' order."""
@@ -100,6 +109,8 @@ class Hands:
     def share(self, engines: list[Engine], first: int, last: int, dt: float, n: int) -> Shared:
         """Have groups stepped."""
         j, turns = self._round, self._round.turn[::APART]
+        if j.busy[0]:  # an interrupt came through all the same
+            self._finish(False)
         for k, engine in enumerate(engines):
             if self._calls[k] is not (call := engine.call):
                 self._calls[k], j.front[k], j.table[k] = call, call.front, call.table
@@ -107,22 +118,34 @@ class Hands:
         ends = [first + (last - first) * min(k + 1, parts) // parts for k in range(self._n)]
         turns[...], j.last[...] = [first, *ends[:-1]], ends
         j.steps[0], j.dt[0] = n, dt
-        done, waits = False, 0
+        done = False
         try:
             if begin[F64](j.handle):
                 self._wake()
             done = lead[F64](j.handle, LOOKS)
         finally:  # also where someone interrupts: nobody works on after that
-            while not done:
-                self._wake()
-                time.sleep(0.0 if waits < PATIENCE else 1e-4)  # a hand may need this core
-                done, waits = wait[F64](j.handle, LOOKS), waits + 1
+            self._finish(done)
         if self._faults:
             raise self._faults.pop()
         stuck = {k: group for k, group in enumerate(j.stuck.tolist()) if group != NOBODY}
         if not stuck:
             return [], stuck
         return [span for turn, end in zip(turns.tolist(), ends, strict=True) for span in _spans(turn, end)], stuck
+
+    def _finish(self, done: bool) -> None:
+        """Wait for the hands; who interrupts waits too."""
+        waits, stops = 0, list[BaseException]()
+        while len(stops) < MOST_STOPS:
+            try:
+                while not done:
+                    self._wake()
+                    time.sleep(0.0 if waits < PATIENCE else 1e-4)  # a hand may need this core
+                    done, waits = wait[F64](self._round.handle, LOOKS), waits + 1
+                break
+            except BaseException as stop:
+                stops.append(stop)
+        if stops:
+            raise stops[-1]
 
     def _wake(self) -> None:
         """Those who have to be woken for this round, once."""

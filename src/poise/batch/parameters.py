@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from poise.dynamics.inputs import check_range, real_numbers
 from poise.dynamics.layout import matrices
 from poise.formulations.crowd import Records
 from poise.model.errors import did_you_mean
@@ -58,47 +59,60 @@ class Parameters:
         self.values = {name: np.tile(model_values(model, name), (records.n, 1)) for name in names}
         """(n, size) each."""
 
-    def set(self, name: str, value: Any) -> None:
-        """A parameter of all worlds, from one row for all, a row for each, or a number."""
-        if name not in FIELDS:
-            raise ValueError(f"no parameter is called {name!r}{did_you_mean(name, FIELDS)}")
-        if name not in self.values:
-            raise ValueError(f"{name} is the same in all worlds: make the batch with vary=({name!r},)")
-        self.values[name][...] = self._checked(name, value)
+    def set(self, name: str, rows: Array) -> None:
+        """A parameter of all worlds, as it was checked."""
+        self.values[name][...] = rows
         if name == "mass":
             for field, numbers in zip(FIELDS[name], link_masses(self.model, self.values[name]), strict=True):
                 self._records.of(field)[...] = numbers
         else:
             self._records.of(FIELDS[name][0])[...] = self.values[name]
 
-    def _checked(self, name: str, value: Any) -> Array:
-        n, size = self.values[name].shape
-        array = np.asarray(value)
-        if array.dtype.kind not in "iuf" or array.shape not in ((), (size,), (n, size), (n, 1)):
-            raise ValueError(
-                f"{name} has shape {array.shape}; it may be one number, ({size},), ({n}, {size}) or ({n}, 1)"
-            )
-        array = np.asarray(array, np.float64)
+    def checked(self, name: str, value: Any) -> Array:
+        """(n, size) a parameter of all worlds, from one row for all, a row for each, a number, or a number for each."""
+        if name not in FIELDS:
+            raise ValueError(f"no parameter is called {name!r}{did_you_mean(name, FIELDS)}")
+        if name not in self.values:
+            raise ValueError(f"{name} is the same in all worlds: make the batch with vary=({name!r},)")
+        array = self._of_right_shape(name, value)
         if not np.isfinite(array).all():
             raise ValueError(f"{name} must be finite")
         if name != "gravity" and array.size and array.min() < 0.0:
             raise ValueError(f"{name} has {array.min():g}; it must be 0 or more")
         if name == "restitution" and array.size and array.max() > 1.0:
             raise ValueError(f"restitution has {array.max():g}; it must be from 0 to 1")
-        if name == "gravity" and array.ndim == 0:
-            raise ValueError("gravity is three numbers")
-        if name == "mass":
-            self._check_masses(np.broadcast_to(array, (n, size)))
+        if self._records.width.elem == "f32":
+            check_range({name: array})
+        return self._checked_masses(array) if name == "mass" else np.broadcast_to(array, self.values[name].shape)
+
+    def _of_right_shape(self, name: str, value: Any) -> Array:
+        n, size = self.values[name].shape
+        array = real_numbers(name, value)
+        if np.asarray(value).dtype == np.bool_:
+            raise ValueError(f"{name} must be real numbers, not true or false")
+        if name == "gravity":
+            if array.shape not in ((3,), (n, 3)):
+                raise ValueError(f"gravity has shape {array.shape}; it is three numbers, (3,), or ({n}, 3)")
+        elif array.shape not in ((), (size,), (n, size), (n, 1)):
+            raise ValueError(
+                f"{name} has shape {array.shape}; it may be one number, ({size},), ({n}, {size}) or ({n}, 1)"
+            )
         return array
 
-    def _check_masses(self, masses: Array) -> None:
-        """Bodies keep their shapes: what has a mass keeps one, and what has none has nothing to scale."""
-        has = self.model.body_mass > 0.0
+    def _checked_masses(self, given: Array) -> Array:
+        """Bodies keep their shapes: what has a mass keeps one, and what has none has nothing to scale. A number for all
+        is one for those that have a mass.
+        """
+        has, (n, size) = self.model.body_mass > 0.0, self.values["mass"].shape
+        for_all = given.ndim == 0 or (given.shape == (n, 1) and size > 1)
+        masses = np.where(has, given, 0.0) if for_all else given
+        masses = np.broadcast_to(masses, (n, size))
         wrong = np.where(has, masses <= 0.0, masses != 0.0).any(axis=0)
         if wrong.any():
             body = int(np.flatnonzero(wrong)[0])
             name, what = self.model.body_names[body], "a mass above 0" if has[body] else "no mass, as in the model"
             raise ValueError(f'mass: body "{name}" must have {what}')
+        return masses
 
 
 def link_masses(model: Model, masses: Array) -> tuple[Array, Array, Array]:

@@ -49,8 +49,8 @@ def apply_controls(d, w):
                 column = load(w.column, k)
                 if column < 0:
                     return k
-                store(w.applied, first + k, wanted)
                 if wanted - wanted == 0.0:
+                    store(w.applied, first + k, wanted)
                     within = minimum(maximum(wanted, load(w.low, k)), load(w.high, k))
                     store(d.numbers, world * d.size + column, within * load(w.gain, k) + load(w.offset, k))
                 else:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from poise.batch.clock import WorldClock
 from poise.batch.controls import WorldControls
 from poise.batch.crew import Crew
 from poise.batch.order import Order
@@ -27,7 +28,7 @@ from poise.batch.world_checks import (
 )
 from poise.batch.world_report import WorldReport, contacts_of, limits_of
 from poise.dynamics.functions import Drive
-from poise.dynamics.inputs import check_given, checked_step, number_within
+from poise.dynamics.inputs import check_given, check_range, checked_step, number_within
 from poise.formulations.crowd import DRIVE, Layout, Records
 from poise.formulations.crowd_kernels import N_TOLD, TOLD
 from poise.formulations.kinds import Formulation
@@ -92,8 +93,8 @@ class Batch:
         rules = self._formulation.rules() | {"newton": self._formulation.newton}
         self._crew = Crew(model, self._width, layout, threads, rules)
         self._records.numbers.reshape(self._n, -1)[...] = self._crew.engines[0].first
-        self._first = State.rest(model) if state is None else state.copy()
-        self._time = np.zeros(self._n)
+        self._first = chosen_state(State.rest(model), (), None, state).copy()
+        self._clock = WorldClock(self._n)
         self._order, self._controls = Order(self._records), WorldControls(model, self._records)
         self._parameters = Parameters(model, self._records, names)
         self.reset()
@@ -176,7 +177,7 @@ class Batch:
     @property
     def time(self) -> Array:
         """(n,) of each world since it was reset; s."""
-        return self._time
+        return self._clock.time
 
     @property
     def diverged(self) -> Array:
@@ -253,8 +254,8 @@ class Batch:
 
         `gravity` (3; m/s²), `friction` and `restitution` (of each shape, in the order of `model.solids`), `mass` (of
         each body; kg; inertias grow with it), `damping`, `stiffness` and `armature` (nv). A single number, or one for
-        each world (n, 1), stands for all of a row. The batch is to be made with `vary=(…)`, their names: steps then
-        take longer.
+        each world (n, 1), stands for all of a row, but for gravity's; of masses, for all bodies that have one. The
+        batch is to be made with `vary=(…)`, their names: steps then take longer.
 
         >>> import poise
         >>> scene = poise.Scene()
@@ -265,8 +266,9 @@ class Batch:
         >>> batch.v[:, :3].round(9).tolist()
         [[0.0, 0.0, 0.0], [0.0, 0.0, -1.0], [1.0, 0.0, 0.0]]
         """
-        for name, value in parameters.items():
-            self._parameters.set(name, value)
+        checked = {name: self._parameters.checked(name, value) for name, value in parameters.items()}
+        for name, rows in checked.items():
+            self._parameters.set(name, rows)
 
     @property
     def varied(self) -> dict[str, Array]:
@@ -311,17 +313,24 @@ class Batch:
     # ---- steps -------------------------------------------------------------------------------------------------------
 
     def step(self, n: int = 1) -> None:
-        """Go n steps on, in all worlds that have not diverged. What acts, acts in all of them."""
-        steps, records, parts = checked_steps(n), self._records, self._formulation.substeps
-        self._check_state()
-        if self._terrains is not None:
-            self._terrains.apply(records)
-        self._controls.apply()
-        records.done[...] = 0
-        for first in range(0, steps, AT_ONCE):
-            groups = self._order.arrange()
-            self._crew.run(records, groups, self._dt / parts, min(AT_ONCE, steps - first) * parts)
-        self._time += records.done // parts * self._dt
+        """Go n steps on, in all worlds that have not diverged. What acts, acts in all of them.
+
+        Who interrupts it (Ctrl-C) finds worlds between two steps, some a few further than others: `time` tells.
+        Threads that step one batch take turns.
+        """
+        steps, records, parts, dt = checked_steps(n), self._records, self._formulation.substeps, self._dt
+        with self._crew.turn():
+            self._check_state()
+            if self._terrains is not None:
+                self._terrains.apply(records)
+            self._controls.apply()
+            records.done[...] = 0
+            try:
+                for first in range(0, steps, AT_ONCE):
+                    groups = self._order.arrange()
+                    self._crew.run(records, groups, dt / parts, min(AT_ONCE, steps - first) * parts)
+            finally:
+                self._clock.go_on(records, dt, parts)
 
     def _check_state(self) -> None:
         """Refuse what was written and is not finite, before anything moves."""
@@ -353,7 +362,7 @@ class Batch:
         all or a row for each of them. `q_noise` and `v_noise` are the most by which each degree of freedom is moved and
         sped up by chance: one number for all of them, or (nv,); `rng` draws it, evenly. Rotations stay rotations.
         `terrain` is what they stand on from then on, by name or number, one for all or one for each of them. What was
-        written to `tau`, `forces`, `drive` and `terrain` stays.
+        written to `tau`, `forces`, `drive`, `terrain` and, unless the keyframe has controls, to `ctrl` stays.
 
         >>> import numpy as np
         >>> import poise
@@ -372,6 +381,10 @@ class Batch:
             for name, given in (("q", q), ("v", v))
         }
         rows = scattered(self.model, rows, len(worlds), q_noise, v_noise, rng)
+        if self.precision == "f32":
+            check_range(rows)
+        control = start.slots.get("control")
+        control = None if control is None else self._controls.checked(control, one_row=True)
         if terrain is not None:
             chosen = self._chosen_terrains().checked(terrain, len(worlds))
             self._chosen_terrains().put(self._records, worlds, chosen)
@@ -380,9 +393,9 @@ class Batch:
         self._records.forget(worlds)
         self._records.lost[worlds] = 0
         self._records.told.reshape(self.n, N_TOLD)[worlds] = 0.0
-        self._time[worlds] = 0.0
-        if "control" in start.slots:
-            self.ctrl[worlds] = start.slots["control"]
+        self._clock.begin(worlds)
+        if control is not None:
+            self.ctrl[worlds] = control
 
     # ---- what steps tell ---------------------------------------------------------------------------------------------
 
@@ -426,7 +439,7 @@ class Batch:
         [19.62]
         """
         world = number_within("world", world, self.n, "worlds")
-        q, h = np.asarray(self.q[world], np.float64), self._dt / self._formulation.substeps
+        q, h = np.asarray(self.q[world], np.float64), float(self._clock.length[world])
         there = None if self._terrains is None else self._terrains.there[self._terrains.applied[world]]
         contacts, overlap = contacts_of(self.model, self._records, world, q, h, there)
         return WorldReport(

@@ -52,7 +52,7 @@ def checked_step(dt: Any, name: str = "dt", *, backwards: bool = False) -> float
     return step
 
 
-def _real(name: str, value: Any) -> np.ndarray:
+def real_numbers(name: str, value: Any) -> np.ndarray:
     """An array of real numbers."""
     if hasattr(value, "mask") and np.ma.is_masked(value):  # else numpy.ma need not be imported
         raise ValueError(f"{name} is masked in places: fill them first")
@@ -68,7 +68,7 @@ def _real(name: str, value: Any) -> np.ndarray:
 
 def checked_vector(name: str, value: Any) -> np.ndarray:
     """Three finite numbers."""
-    array = _real(name, value)
+    array = real_numbers(name, value)
     if array.shape != (3,) or not np.isfinite(array).all():
         raise ValueError(f"{name} must be three finite numbers, not {array.tolist()}")
     return array
@@ -87,7 +87,7 @@ def checked(model: Model, name: str, value: Any) -> np.ndarray:
     check_model(model)
     length = {"q": model.nq, "goal_q": model.nq, "force": 6 * model.n_bodies}.get(name, model.nv)
     shown = _ARGUMENT.get(name, name)
-    array = _real(shown, value)
+    array = real_numbers(shown, value)
     if name in _GAINS and array.ndim == 0:
         array = np.full(length, array)
     if name == "force" and array.shape[-2:] == (model.n_bodies, 6):
