@@ -16,7 +16,7 @@ import poise
 from poise.collision.rays import places
 from poise.control.reference import Reference
 from poise.gym import Imitate, ImitateVectorEnv, Stand, StandVectorEnv, Task, Walk
-from poise.gym.clip_table import RATE, ClipTable
+from poise.gym.clip_table import RATE, ClipTable, chosen_clip
 from poise.gym.figure import Figure
 from poise.model.solids import Solid
 
@@ -97,6 +97,22 @@ def test_seeds_decide_and_differ() -> None:
     assert np.array_equal(runs[3][:, 2], runs[0][:, 2])
 
 
+def test_generators_are_those_of_the_worlds() -> None:
+    """As in Gymnasium's own vectors: one each, with the seed that it got."""
+    env = StandVectorEnv(3, threads=1)
+    assert env.np_random_seed == (-1, -1, -1)
+    env.reset(seed=5)
+    assert env.np_random_seed == (5, 6, 7)
+    env.reset(seed=[1, None, 2], options={"reset_mask": np.array([True, True, False])})
+    assert env.np_random_seed == (1, 6, 7)
+    drawn = []
+    for seed in (9, np.int64(9), np.array(9)):
+        env.reset(seed=seed)
+        drawn.append([rng.random() for rng in env.np_random])
+    assert drawn[0] == drawn[1] == drawn[2]
+    assert len(set(drawn[0])) == 3
+
+
 def test_episodes_are_cut_and_begin_anew_in_the_step_after() -> None:
     env = StandVectorEnv(4, threads=1, max_episode_steps=3)
     first = env.reset(seed=0)[0]
@@ -151,6 +167,39 @@ def test_pictures_show_who_is_there() -> None:
     assert StandVectorEnv(1, threads=1).render() is None
 
 
+@pytest.mark.parametrize("what", ["stand", "raise arms", "jump", "fall"])
+def test_who_is_there_is_in_the_picture(what) -> None:
+    """All of a person is at least two pixels from the edges, which look as the ground and sky do without anyone."""
+    env = poise.gym.ImitateEnv(clip="jump", render_mode="rgb_array", size=(96, 72))
+    env.reset(seed=0)
+    task, model = env.task, env.task.figure.model
+    q = model.q_rest.copy()
+    if what == "raise arms":
+        action = np.zeros((1, 30))
+        action[0, [model.v_slice(f"hero/shoulder_{side}").start - 6 for side in "lr"]] = 1.0
+        q = task.figure.joints.targets(action)[0]
+    elif what == "jump":
+        motion = task.table.at(np.linspace(0.0, task.table.duration, 200)).q
+        q = motion[np.argmax(motion[:, 2])]
+        assert q[2] > task.figure.hips + 0.2
+    elif what == "fall":
+        q[2], q[3:7] = 0.12, poise.motion.rotations.quat_exp((0.0, np.pi / 2, 0.0))
+    task.batch.q[0] = q
+    shown = [env.render().astype(int)]
+    task.batch.q[0, :3] += (0.0, 0.0, -50.0)  # under the ground: the camera stays at the height of who stands
+    if what != "jump":
+        shown.append(env.render().astype(int))
+        differs = np.abs(shown[0] - shown[1]).max(axis=2) > 12
+        assert differs.sum() > 100
+        assert not differs[:2].any()
+        assert not differs[:, :2].any()
+        assert not differs[:, -2:].any()
+        assert not differs[-2:].any()
+    else:
+        assert np.abs(np.diff(shown[0][:3], axis=1)).max() < 12  # the sky alone
+        assert np.abs(np.diff(shown[0][20:40], axis=1)).max() > 50
+
+
 # ---- mistakes ----------------------------------------------------------------------------------------------------
 
 
@@ -173,6 +222,7 @@ def test_pictures_show_who_is_there() -> None:
         ("Walk", {"speed": (1.0, 0.5)}, "the least comes first"),
         ("Walk", {"speed": (1.0, 0.5, 2.0)}, "it must be a number, or the least and the greatest"),
         ("Walk", {"speed": "fast"}, "speed is 'fast'"),
+        ("Walk", {"speed": np.array((1.0, 0.5))}, "the least comes first"),
         ("Walk", {"sped": 1.0}, "unexpected keyword argument 'sped'"),
     ],
 )
@@ -203,8 +253,16 @@ def test_actions_that_cannot_be_taken_are_refused() -> None:
         vector.step(np.zeros(30))
     with pytest.raises(ValueError, match="actions must be numbers, found str"):
         vector.step("left")
+    for wrong in (np.zeros((3, 30)) * 1j, [["0.5"] * 30] * 3, np.full((3, 30), None), [[0.0], [0.0, 0.0]]):
+        with pytest.raises(ValueError, match="actions must be numbers"):
+            vector.step(wrong)
+        with pytest.raises(ValueError, match="actions must be numbers"):
+            env.step(wrong[0] if len(wrong) == 3 else wrong)
     with pytest.raises(ValueError, match="2 seeds for 3 worlds"):
         vector.reset(seed=[1, 2])
+    for seed in (1.5, -1, True, "x", [1, 2, 3.5], [1, 2, -3]):
+        with pytest.raises(ValueError, match="it must be a whole number, 0 or more"):
+            vector.reset(seed=seed)
     with pytest.raises(ValueError, match="reset_mask must be"):
         vector.reset(options={"reset_mask": [True, False]})
     assert np.array_equal(before, env.task.batch.q)
@@ -319,6 +377,32 @@ def test_a_table_is_the_motion(figure, name) -> None:
     assert np.linalg.norm(now.com - seen.com, axis=-1).max() < 1.1 * bound + 2e-6
     assert 40.0 * 4.0 * bound**2 < 1e-3  # the reward for four ends does not notice
     assert np.hypot(*table.phase(times).T) == pytest.approx(1.0)
+
+
+def test_people_of_any_height_can_imitate_what_is_built_in() -> None:
+    """Walks and runs are as fast for their height: steps take √(0.6 / 1.75) of the time."""
+    for name in ("walk", "run"):
+        small, grown = (chosen_clip(name, height, mass) for height, mass in ((0.6, 4.0), (1.75, 70.0)))
+        assert small.duration / grown.duration == pytest.approx(np.sqrt(0.6 / 1.75), rel=0.02)
+        plain = getattr(poise.characters.clips, name)(poise.characters.humanoid(height=1.75, mass=70.0))
+        assert np.array_equal(grown.quats_wxyz, plain.quats_wxyz)
+
+
+def test_joints_of_a_clip_may_have_any_names(figure) -> None:
+    """A clip whose names say nothing, and `parts` that tells: the same motion as with names that do."""
+    clip = poise.characters.clips.walk()
+    skeleton = clip.skeleton
+    names = [f"bone {k}" for k in range(len(skeleton.names))]
+    told = dict(zip(skeleton.names, names, strict=True))
+    blank = poise.motion.Skeleton(names, skeleton.parents, skeleton.offsets, skeleton.rest_quats_wxyz, skeleton.tips)
+    options = {"moved": [told[clip.skeleton.names[k]] for k in clip.moved], "loop": clip.loop, "stride": clip.stride}
+    strange = poise.motion.Clip(blank, clip.times, clip.quats_wxyz, clip.translations, **options)
+    with pytest.raises(ValueError, match="parts="):
+        Imitate(1, clip=strange, threads=1)
+    task = Imitate(1, clip=strange, parts=told, threads=1)
+    expected = ClipTable(clip, figure)
+    times = np.linspace(0.0, 2.0, 9)
+    assert task.table.at(times).q == pytest.approx(expected.at(times).q, abs=1e-9)
 
 
 # ---- what is paid ------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,12 +12,14 @@ from poise.characters import clips, humanoid
 from poise.control.reference import Reference, layout
 from poise.gym.figure import Figure
 from poise.model.errors import did_you_mean
-from poise.motion import Clip
+from poise.motion import Clip, retarget
 
 Floats = NDArray[np.float64]
 RATE = 240.0
 """Rows a second. Between them is a straight line: off by a/8 RATE² where the acceleration is a."""
 BUILT_IN = ("walk", "run", "squat", "jump", "wave", "punch", "stand")
+SPEEDS, HEIGHT = {"walk": 1.3, "run": 3.0}, 1.75
+"""Of built-in clips, for a person of this height; m/s, m."""
 
 
 def chosen_clip(clip: Any, height: float, mass: float) -> Clip:
@@ -26,7 +29,9 @@ def chosen_clip(clip: Any, height: float, mass: float) -> Clip:
     elif isinstance(clip, str):
         if clip not in BUILT_IN:
             raise ValueError(f'there is no clip "{clip}"{did_you_mean(clip, BUILT_IN)}')
-        found = getattr(clips, clip)(humanoid(height=height, mass=mass))
+        of_height = np.sqrt(height / HEIGHT)  # legs of another length swing as alike at this part of the speed
+        options = {"speed": of_height * SPEEDS[clip]} if clip in SPEEDS else {}
+        found = getattr(clips, clip)(humanoid(height=height, mass=mass), **options)
     else:
         raise TypeError(f"clip must be a poise.motion.Clip or a name, not {type(clip).__name__}")
     if found.duration <= 0.0:
@@ -50,17 +55,19 @@ class Moment(NamedTuple):
 class ClipTable:
     """Coordinates, velocities, centres of mass and ends of limbs of a clip, on a person who stands on the ground."""
 
-    def __init__(self, clip: Clip, figure: Figure) -> None:
-        reference = Reference(clip, figure.model)
+    def __init__(self, clip: Clip, figure: Figure, parts: Mapping[str, str] | None = None) -> None:
+        """`parts`: as those of `poise.motion.retarget`."""
+        motion = retarget(clip, figure.model, parts=parts)
+        reference = Reference(motion, figure.model, loop=clip.loop)
         self.loop, self.duration = clip.loop, reference.duration
         count = max(int(np.ceil(self.duration * RATE)), 2)
         now = reference.coordinates(figure.model, reference.start + self.duration * np.arange(count + 1) / count)
         seen = figure.look(now.q, now.v)
         self._quats = layout(figure.model).quats
         q = _continuous(now.q, self._quats)
-        parts = (q, now.v, seen.com, seen.ends.reshape(count + 1, -1))
-        self._rows = np.concatenate(parts, axis=1)
-        self._cuts = np.cumsum([part.shape[1] for part in parts])[:-1]
+        columns = (q, now.v, seen.com, seen.ends.reshape(count + 1, -1))
+        self._rows = np.concatenate(columns, axis=1)
+        self._cuts = np.cumsum([part.shape[1] for part in columns])[:-1]
         self._stride = q[-1, :3] - q[0, :3] if clip.loop else np.zeros(3)
         if clip.loop:  # the last row is the first, a stride further
             self._rows[-1] = self._rows[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from poise.gym.imitate import Imitate
 from poise.gym.stand import Stand
-from poise.gym.task import BOUND, Task, whole
+from poise.gym.task import BOUND, Task, as_actions, whole
 from poise.gym.walk import Walk
 from poise.view.render import Painter
 from poise.view.render_camera import Camera
@@ -22,7 +23,9 @@ from poise.view.render_camera import Camera
 Array = NDArray[Any]
 METADATA: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 30}
 EYE = (1.9, -2.9, 0.5)
-"""From the person to the camera; m."""
+"""From what is looked at to the camera, in parts of its height."""
+MIDDLE = 1.15
+"""Height that is looked at, in parts of that of the hips: raised hands are in the picture as feet are."""
 
 
 def _spaces(task: Task) -> tuple[gymnasium.spaces.Box, gymnasium.spaces.Box]:
@@ -37,16 +40,27 @@ def _checked_mode(mode: Any) -> str | None:
     return None if mode is None else str(mode)
 
 
+def _checked_seed(seed: Any) -> int:
+    try:
+        found = -1 if isinstance(seed, bool) else operator.index(seed)
+    except TypeError:
+        found = -1
+    if found < 0:
+        raise ValueError(f"seed is {seed!r}; it must be a whole number, 0 or more")
+    return found
+
+
 class _Pictures:
     """Draws the people of a task, with a camera that goes along."""
 
     def __init__(self, task: Task, size: tuple[int, int]) -> None:
         self._painter = Painter(task.figure.model, size)
-        self._middle = 0.95 * task.figure.hips
+        self._hips, self._middle = task.figure.hips, MIDDLE * task.figure.hips
 
     def of(self, q: Array) -> Array:
         """(height, width, 3) one person."""
-        target = np.array((q[0], q[1], self._middle), np.float64)
+        leap = max(float(q[2]) - self._hips, 0.0)  # who falls stays in the picture, who jumps would leave it
+        target = np.array((q[0], q[1], self._middle + leap), np.float64)
         eye = target + self._middle * np.array(EYE)
         return np.asarray(self._painter.draw(np.asarray(q, np.float64), Camera(tuple(eye), tuple(target))))
 
@@ -73,7 +87,7 @@ class TaskEnv(gymnasium.Env):  # type: ignore[misc]
 
     def step(self, action: Any) -> tuple[Array, float, bool, bool, dict[str, Any]]:
         """Let an action act for `frame_skip` steps."""
-        given = np.asarray(action)
+        given = as_actions(action)
         if given.shape != self.action_space.shape:
             raise ValueError(f"action has the shape {given.shape}; it must be {self.action_space.shape}")
         out = self.task.step(given[None])
@@ -113,6 +127,17 @@ class TaskVectorEnv(VectorEnv):  # type: ignore[misc]
         self._most = None if max_episode_steps is None else whole("max_episode_steps", max_episode_steps)
         self._pictures = None if render_mode is None else _Pictures(self.task, size)
         self._over = np.zeros(self.num_envs, np.bool_)
+        self._seeds = [-1] * self.num_envs
+
+    @property
+    def np_random(self) -> tuple[np.random.Generator, ...]:
+        """The generator of each world."""
+        return tuple(self.task.rngs)
+
+    @property
+    def np_random_seed(self) -> tuple[int, ...]:
+        """The seed of each world's generator; -1 where nobody gave one."""
+        return tuple(self._seeds)
 
     def reset(
         self,
@@ -128,13 +153,16 @@ class TaskVectorEnv(VectorEnv):  # type: ignore[misc]
         self._over[which] = False
         return self.task.observe(), {}
 
-    def _seed(self, seed: int | Sequence[int | None], which: Array) -> None:
-        seeds = list(seed) if isinstance(seed, Sequence | np.ndarray) else [seed + i for i in range(self.num_envs)]
+    def _seed(self, seed: Any, which: Array) -> None:
+        if isinstance(seed, Sequence) or (isinstance(seed, np.ndarray) and seed.ndim):
+            seeds = [None if one is None else _checked_seed(one) for one in seed]
+        else:
+            seeds = [_checked_seed(seed) + i for i in range(self.num_envs)]
         if len(seeds) != self.num_envs:
             raise ValueError(f"{len(seeds)} seeds for {self.num_envs} worlds: give one number, or one for each")
         for i in np.flatnonzero(which).tolist():
             if (one := seeds[i]) is not None:
-                self.task.rngs[i] = seeding.np_random(int(one))[0]
+                self.task.rngs[i], self._seeds[i] = seeding.np_random(one)
 
     def _mask(self, options: dict[str, Any] | None) -> Array:
         mask = np.asarray((options or {}).get("reset_mask", np.ones(self.num_envs, np.bool_)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,8 @@ class Imitate(Task):
     and of joints (rad), of speeds of joints (rad/s), of wrists and ankles (m), of the centre of mass (m). Episodes
     begin anywhere in the motion (`random_start`), and end early (`early_end`) when anything but feet is on the ground
     that is not there in the clip, or the root is farther than `stray` (m) from where it should be. They are cut at the
-    end of a clip that is no loop.
+    end of a clip that is no loop. `parts` tells which joints of the clip are which of the person's (`poise.motion.
+    retarget`), where their names do not.
     """
 
     def __init__(
@@ -38,6 +39,7 @@ class Imitate(Task):
         n: int = 1,
         *,
         clip: Any = "walk",
+        parts: Mapping[str, str] | None = None,
         early_end: bool = True,
         random_start: bool = True,
         stray: float = 0.6,
@@ -47,7 +49,7 @@ class Imitate(Task):
     ) -> None:
         super().__init__(n, height=height, mass=mass, **options)
         self.clip = chosen_clip(clip, height, mass)
-        self.table = ClipTable(self.clip, self.figure)
+        self.table = ClipTable(self.clip, self.figure, parts)
         self.early_end, self.random_start = bool(early_end), bool(random_start)
         self.stray = at_least("stray", stray, 0.0)
         self._began = np.zeros(self.n)

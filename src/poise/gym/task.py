@@ -170,10 +170,7 @@ class Task(ABC):
         return outcome
 
     def _checked(self, actions: Any) -> Array:
-        try:
-            given = np.asarray(actions, np.float64)
-        except (TypeError, ValueError):
-            raise ValueError(f"actions must be numbers, found {type(actions).__name__}") from None
+        given = as_actions(actions)
         if given.shape != (self.n, self.n_actions):
             raise ValueError(f"actions have the shape {given.shape}; it must be ({self.n}, {self.n_actions})")
         if not np.isfinite(given).all():
@@ -186,6 +183,17 @@ class Task(ABC):
         model, joint = self.figure.model, np.arange(self.figure.model.nv) >= ROOT
         chance = np.array([rng.uniform(-1.0, 1.0, (2, model.nv)) for rng in draws]) * (self.noise * joint)
         return displaced(model, np.tile(model.q_rest, (len(draws), 1)), chance[:, 0]), chance[:, 1]
+
+
+def as_actions(actions: Any) -> Array:
+    """Actions as float64, of whatever shape."""
+    try:
+        given = np.asarray(actions)
+    except ValueError:
+        raise ValueError(f"actions must be numbers, found {type(actions).__name__} of rows that differ") from None
+    if given.dtype.kind not in "biuf":
+        raise ValueError(f"actions must be numbers, found {type(actions).__name__} of {given.dtype}")
+    return np.asarray(given, np.float64)
 
 
 def whole(name: str, value: Any) -> int:

@@ -57,7 +57,7 @@ class Walk(Task):
 
 
 def _speeds(speed: Any) -> tuple[float, float]:
-    pair = tuple(speed) if isinstance(speed, tuple | list) else (speed, speed)
+    pair = tuple(speed) if isinstance(speed, tuple | list | np.ndarray) and np.ndim(speed) else (speed, speed)
     if len(pair) != 2:
         raise ValueError(f"speed is {speed!r}; it must be a number, or the least and the greatest; m/s")
     low, high = (at_least("speed", value, 0.0) for value in pair)
