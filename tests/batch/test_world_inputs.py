@@ -111,11 +111,11 @@ def test_a_control_that_stays_not_finite_loses_its_world_again(bad: float) -> No
     batch.step(5)
     batch.ctrl[1] = bad
     batch.step(5)
-    batch.reset(1)
+    batch.reset(1, q=batch.model.q_rest)
     batch.step(5)
     assert batch.diverged.tolist() == [False, True, False]
-    batch.ctrl[1] = 0.3
     batch.reset()
+    batch.ctrl[1] = 0.3
     fresh = batch_of(scene, 3)
     fresh.ctrl[1] = 0.3
     for each in (batch, fresh):
@@ -271,6 +271,27 @@ def test_worlds_begin_anew_in_keyframes_states_and_anywhere() -> None:
     assert batch.q.tolist() == [[0.5, 1.0]] * 3 + [[1.0, 2.0], [1.0, 1.0], [2.0, 2.0]]
     assert batch.v.tolist() == [[0.1, 0.2]] * 3 + [[0.0, 0.0], [3.0, 4.0], [3.0, 4.0]]
     assert (batch.time == 0.0).all()
+
+
+def test_controls_begin_anew_as_those_of_a_world_do() -> None:
+    """Those of the first state or of the keyframe; a keyframe without any, and coordinates, leave them."""
+    scene = arms()
+    scene.motor("upper", stiffness=50.0, damping=5.0, limit=8.0)
+    scene.keyframes += [poise.Keyframe("bent", q=(0.5, 1.0), control=(0.4,)), poise.Keyframe("bare", q=(0.1, 0.2))]
+    batch, world = batch_of(scene, 3), scene.build(EXACT, dt=1 / 240)
+    for key in ("bent", "bare", None):
+        batch.ctrl[...], world.ctrl = 0.2, [0.2]
+        batch.step(3)
+        world.step(3)
+        batch.reset([0, 2], key)
+        world.reset(key)
+        assert batch.ctrl[:, 0].tolist() == [world.ctrl[0], 0.2, world.ctrl[0]]
+        batch.step(3)
+        world.step(3)
+        assert batch.q[2] == pytest.approx(world.q, abs=1e-12)
+    batch.ctrl[...] = 0.2
+    batch.reset(q=(0.1, 0.1))
+    assert batch.ctrl[:, 0].tolist() == [0.2] * 3
 
 
 @pytest.mark.parametrize(("control", "message"), [([0.1, 0.2], "ctrl must be"), ([np.nan], "ctrl must be")])

@@ -22,7 +22,9 @@ class WorldControls:
 
     def __init__(self, model: Model, records: Records) -> None:
         self.motors, self._records, self._plain = model.motors, records, Width(records.width.elem)
-        first, n = Controls(model).values, records.n
+        self.first = first = Controls(model).values
+        """(motors,) at first."""
+        n = records.n
         rows, places = motor_rows(model), records.layout.places
         table = [(m.control_low, m.control_high, m.gain, m.offset) for m in model.motors]
         low, high, gain, offset = np.array(table).reshape(-1, 4).T

@@ -362,7 +362,8 @@ class Batch:
         all or a row for each of them. `q_noise` and `v_noise` are the most by which each degree of freedom is moved and
         sped up by chance: one number for all of them, or (nv,); `rng` draws it, evenly. Rotations stay rotations.
         `terrain` is what they stand on from then on, by name or number, one for all or one for each of them. What was
-        written to `tau`, `forces`, `drive`, `terrain` and, unless the keyframe has controls, to `ctrl` stays.
+        written to `tau`, `forces`, `drive` and `terrain` stays; controls are those of the first state or of a keyframe
+        that has some, and else stay too.
 
         >>> import numpy as np
         >>> import poise
@@ -383,7 +384,8 @@ class Batch:
         rows = scattered(self.model, rows, len(worlds), q_noise, v_noise, rng)
         if self.precision == "f32":
             check_range(rows)
-        control = start.slots.get("control")
+        anew = keyframe is None and state is None and q is None and v is None
+        control = start.slots.get("control", self._controls.first if anew else None)
         control = None if control is None else self._controls.checked(control, one_row=True)
         if terrain is not None:
             chosen = self._chosen_terrains().checked(terrain, len(worlds))
