@@ -16,6 +16,8 @@ import poise
 from crowd_bits import bits, same
 from poise.batch import crew, worlds
 from poise.batch.worlds import Batch
+from poise.formulations import crowd
+from poise.formulations.crowd import Engine
 
 
 def batch_of(threads: int, n: int = 50) -> Batch:
@@ -216,3 +218,41 @@ def test_an_interrupt_waits_for_the_hands(asleep: bool, monkeypatch: pytest.Monk
     for _ in range(2):
         expected.step(4)
     assert same(bits(batch)[:2], bits(expected)[:2])  # the hand had done it all
+
+
+def test_engines_that_an_interrupt_tore_are_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While memory is laid anew: what is bound to the old memory is not used again."""
+    batch, expected = batch_of(1), batch_of(1)
+    with monkeypatch.context() as patch:
+
+        def stop(*_: Any) -> None:
+            raise KeyboardInterrupt
+
+        patch.setattr(Engine, "_lay_axes", stop)
+        with pytest.raises(KeyboardInterrupt):
+            batch.step()
+    torn = batch._crew.engines[0]
+    for each in (batch, expected):
+        each.step(40)
+    assert batch._crew.engines[0] is not torn
+    assert same(bits(batch), bits(expected))
+
+
+def test_memory_that_grows_is_taken_whole_or_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    batch = batch_of(1)
+    batch.step(100)
+    records = batch._records
+    before = records.room, records.lam.copy(), records.id.copy()
+    with monkeypatch.context() as patch:
+
+        def stop(*_: Any, **__: Any) -> Any:
+            raise KeyboardInterrupt
+
+        patch.setattr(crowd.np, "cumsum", stop)
+        with pytest.raises(KeyboardInterrupt):
+            records.remember_more((64, 8, 64, 8))
+    assert records.room == before[0]
+    assert np.array_equal(records.lam, before[1])
+    records.remember_more((64, 8, 64, 8))
+    assert records.room == (64, 8, 64, 8)
+    assert len(records.lam) == records.n * records.lam_size

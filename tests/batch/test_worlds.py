@@ -266,3 +266,22 @@ def test_worlds_are_put_together_by_their_rows() -> None:
     expected = sorted((k for k in range(40) if k != 7), key=lambda k: (-counts[k, 2], -counts[k, 0], k))
     assert order == expected
     assert len({*counts[:, 2]}) > 3
+
+
+def test_a_loop_that_has_turned_elsewhere_begins_at_its_own_turn() -> None:
+    """Wheels on loops that end after more than a turn: one that begins anew has all of its way before it, whatever
+    others have turned by then.
+    """
+    scene = poise.Scene(gravity=(0, 0, 0))
+    wheel = scene.add(poise.cylinder(0.3, 0.1, mass=1.0), name="wheel")
+    scene.loop("hinge", None, wheel, axis="z", limits=(-9.0, 9.0))
+    used, fresh = (scene.build_batch(3, dt=1 / 240, precision="f64", threads=1) for _ in range(2))
+    used.v[:, 5] = 8.0
+    used.step(240)
+    used.reset([1])
+    fresh.v[1, 5] = used.v[1, 5] = 6.0
+    for batch in (used, fresh):
+        batch.step(240)
+    assert np.array_equal(used.q[1], fresh.q[1])
+    assert used.v[1, 5] == pytest.approx(6.0, rel=1e-3)  # 6 rad of 9
+    assert abs(used.v[0, 5]) < 1.0  # 16 rad would be too far

@@ -46,12 +46,17 @@ class Crew:
     """Engines, and threads for all but the first, which whoever asks for steps uses."""
 
     def __init__(self, model: Model, width: Width, layout: Layout, threads: int, rules: dict[str, Any]) -> None:
-        self.width = width
-        kind = VariedEngine if width.varied else Engine
-        self.engines = [kind(model, width, layout, **rules) for _ in range(threads)]
+        self.width, self._parts, self._rules = width, (model, width, layout), rules
+        self.engines = self._engines(threads)
+        self._torn = False
+        """Whether a run did not end, be it in the middle of laying memory anew."""
         self._hands: Hands | None = None
         self._turn, self._process = Lock(), os.getpid()
         self._used: Block | None = None
+
+    def _engines(self, n: int) -> list[Engine]:
+        kind = VariedEngine if self.width.varied else Engine
+        return [kind(*self._parts, **self._rules) for _ in range(n)]
 
     def turn(self) -> Lock:
         """To be held while worlds are stepped: engines serve one caller at a time."""
@@ -61,7 +66,13 @@ class Crew:
 
     def run(self, records: Records, groups: int, dt: float, n: int) -> None:
         """N steps of the first groups of the records' order."""
-        spans = _spans(0, groups)
+        if self._torn:
+            self.engines, self._used = self._engines(len(self.engines)), None
+        self._torn = True
+        self._run(records, _spans(0, groups), dt, n)
+        self._torn = False
+
+    def _run(self, records: Records, spans: list[tuple[int, int]], dt: float, n: int) -> None:
         while spans:
             if self._used is not records.block:
                 for engine in self.engines:

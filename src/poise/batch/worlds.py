@@ -92,7 +92,9 @@ class Batch:
         threads = min(checked_threads(threads), -(-self._n // self._width.lanes))
         rules = self._formulation.rules() | {"newton": self._formulation.newton}
         self._crew = Crew(model, self._width, layout, threads, rules)
-        self._records.numbers.reshape(self._n, -1)[...] = self._crew.engines[0].first
+        first = self._crew.engines[0].first
+        self._records.numbers.reshape(self._n, -1)[...] = first
+        self._first_loops = first[layout.places["loops"]]
         self._first = chosen_state(State.rest(model), (), None, state).copy()
         self._clock = WorldClock(self._n)
         self._order, self._controls = Order(self._records), WorldControls(model, self._records)
@@ -391,7 +393,7 @@ class Batch:
             chosen = self._chosen_terrains().checked(terrain, len(worlds))
             self._chosen_terrains().put(self._records, worlds, chosen)
         self._records.of("q")[worlds], self._records.of("v")[worlds] = rows["q"], rows["v"]
-        self._records.of("loops")[worlds] = self._crew.engines[0].first[self._records.layout.places["loops"]]
+        self._records.of("loops")[worlds] = self._first_loops
         self._records.forget(worlds)
         self._records.lost[worlds] = 0
         self._records.told.reshape(self.n, N_TOLD)[worlds] = 0.0

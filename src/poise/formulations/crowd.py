@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,6 +114,19 @@ def _under(view: str, places: dict[str, slice]) -> dict[str, slice]:
     return {name.removeprefix(view): place for name, place in places.items() if name.startswith(view)}
 
 
+class Memory(NamedTuple):
+    """What worlds remember of rows, and where."""
+
+    room: tuple[int, ...]
+    """Blocks of each kind."""
+    lam_first: Array
+    id_first: Array
+    lam_size: int
+    id_size: int
+    lam: Array
+    id: Array
+
+
 class Records:
     """Worlds as rows of numbers, with what they remember."""
 
@@ -130,18 +143,21 @@ class Records:
         self.order = aligned((-(-n // width.lanes) * width.lanes,), np.int32)
         self.used = {"tau"}
         """Inputs that steps are to read."""
-        self._lay_memory(FIRST_ROOM)
+        self._take_memory(self._memory(FIRST_ROOM))
 
-    def _lay_memory(self, room: tuple[int, ...]) -> None:
-        self.room = room
+    def _memory(self, room: tuple[int, ...]) -> Memory:
         line = LINE // 4
         lams = [n * stride for n, stride in zip(room, STRIDES, strict=True)]
-        self.lam_first, self.id_first = (np.cumsum([0, *sizes]).astype(np.int32) for sizes in (lams, room))
-        self.lam_size, self.id_size = (-(-int(first[-1]) // line) * line for first in (self.lam_first, self.id_first))
-        if self.n * self.lam_size > MOST_NUMBERS:
-            raise MemoryError(f"{self.n} worlds that remember {self.lam_size} multipliers each are too many")
-        self.lam = aligned((self.n * self.lam_size,), self.width.dtype)
-        self.id = aligned((self.n * self.id_size,), np.int32)
+        lam_first, id_first = (np.cumsum([0, *sizes]).astype(np.int32) for sizes in (lams, room))
+        lam_size, id_size = (-(-int(first[-1]) // line) * line for first in (lam_first, id_first))
+        if self.n * lam_size > MOST_NUMBERS:
+            raise MemoryError(f"{self.n} worlds that remember {lam_size} multipliers each are too many")
+        lam, id = aligned((self.n * lam_size,), self.width.dtype), aligned((self.n * id_size,), np.int32)
+        return Memory(room, lam_first, id_first, lam_size, id_size, lam, id)
+
+    def _take_memory(self, memory: Memory) -> None:
+        """In one statement, which no interrupt divides."""
+        self.room, self.lam_first, self.id_first, self.lam_size, self.id_size, self.lam, self.id = memory
         self._block: Block | None = None
 
     def of(self, name: str) -> Array:
@@ -155,15 +171,17 @@ class Records:
 
     def remember_more(self, room: tuple[int, ...]) -> None:
         """Room for more blocks; what is remembered stays."""
-        old_room, old_lam, old_id = self.room, self.lam, self.id
-        firsts = self.lam_first, self.id_first
-        self._lay_memory(tuple(max(a, b) for a, b in zip(room, old_room, strict=True)))
-        pairs = ((self.lam, old_lam, self.lam_first, firsts[0]), (self.id, old_id, self.id_first, firsts[1]))
+        more = self._memory(tuple(max(a, b) for a, b in zip(room, self.room, strict=True)))
+        pairs = (
+            (more.lam, self.lam, more.lam_first, self.lam_first),
+            (more.id, self.id, more.id_first, self.id_first),
+        )
         for new, old, goals, sources in pairs:
             new2, old2 = new.reshape(self.n, -1), old.reshape(self.n, -1)
             for kind in range(len(KINDS)):
                 source = slice(int(sources[kind]), int(sources[kind + 1]))
                 new2[:, goals[kind] : goals[kind] + (source.stop - source.start)] = old2[:, source]
+        self._take_memory(more)
 
     def forget(self, which: Any) -> None:
         """What some worlds remember."""
@@ -242,7 +260,7 @@ class Engine(Stepper):
 
     @property
     def first(self) -> Array:
-        """(size,) a record as it is at first."""
+        """(size,) a record as it is at first; worlds that sit down change it."""
         return np.array(self._arena[:, 0])
 
     def use(self, records: Records) -> None:

@@ -142,8 +142,8 @@ class Extras:
         on, loops, store = self._on
         if space is not on or self.loops is not loops or self.rows.now is not store:
             blocks = (space.m, space.s, space.w, self.motors, self.loops, self.couplings, self.rows.now)
-            self._on = (space, self.loops, self.rows.now)
             self._bound = Bound(MAKE_GUESTS, self.width, *(block.handle for block in blocks))
+            self._on = (space, self.loops, self.rows.now)  # last: an interrupt in between binds anew
         return self._bound
 
     def measure(self, space: Workspace, rows: Block, dt: float, span: float = 1.0) -> None:
