@@ -7,7 +7,7 @@ import pytest
 
 from poise.kernel.jit import entry, kernel
 from poise.kernel.memory import F64X8, load
-from poise.solve.gliding_kernels import glide, prepare
+from poise.solve.gliding_kernels import glide, prepare, weigh
 from poise.solve.newton_kernels import NEWTON, newton_block
 from poise.solve.pgs_kernels import ANSWER, ROWS, RUN
 from poise.solve.problem import Friction, Problem
@@ -20,6 +20,7 @@ LANES = F64X8.lanes
 @kernel
 def glide_all(p, s, n, most):
     prepare(p, n)
+    weigh(p, s, n)
     glide(p, s, n, load(s.tolerance, 0) < 0.0, most)
 
 

@@ -1,29 +1,33 @@
 """Light sweeps with momentum over lanes of problems: kernels.
 
 A sweep puts rows on their laws one after another, of a contact the normal row first, then both tangents at once as if
-they were alike: no root is searched for, as no sweep has to be exact. What sweeps change is taken for a gradient, and
-their way so far goes on by itself as a conjugate direction would (Silcowitz-Hansen, Niebe and Erleben 2010): that takes
-a few sweeps where plain ones take many. Multipliers that go beyond their bounds that way come back in the next sweep.
+they were alike: no root is searched for, as no sweep has to be exact. Sweeps come in pairs, down all rows and up again.
+What rows before a row do to it was summed up on the way down, and what those after it do on the way up: a pair takes
+as many products as a sweep that begins anew would (Conrad and Wallach 1979).
+
+What a pair changes is taken for a gradient step, and the way so far goes on by itself, the more the longer it has gone
+(Nesterov 1983): that takes a few pairs where plain sweeps are many. A way that a pair goes back on ends there
+(O'Donoghue and Candès 2015). Multipliers that go beyond their bounds that way come back in the next sweep.
 
 A is symmetric: half of it is packed before the first sweep, as much as the nearest cache can hold.
 
-A lane that a sweep hardly changes, or that is done, rests. Its bits do not depend on its neighbours'.
+A lane that a pair hardly changes, or that is done, rests. Its bits do not depend on its neighbours'.
 """
 
 from __future__ import annotations
 
-from math import inf
-
 from poise.kernel.jit import kernel
-from poise.kernel.memory import load, store
-from poise.kernel.scalars import any_lane, fabs, maximum, select, spread, sqrt, zero
+from poise.kernel.memory import load, store, store_where
+from poise.kernel.scalars import any_lane, fabs, maximum, select, sqrt, zero
 from poise.kernel.vec import Vec3
-from poise.solve.local_kernels import clip, least
+from poise.solve.local_kernels import clip
 from poise.solve.newton_pieces import load_plain
 from poise.solve.pgs_kernels import BOUNDED, CONE
 
-REST = 0.5
-"""Of the tolerance: what a row may lack before a sweep that is the last of its lane."""
+REST = 0.7
+"""Of the tolerance: what a row may lack before a pair of sweeps that is the last of its lane."""
+FURTHER = 0.4
+"""Of what a pair changes: how much further multipliers go."""
 
 
 @kernel
@@ -46,125 +50,328 @@ def prepare(p, n):
             store(n.right, at, 1.0 / load(p.scale, at))
 
 
+# ---- what other rows do to w -----------------------------------------------------------------------------------------
+# Sums are of rows one after another, the nearest last: what has just been changed comes when all else is summed up, and
+# blank rows between change nothing. Several rows that are summed up at once have the same sums as one by one.
+
+
 @kernel
-def speed(p, s, n, r):
-    """W of a row: terms in the order of rows, so that blank ones between them change nothing; what the row before it
-    has just changed comes last.
-    """
-    w, other = zero(load(p.b, r)), load(p.b, r)
+def above_one(s, n, r, first, end, x):
+    """Add what some of the rows before one do to it."""
     row = r * (r + 1) // 2
-    at = row + r
-    for j in range(r, load(p.n_rows, 0)):
-        other = other + load(n.matrix, at) * load(s.lam, j)
-        at += j + 1
-    for j in range(r):
-        w = w + load(n.matrix, row + j) * load(s.lam, j)
-    return w + other
+    for j in range(first, end):
+        x = x + load(n.matrix, row + j) * load(s.lam, j)
+    return x
 
 
 @kernel
-def three_speeds(p, s, n, r):
-    """W of three rows side by side. What the rows before them have just changed comes last."""
+def above_three(s, n, r, first, end, w):
+    """Add what some of the rows before three do to them."""
     one = r * (r + 1) // 2
     two, three = one + r + 1, one + 2 * r + 3
-    x, y, z = load(p.b, r), load(p.b, r + 1), load(p.b, r + 2)
-    at = three + 2 * r + 3
-    for j in range(r + 3, load(p.n_rows, 0)):
+    x, y, z = w.x, w.y, w.z
+    for j in range(first, end):
         lam = load(s.lam, j)
+        x = x + load(n.matrix, one + j) * lam
+        y = y + load(n.matrix, two + j) * lam
+        z = z + load(n.matrix, three + j) * lam
+    return Vec3(x, y, z)
+
+
+@kernel
+def above_six(s, n, r, none):
+    """What rows before six do to them: to three, and to three."""
+    one = r * (r + 1) // 2
+    two, three = one + r + 1, one + 2 * r + 3
+    four, five, six = three + r + 3, three + 2 * r + 7, three + 3 * r + 12
+    a, b, c, d, e, f = none, none, none, none, none, none
+    for j in range(r):
+        lam = load(s.lam, j)
+        a = a + load(n.matrix, one + j) * lam
+        b = b + load(n.matrix, two + j) * lam
+        c = c + load(n.matrix, three + j) * lam
+        d = d + load(n.matrix, four + j) * lam
+        e = e + load(n.matrix, five + j) * lam
+        f = f + load(n.matrix, six + j) * lam
+    return Vec3(a, b, c), Vec3(d, e, f)
+
+
+@kernel
+def below_one(s, n, r, first, end, x):
+    """Add what some of the rows after one do to it."""
+    at = end * (end + 1) // 2 + r
+    for j in range(end - first):
+        at -= end - j
+        x = x + load(n.matrix, at) * load(s.lam, end - 1 - j)
+    return x
+
+
+@kernel
+def below_three(s, n, r, first, end, w):
+    """Add what some of the rows after three do to them."""
+    x, y, z, at = w.x, w.y, w.z, end * (end + 1) // 2 + r
+    for j in range(end - first):
+        at -= end - j
+        lam = load(s.lam, end - 1 - j)
         x = x + load(n.matrix, at) * lam
         y = y + load(n.matrix, at + 1) * lam
         z = z + load(n.matrix, at + 2) * lam
-        at += j + 1
-    lam = load_plain(s.lam, r)
-    xy, xz, yz = load(n.matrix, two + r), load(n.matrix, three + r), load(n.matrix, three + r + 1)
-    x = x + load(n.matrix, one + r) * lam.x + xy * lam.y + xz * lam.z
-    y = y + xy * lam.x + load(n.matrix, two + r + 1) * lam.y + yz * lam.z
-    z = z + xz * lam.x + yz * lam.y + load(n.matrix, three + r + 2) * lam.z
-    u, v, w = zero(x), zero(x), zero(x)
-    for j in range(r):
-        lam = load(s.lam, j)
-        u = u + load(n.matrix, one + j) * lam
-        v = v + load(n.matrix, two + j) * lam
-        w = w + load(n.matrix, three + j) * lam
-    return Vec3(x + u, y + v, z + w)
+    return Vec3(x, y, z)
 
 
 @kernel
-def press(p, s, n, k, at):
-    """Multipliers that a cone wants: its normal row, then its tangents, as that leaves them."""
-    a, mu = load(p.local, k), load(p.bound, k)
-    old, w = load_plain(s.lam, at), three_speeds(p, s, n, at)
-    normal = maximum(old.x - w.x * load(n.right, at), zero(mu))
-    up, inverse = normal - old.x, load(n.right, at + 1)
-    y, z = old.y - (w.y + a.xy * up) * inverse, old.z - (w.z + a.xz * up) * inverse
-    size, reach = sqrt(y * y + z * z), mu * normal
-    share = select(size > reach, reach / maximum(size, least(size)), zero(size) + 1.0)
-    return Vec3(normal, y * share, z * share)
+def below_six(s, n, r, end, none):
+    """What rows after six do to them: to three, and to three."""
+    a, b, c, d, e, f = none, none, none, none, none, none
+    at = end * (end + 1) // 2 + r
+    for j in range(end - r - 6):
+        at -= end - j
+        lam = load(s.lam, end - 1 - j)
+        a = a + load(n.matrix, at) * lam
+        b = b + load(n.matrix, at + 1) * lam
+        c = c + load(n.matrix, at + 2) * lam
+        d = d + load(n.matrix, at + 3) * lam
+        e = e + load(n.matrix, at + 4) * lam
+        f = f + load(n.matrix, at + 5) * lam
+    return Vec3(a, b, c), Vec3(d, e, f)
 
 
 @kernel
-def move(p, s, n, r, lam, resting):
-    """A row to its new multiplier."""
-    old = load(s.lam, r)
-    change = select(resting, zero(old), lam - old)
-    store(s.lam, r, old + change)
-    store(n.change, r, change)
+def are(p, k, number, kind):
+    """Whether so many blocks are of a kind, from k on."""
+    if k < 0 or k + number > load(p.n_blocks, 0):
+        return False
+    for i in range(k, k + number):
+        if load(p.block_kind, i) != kind:
+            return False
+    return True
 
 
 @kernel
-def sweep_lightly(p, s, n, resting):
-    """Put every row on its law."""
-    for k in range(load(p.n_blocks, 0)):
-        kind, at = load(p.block_kind, k), load(p.block_start, k)
-        if kind == BOUNDED:
-            lam = load(s.lam, at) - speed(p, s, n, at) * load(n.right, at)
-            move(p, s, n, at, clip(lam, load(p.lo, at), load(p.hi, at)), resting)
+def within_cone(n, r, lam):
+    """What the rows of a cone do to each other."""
+    first = r * (r + 1) // 2 + r
+    second, third = first + r + 1, first + 2 * r + 3
+    xy, xz, yz = load(n.matrix, second), load(n.matrix, third), load(n.matrix, third + 1)
+    return Vec3(
+        load(n.matrix, first) * lam.x + xy * lam.y + xz * lam.z,
+        xy * lam.x + load(n.matrix, second + 1) * lam.y + yz * lam.z,
+        xz * lam.x + yz * lam.y + load(n.matrix, third + 2) * lam.z,
+    )
+
+
+@kernel
+def store_plain(buffer, at, number):
+    """A number of each row of a cone."""
+    store(buffer, at, number.x)
+    store(buffer, at + 1, number.y)
+    store(buffer, at + 2, number.z)
+
+
+# ---- sweeps ----------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def settle_row(p, s, n, r, known, pushed):
+    """Put a bounded row on its law. What others do to it has two parts: the second is known late."""
+    lam, inverse = load(s.lam, r), load(n.right, r)
+    own = load(p.b, r) + load(n.matrix, r * (r + 3) // 2) * lam + known
+    store(s.lam, r, clip((lam - own * inverse) - pushed * inverse, load(p.lo, r), load(p.hi, r)))
+
+
+@kernel
+def settle_cone(p, s, n, k, r, known, pushed):
+    """Put the normal row of a cone on its law, then its tangents, as that leaves them."""
+    a, mu, lam, inverse = load(p.local, k), load(p.bound, k), load_plain(s.lam, r), load(n.right, r + 1)
+    w = (load_plain(p.b, r) + within_cone(n, r, lam) + known) + pushed
+    up = maximum(w.x * -load(n.right, r), -lam.x)
+    y, z = (lam.y - w.y * inverse) - (a.xy * inverse) * up, (lam.z - w.z * inverse) - (a.xz * inverse) * up
+    normal, square = lam.x + up, y * y + z * z
+    reach = mu * normal
+    share = select(square > reach * reach, reach / sqrt(square), zero(reach) + 1.0)
+    store_plain(s.lam, r, Vec3(normal, y * share, z * share))
+
+
+@kernel
+def row_down(p, s, n, r, above, settle):
+    """What rows before a row do to it; and to `settle`, put it on its law."""
+    store(n.above, r, above)
+    if settle:
+        settle_row(p, s, n, r, load(n.below, r), above)
+
+
+@kernel
+def row_up(p, s, n, r, below, settle):
+    """What rows after a row do to it; and to `settle`, put it on its law."""
+    store(n.below, r, below)
+    if settle:
+        settle_row(p, s, n, r, load(n.above, r), below)
+
+
+@kernel
+def cone_down(p, s, n, k, r, above, settle):
+    """What rows before a cone do to it; and to `settle`, put it on its law."""
+    store_plain(n.above, r, above)
+    if settle:
+        settle_cone(p, s, n, k, r, load_plain(n.below, r), above)
+
+
+@kernel
+def cone_up(p, s, n, k, r, below, settle):
+    """What rows after a cone do to it; and to `settle`, put it on its law."""
+    store_plain(n.below, r, below)
+    if settle:
+        settle_cone(p, s, n, k, r, load_plain(n.above, r), below)
+
+
+@kernel
+def go_down(p, s, n, settle):
+    """What rows before others do to them, the first ones first; and to `settle`, put every row on its law."""
+    none, k = zero(load(s.tolerance, 0)), 0
+    while k < load(p.n_blocks, 0):
+        kind, r, number = load(p.block_kind, k), load(p.block_start, k), 1
+        if are(p, k, 3, BOUNDED):
+            above, number = above_three(s, n, r, 0, r, Vec3(none, none, none)), 3
+            row_down(p, s, n, r, above.x, settle)
+            row_down(p, s, n, r + 1, above_one(s, n, r + 1, r, r + 1, above.y), settle)
+            row_down(p, s, n, r + 2, above_one(s, n, r + 2, r, r + 2, above.z), settle)
+        elif kind == BOUNDED:
+            row_down(p, s, n, r, above_one(s, n, r, 0, r, none), settle)
+        elif are(p, k, 2, CONE):
+            number = 2
+            above, second = above_six(s, n, r, none)
+            cone_down(p, s, n, k, r, above, settle)
+            cone_down(p, s, n, k + 1, r + 3, above_three(s, n, r + 3, r, r + 3, second), settle)
         elif kind == CONE:
-            lam = press(p, s, n, k, at)
-            move(p, s, n, at, lam.x, resting)
-            move(p, s, n, at + 1, lam.y, resting)
-            move(p, s, n, at + 2, lam.z, resting)
+            cone_down(p, s, n, k, r, above_three(s, n, r, 0, r, Vec3(none, none, none)), settle)
+        elif not settle:
+            for i in range(r, load(p.block_start, k + 1)):
+                store(n.above, i, above_one(s, n, i, 0, i, none))
+        k += number
+
+
+@kernel
+def go_up(p, s, n, settle):
+    """What rows after others do to them, the last ones first; and to `settle`, put every row on its law."""
+    none, k, end = zero(load(s.tolerance, 0)), load(p.n_blocks, 0) - 1, load(p.n_rows, 0)
+    while k >= 0:
+        kind, r, number = load(p.block_kind, k), load(p.block_start, k), 1
+        if are(p, k - 2, 3, BOUNDED):
+            below, number = below_three(s, n, r - 2, r + 1, end, Vec3(none, none, none)), 3
+            row_up(p, s, n, r, below.z, settle)
+            row_up(p, s, n, r - 1, below_one(s, n, r - 1, r, r + 1, below.y), settle)
+            row_up(p, s, n, r - 2, below_one(s, n, r - 2, r - 1, r + 1, below.x), settle)
+        elif kind == BOUNDED:
+            row_up(p, s, n, r, below_one(s, n, r, r + 1, end, none), settle)
+        elif are(p, k - 1, 2, CONE):
+            number = 2
+            first, below = below_six(s, n, r - 3, end, none)
+            cone_up(p, s, n, k, r, below, settle)
+            cone_up(p, s, n, k - 1, r - 3, below_three(s, n, r - 3, r, r + 3, first), settle)
+        elif kind == CONE:
+            cone_up(p, s, n, k, r, below_three(s, n, r, r + 3, end, Vec3(none, none, none)), settle)
+        elif not settle:
+            for i in range(r, load(p.block_start, k + 1)):
+                store(n.below, i, below_one(s, n, i, i + 1, end, none))
+        k -= number
+
+
+@kernel
+def weigh(p, s, n):
+    """W of all rows, and what rows after others do to them. `prepare` has been there."""
+    go_down(p, s, n, False)
+    go_up(p, s, n, False)
+    for k in range(load(p.n_blocks, 0)):
+        r, end = load(p.block_start, k), load(p.block_start, k + 1)
+        if load(p.block_kind, k) == CONE:
+            w = load_plain(p.b, r) + within_cone(n, r, load_plain(s.lam, r))
+            store_plain(s.w, r, w + load_plain(n.above, r) + load_plain(n.below, r))
         else:
-            for r in range(at, load(p.block_start, k + 1)):
-                store(n.change, r, zero(load(s.tolerance, 0)))
+            for i in range(r, end):
+                w = load(p.b, i) + load(n.matrix, i * (i + 3) // 2) * load(s.lam, i)
+                store(s.w, i, w + load(n.above, i) + load(n.below, i))
+
+
+# ---- momentum --------------------------------------------------------------------------------------------------------
 
 
 @kernel
-def changed(p, n):
-    """How much a sweep has changed: the sum of squares, each by its row's scale, and the most that a row lacked."""
-    size, most = zero(load(p.scale, 0)), zero(load(p.scale, 0))
+def begin(p, s, n):
+    """Before the first pair: no way yet."""
     for r in range(load(p.n_rows, 0)):
-        change = load(n.change, r)
-        lacked = load(p.scale, r) * change
-        size, most = size + lacked * change, maximum(most, fabs(lacked))
-    return size, most
+        lam, below = load(s.lam, r), load(n.below, r)
+        store(n.start, r, lam)
+        store(n.last, r, lam)
+        store(n.below_start, r, below)
+        store(n.below_last, r, below)
 
 
 @kernel
-def go_on(p, s, n, share):
-    """Add a share of the way so far to what a sweep has changed. Without a share, the way begins anew."""
+def changed(p, s, n):
+    """The most that a row lacked before a pair, and how far the pair goes along the way since the one before: the sum
+    of products, each by its row's scale.
+    """
+    none = zero(load(s.tolerance, 0))
+    most, along, alongs = none, none, Vec3(none, none, none)
+    for k in range(load(p.n_blocks, 0)):
+        kind, r = load(p.block_kind, k), load(p.block_start, k)
+        if kind == BOUNDED:
+            lam = load(s.lam, r)
+            lacked = load(p.scale, r) * (lam - load(n.start, r))
+            most, along = maximum(most, fabs(lacked)), along + lacked * (lam - load(n.last, r))
+        elif kind == CONE:
+            lam, scale = load_plain(s.lam, r), load_plain(p.scale, r)
+            change, way = lam - load_plain(n.start, r), lam - load_plain(n.last, r)
+            x, y, z = scale.x * change.x, scale.y * change.y, scale.z * change.z
+            alongs = Vec3(alongs.x + x * way.x, alongs.y + y * way.y, alongs.z + z * way.z)
+            most = maximum(maximum(most, fabs(x)), maximum(fabs(y), fabs(z)))
+    return most, along + (alongs.x + (alongs.y + alongs.z))
+
+
+@kernel
+def go_on(p, here, start, last, share):
+    """Go further than a pair has, and along a share of the way since the one before: where the next one starts."""
     for r in range(load(p.n_rows, 0)):
-        more = load(n.step, r) * share
-        store(n.step, r, load(n.change, r) + more)
-        store(s.lam, r, load(s.lam, r) + more)
+        now = load(here, r)
+        further = now + ((now - load(start, r)) * FURTHER + (now - load(last, r)) * share)
+        store(here, r, further)
+        store(start, r, further)
+        store(last, r, now)
+
+
+@kernel
+def put_aside(p, s, n, mask):
+    """Keep the multipliers of some lanes: sweeps go on without looking at who rests."""
+    for r in range(load(p.n_rows, 0)):
+        store_where(n.swept, r, load(s.lam, r), mask)
 
 
 @kernel
 def glide(p, s, n, done, most):
-    """Sweeps with momentum, `most` at most, in lanes that are not done. `prepare` has been there."""
-    none = zero(load(s.tolerance, 0))
-    before = spread(inf, none)
-    for r in range(load(p.n_rows, 0)):
-        store(n.step, r, none)
-    resting, sweeps = done, 0
+    """Sweeps with momentum, `most` at most, in lanes that are not done. `prepare` and `weigh` have been there.
+
+    What a way does to w needs no products: it is made of what pairs did.
+    """
+    begin(p, s, n)
+    put_aside(p, s, n, done)
+    tolerance = REST * load(s.tolerance, 0)
+    none, resting, sweeps = zero(tolerance), done, 0
+    pairs, share = none, none
     while sweeps < most and any_lane(~resting):
-        sweep_lightly(p, s, n, resting)
+        if sweeps > 0:
+            go_on(p, s.lam, n.start, n.last, share)
+            go_on(p, n.below, n.below_start, n.below_last, share)
+        go_down(p, s, n, True)
+        go_up(p, s, n, True)
+        sweeps += 2
         count = load(s.sweeps, 0)
-        store(s.sweeps, 0, select(resting, count, count + 1.0))
-        size, lacked = changed(p, n)
-        resting = resting | (lacked <= REST * load(s.tolerance, 0))
-        sweeps += 1
-        if sweeps < most:
-            share = size / maximum(before, least(size))
-            go_on(p, s, n, select((share < 1.0) & ~resting, share, none))
-        before = size
+        store(s.sweeps, 0, select(resting, count, count + 2.0))
+        lacked, along = changed(p, s, n)
+        if any_lane(~resting & (lacked <= tolerance)):
+            put_aside(p, s, n, ~resting)
+            resting = resting | (lacked <= tolerance)
+        pairs = select(along >= 0.0, pairs + 1.0, none)
+        share = pairs / (pairs + 2.0)
+    put_aside(p, s, n, ~resting)
+    for r in range(load(p.n_rows, 0)):
+        store(s.lam, r, load(n.swept, r))

@@ -15,11 +15,12 @@ from poise.kernel.buffers import GROUP
 from poise.kernel.jit import entry, kernel
 from poise.kernel.memory import Index, View, Width, load, load_lane, store, store_lane
 from poise.kernel.scalars import any_lane, get_lane, spread, zero
-from poise.solve.gliding_kernels import glide, prepare
-from poise.solve.newton_kernels import NEWTON, measure, solve
+from poise.solve.gliding_kernels import glide, prepare, weigh
+from poise.solve.newton_kernels import NEWTON, solve
+from poise.solve.newton_pieces import look
 from poise.solve.pgs_kernels import ANSWER, BOUNDED, LAW, ROWS
 
-SWEEPS = 32
+SWEEPS = 36
 """That lanes take together at most."""
 
 ALONE = View("Alone", row=Index)
@@ -128,18 +129,22 @@ def solve_alone(one, answer, newton, sweeps, every, most):
 
 
 @kernel
+def measure(p, s, n):
+    """Look at all lanes: those within their tolerance."""
+    weigh(p, s, n)
+    store(s.residual, 0, look(p, s, n))
+    return load(s.residual, 0) <= load(s.tolerance, 0)
+
+
+@kernel
 def solve_lanes(p, s, n, one, answer, newton, alone, sweeps, every, most):
     """Multipliers of every lane: see `newton_kernels.solve`, which takes those that light sweeps leave."""
     store(n.steps, 0, zero(load(s.tolerance, 0)))
-    done = load(s.tolerance, 0) < 0.0
-    measure(p, s, n, done)
-    done = load(s.residual, 0) <= load(s.tolerance, 0)
-    if any_lane(~done):
-        prepare(p, n)
-        if most > 0:
-            glide(p, s, n, done, SWEEPS)
-            measure(p, s, n, done)
-            done = load(s.residual, 0) <= load(s.tolerance, 0)
+    prepare(p, n)
+    done = measure(p, s, n)
+    if most > 0 and any_lane(~done):
+        glide(p, s, n, done, SWEEPS)
+        done = measure(p, s, n)
     for lane in range(n.lanes):
         if not get_lane(done, lane):
             take_lane(p, s, n.matrix, one, answer, alone, lane)

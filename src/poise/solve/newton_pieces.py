@@ -49,6 +49,13 @@ NEWTON = View(
     shift=Real,  # what the steps of rows at bounds do to w
     kept=Real,  # multipliers before a step
     swept=Real,  # and before all steps since the last sweep
+    # of light sweeps
+    above=Real,  # what rows before a block do to w of its rows
+    below=Real,  # and those after it
+    start=Real,  # multipliers where a pair of sweeps starts
+    last=Real,  # and those that the one before it found
+    below_start=Real,  # what these do to w of the rows before them
+    below_last=Real,
     softness=Real,  # (1)
     allowed=Real,  # (1) merit below which a step is accepted
     steps=Real,  # (1) that were
@@ -57,7 +64,8 @@ NEWTON = View(
 
 def newton_block(width: Width, rows: int) -> Block:
     """Room for so many rows."""
-    sizes = dict.fromkeys(("row", "change", "free", "aim", "way", "step", "shift", "kept", "swept", "right"), rows)
+    names = ("row", "change", "free", "aim", "way", "step", "shift", "kept", "swept", "right")
+    sizes = dict.fromkeys((*names, "above", "below", "start", "last", "below_start", "below_last"), rows)
     sizes |= {"known": rows + GROUP}
     one = dict.fromkeys(("n_active", "n_even", "across", "softness", "allowed", "steps"), 1)
     return NEWTON.block(width, lanes=width.lanes, matrix=rows * (rows + 2 * GROUP), **sizes, **one)
