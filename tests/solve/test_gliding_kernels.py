@@ -9,7 +9,7 @@ from poise.kernel.jit import entry, kernel
 from poise.kernel.memory import F64X8, load
 from poise.solve.gliding_kernels import glide, prepare, weigh
 from poise.solve.newton_kernels import NEWTON, newton_block
-from poise.solve.pgs_kernels import ANSWER, ROWS, RUN
+from poise.solve.pgs_kernels import ANSWER, LAW, ROWS, RUN
 from poise.solve.problem import Friction, Problem
 from solve.kernel_problems import MU, drawn, laid, residual, solved
 
@@ -24,7 +24,14 @@ def glide_all(p, s, n, most):
     glide(p, s, n, load(s.tolerance, 0) < 0.0, most)
 
 
+@kernel
+def weigh_all(p, s, n):
+    prepare(p, n)
+    weigh(p, s, n)
+
+
 GLIDE = entry(glide_all, ROWS, ANSWER, NEWTON, extra=("int64",))
+WEIGH = entry(weigh_all, ROWS, ANSWER, NEWTON)
 
 
 def eight(seed: int, rank: int = 40) -> list[Problem]:
@@ -59,6 +66,41 @@ def stack(boxes: int) -> Problem:
     b = np.zeros(boxes)
     b[0] = -1.0
     return Problem(A, b, np.zeros(boxes), np.full(boxes, np.inf))
+
+
+@pytest.mark.parametrize(
+    ("contacts", "singles"), [(0, 1), (0, 2), (0, 3), (0, 7), (1, 0), (2, 0), (3, 1), (5, 4), (6, 8)]
+)
+def test_w_of_rows_however_many_are_summed_up_at_once(contacts: int, singles: int) -> None:
+    problems = [drawn(70 + k, contacts, singles, 40) for k in range(LANES)]
+    size = problems[0].size
+    p, a = laid(problems, F64X8, 0.0)
+    a.lam[:size] = np.random.default_rng(5).normal(size=(size, LANES))
+    WEIGH[F64X8](p.handle, a.handle, newton_block(F64X8, size).handle)
+    for lane, problem in enumerate(problems):
+        assert a.w[:size, lane] == pytest.approx(problem.matrix() @ a.lam[:size, lane] + problem.b, abs=1e-12)
+
+
+def test_rows_of_other_kinds_are_felt_and_stay_where_they_are() -> None:
+    problems = [free_rows(seed) for seed in range(LANES)]
+    p, a = laid(problems, F64X8, 0.0)
+    p.block_kind[1] = LAW
+    lam = np.random.default_rng(6).normal(size=(3, LANES))
+    a.lam[:3] = lam
+    n = newton_block(F64X8, 3)
+    WEIGH[F64X8](p.handle, a.handle, n.handle)
+    for lane, problem in enumerate(problems):
+        assert a.w[:3, lane] == pytest.approx(problem.matrix() @ lam[:, lane] + problem.b, abs=1e-12)
+    GLIDE[F64X8](p.handle, a.handle, n.handle, 400)
+    assert np.array_equal(a.lam[1], lam[1])
+    for lane, problem in enumerate(problems):
+        w = problem.matrix() @ a.lam[:3, lane] + problem.b
+        assert w[[0, 2]] == pytest.approx(0.0, abs=1e-9)
+
+
+def free_rows(seed: int) -> Problem:
+    J, free = np.random.default_rng(900 + seed).normal(size=(3, 3)), np.full(3, np.inf)
+    return Problem(J @ J.T + 0.5 * np.eye(3), np.array([1.0, -2.0, 0.5]), -free, free)
 
 
 def test_momentum_carries_news_through_a_stack() -> None:

@@ -52,10 +52,12 @@ def raise_bounces(r, t, plain, p, a):
 @kernel
 def solve_again(p, a, newton, o, changed):
     """Go on from the multipliers as they are, in the worlds of a mask."""
-    tolerance = load(a.tolerance, 0)
+    tolerance, swept, stepped = load(a.tolerance, 0), load(a.sweeps, 0), load(newton.steps, 0)
     begin(a, select(changed, tolerance, zero(tolerance) + inf))
     ask_bound(o.solve, o.solve_table, o.sweeps, o.every, o.steps)
     store(a.tolerance, 0, tolerance)
+    store(a.sweeps, 0, swept + load(a.sweeps, 0))
+    store(newton.steps, 0, stepped + load(newton.steps, 0))
 
 
 # ---- all that there is -----------------------------------------------------------------------------------------------

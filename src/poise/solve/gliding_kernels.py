@@ -139,12 +139,10 @@ def below_six(s, n, r, end, none):
 @kernel
 def are(p, k, number, kind):
     """Whether so many blocks are of a kind, from k on."""
-    if k < 0 or k + number > load(p.n_blocks, 0):
-        return False
+    alike = k >= 0 and k + number <= load(p.n_blocks, 0)
     for i in range(k, k + number):
-        if load(p.block_kind, i) != kind:
-            return False
-    return True
+        alike = alike and load(p.block_kind, i) == kind
+    return alike
 
 
 @kernel
