@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -240,6 +241,31 @@ def test_where_every_sample_fails_the_plan_stays() -> None:
     assert plan.effective == 0.0
 
 
+@pytest.mark.parametrize("worst", [1e280, 1e308, 1.7e308])
+def test_huge_costs_weigh_as_small_ones_do(worst: float) -> None:
+    """Weights do not know the unit of costs, even where the sum of all is no number any more."""
+    control = pushed(16)
+    costs = np.linspace(-1.0, 1.0, 16)
+    costs[3] = np.inf
+    assert control._weights(worst * costs) == pytest.approx(control._weights(costs), rel=1e-9)
+    control._cost = lambda seen: worst * costs
+    assert np.isfinite(control.plan(away()).knots).all()
+
+
+def test_moments_that_cost_no_number_are_no_warnings() -> None:
+    def wild(seen: Rollouts) -> np.ndarray:
+        costs = quadratic(seen)
+        costs[0, 0], costs[1, 0], costs[:, 1] = np.inf, -np.inf, 1.7e308
+        return costs
+
+    control = pushed(16)
+    control._cost = wild
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        plan = control.plan(away())
+    assert np.isinf(plan.costs).tolist() == [True, True] + [False] * 14
+
+
 def test_worlds_that_diverge_do_not_count() -> None:
     """Forces beyond float32 are infinite there."""
     control = pushed(16, precision="f32", spread=1e39)
@@ -268,6 +294,7 @@ def test_worlds_that_diverge_do_not_count() -> None:
         ({"rate": "fast"}, "rate is 'fast'"),
         ({"rounds": 0}, "rounds is 0"),
         ({"every": 0}, "every is 0"),
+        ({"every": 41}, "every is 41: 2.05 s of steps; it must not be longer than the horizon, 2 s"),
         ({"temperature": 0.0}, "temperature is 0.0"),
         ({"temperature": True}, "temperature is True"),
         ({"seed": -1}, "seed is -1"),

@@ -1,5 +1,6 @@
 """Results on the disk: whole, of one sweep, written by one."""
 
+import errno
 import json
 import os
 from math import inf, nan
@@ -135,3 +136,35 @@ def test_every_line_is_on_the_disk_before_the_next_run(tmp_path, monkeypatch):
             store.add(result(run), {})
             assert len(synced) == before + run + 1
             assert synced[-1] == store.path.stat().st_size
+
+
+def test_a_disk_that_is_full_is_told_and_the_rest_is_kept(tmp_path, monkeypatch):
+    """What went onto the disk of the last line is torn: the next time it is cut off."""
+    write = os.write
+
+    def full(file, text):
+        if len(text) < 60:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(file, text[:60])
+
+    with Store(tmp_path, HEADER) as store:
+        store.add(result(0), {})
+        monkeypatch.setattr(os, "write", full)
+        with pytest.raises(poise.SceneError) as error:
+            store.add(result(1), {})
+    monkeypatch.undo()
+    said = f"{store.path}: cannot be written: No space left on device; what is there is kept"
+    assert str(error.value).startswith(said)
+    with Store(tmp_path, HEADER) as store:
+        assert sorted(store.results) == [0]
+
+
+def test_a_disk_without_locks_is_not_another_sweep(tmp_path, monkeypatch):
+    fcntl = pytest.importorskip("fcntl")
+
+    def none(file, how):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", none)
+    with pytest.raises(poise.SceneError, match="cannot be written: No locks available"):
+        Store(tmp_path, HEADER).__enter__()

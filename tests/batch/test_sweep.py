@@ -117,6 +117,23 @@ def test_one_that_fails_does_not_stop_the_others(file, tmp_path):
     assert table["note"][0].startswith("ZeroDivisionError")
 
 
+@pytest.mark.parametrize("processes", [0, 1])
+@pytest.mark.parametrize(
+    ("body", "note"),
+    [
+        ("raise SystemExit(3)", "SystemExit: 3"),
+        ("raise ValueError('bad \\ud800\\0')", "ValueError: bad ?\N{REPLACEMENT CHARACTER}"),
+    ],
+)
+def test_whatever_a_function_raises_is_a_row(file, tmp_path, processes, body, note):
+    mine = tmp_path / "mine.py"
+    mine.write_text(f"def odd(world, recording):\n    {body}\n")
+    table = Sweep(file, {"high": [1.0]}, [f"{mine}:odd"]).run(processes=processes, folder=tmp_path / "out")
+    assert (table["status"].tolist(), table["note"].tolist()) == (["failed"], [note])
+    table.save(tmp_path / "t.csv")
+    assert Table.load(tmp_path / "t.csv")["note"].tolist() == [note]
+
+
 def test_what_must_not_be_met_together_fails_for_itself(tmp_path):
     file = tmp_path / "door.yaml"
     file.write_text(
@@ -145,6 +162,7 @@ def test_what_must_not_be_met_together_fails_for_itself(tmp_path):
         ({"high": [1]}, {"metrics": ["fall_time", "fall_time"]}, "it is named twice"),
         ({"high": [1]}, {"dt": 0}, "dt: must be more than 0, found 0"),
         ({"high": [1]}, {"dt": float("nan")}, "dt: must be more than 0"),
+        ({"high": [1]}, {"dt": 1e3}, "nothing to do"),
         ({"high": [1]}, {"seconds": -1}, "seconds: must be more than 0"),
         ({"high": [1]}, {"every": 0}, "every: must be a whole number from 1 on"),
         ({"high": [1]}, {"coordinates": "polar"}, "no coordinates are called 'polar'"),
@@ -225,6 +243,63 @@ def test_a_folder_of_another_sweep_is_refused(file, tmp_path, change):
         run(**({"dt": 0.01} if change == "options" else {}))
     assert "it holds another sweep" in str(error.value)
     assert said[change] in str(error.value)
+
+
+EDITS = """
+from pathlib import Path
+def edits(world, recording):
+    # what a person does meanwhile
+    file, old, new = Path({file!r}), {old!r}, {new!r}
+    if 1.1 < recording.q[0, 2] < 1.3:
+        file.write_text(file.read_text().replace(old, new))
+    return world.q[2]
+"""
+
+
+@pytest.mark.parametrize("processes", [0, 1])
+@pytest.mark.parametrize("which", ["ball.yaml", "more.yaml"])
+def test_a_file_that_changes_meanwhile_stops_the_sweep(file, tmp_path, processes, which):
+    """Or rows of two scenes would be in one table, and the folder would vouch for them."""
+    other, mine, folder = tmp_path / "more.yaml", tmp_path / "mine.py", tmp_path / "out"
+    other.write_text("gravity: [0, 0, -9]\n")
+    file.write_text("include: more.yaml\n" + SCENE)
+    kept = {path: path.read_text() for path in (file, other)}
+    old, new = ("[1, 0, 0]", "[1, 0, 9]") if which == "ball.yaml" else ("-9", "-8")
+    mine.write_text(EDITS.format(file=str(tmp_path / which), old=old, new=new))
+    sweep = Sweep(file, {"high": [1.0, 1.2, 1.4, 1.6]}, [f"{mine}:edits"])
+    with pytest.raises(poise.SceneError) as error:
+        sweep.run(processes=processes, folder=folder)
+    assert f"{which} has changed since the sweep began" in str(error.value)
+    assert lines(folder) == [0]
+    with pytest.raises(poise.SceneError, match=f"file {which} has changed"):
+        sweep.run(processes=processes, folder=folder)
+    for path, text in kept.items():
+        path.write_text(text)
+    mine.write_text(mine.read_text().replace(old, "nothing of the kind"))
+    with pytest.raises(poise.SceneError, match="metrics"):
+        Sweep(file, {"high": [1.0, 1.2, 1.4, 1.6]}, [f"{mine}:edits"]).run(processes=0, folder=folder)
+    again = Sweep(file, {"high": [1.0, 1.2, 1.4, 1.6]}, [f"{mine}:edits"])
+    assert again.run(processes=0, folder=tmp_path / "new")["status"].tolist() == ["ok"] * 4
+
+
+def test_a_file_that_is_written_again_as_it_was_stops_nothing(file, tmp_path):
+    mine = tmp_path / "mine.py"
+    mine.write_text(EDITS.format(file=str(file), old="nothing", new="of the kind"))
+    table = Sweep(file, {"high": [1.0, 1.2, 1.4]}, [f"{mine}:edits"]).run(processes=0, folder=tmp_path / "out")
+    assert table["status"].tolist() == ["ok"] * 3
+
+
+def test_a_function_that_has_changed_is_another_metric(file, tmp_path):
+    def made(text):
+        scope = {"__name__": "mine"}
+        exec(f"def mine(world, recording):\n    return {text}\n", scope)
+        return Sweep(file, {"high": [1.0]}, [scope["mine"]])
+
+    made("world.q[2]").run(processes=0, folder=tmp_path / "out")
+    made("world.q[2]").run(processes=0, folder=tmp_path / "out")
+    for other in ("world.q[1]", "world.v[2]"):
+        with pytest.raises(poise.SceneError, match="options: metrics"):
+            made(other).run(processes=0, folder=tmp_path / "out")
 
 
 def test_a_worker_of_other_versions_is_refused(file, monkeypatch):
@@ -335,6 +410,12 @@ def test_what_workers_say_at_their_end_is_told(file, monkeypatch):
     monkeypatch.setattr(sys, "executable", which("false"))
     (found,) = run_in_processes(iter([Task(0, {}, How(()), str(file))]), 1)
     assert (found.status, found.note) == (LOST, "its process ended with status 1")
+
+
+def test_workers_that_all_end_are_not_tried_a_thousand_times(file, monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "executable", which("false"))
+    with pytest.raises(poise.SceneError, match=r"no run could be done: run 0: its process ended with status 1"):
+        Sweep(file, {"high": "1:2:1000"}).run(processes=1, folder=tmp_path / "out")
 
 
 def test_the_line_tells_of_runs_and_the_time_that_is_left(monkeypatch):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import poise
-from poise.batch import Table
+from poise.batch import Table, charts
 from poise.batch.charts import drawing, plotted
 from poise.batch.table import column
 
@@ -105,7 +105,11 @@ def test_what_is_infinite_is_marked_and_what_failed_is_left_out():
     svg = found.plot("m", "a").svg()
     assert svg.count("<polygon") == 2  # one in the plot, one in the legend
     assert "m: inf" in svg
-    assert svg.count("<polyline") == 1
+    # a line from the first to the last would tell of numbers between them
+    assert "<polyline" not in svg
+    assert svg.count("<circle") == 2 + 1
+    ends = grid(lambda a: {1.0: 1.0, 2.0: 2.0, 3.0: inf}[a], a=[1.0, 2.0, 3.0])
+    assert ends.plot("m", "a").svg().count("<polyline") == 1
     nothing = grid(lambda a: nan, a=[1.0, 2.0])
     assert plotted(nothing) == []
     with pytest.raises(poise.SceneError, match='no run has a finite "m"'):
@@ -115,6 +119,16 @@ def test_what_is_infinite_is_marked_and_what_failed_is_left_out():
 def test_words_are_numbered_along_the_axis():
     words = Table({"w": column(["walk", "run"]), "m": column([1.0, 2.0])}, ["w"], ["m"])
     assert "w (0 run, 1 walk)" in words.plot().svg()
+    assert "<polyline" not in words.plot().svg()  # there is nothing between a walk and a run
+
+
+def test_groups_of_very_many_draws_are_found():
+    """As many groups as rows: one look at all rows for each of them would take a minute."""
+    drawn = Table({"a": np.random.default_rng(3).random(20_000)}, ["a"])
+    rows = charts._groups(drawn, ["a"])
+    firsts = [found[0] for found in rows.values()]
+    assert firsts == sorted(firsts)
+    assert sorted(np.concatenate(list(rows.values())).tolist()) == list(range(20_000))
 
 
 def test_random_draws_are_points_over_each_setting():

@@ -23,12 +23,22 @@ from poise.batch.values import Between, Choices, combinations, draws, read_setti
         ([np.float64(1.5), 2], (1.5, 2)),
         (0.5, (0.5,)),
         (range(3), (0, 1, 2)),
+        ("[[0,0],[1,1]],[[2,2],[3,3]]", ([[0, 0], [1, 1]], [[2, 2], [3, 3]])),
+        ("'a,b',c", ("a,b", "c")),
+        ("left:1,right:2", ("left:1", "right:2")),
+        ("5:5:1", (5.0,)),
+        ("-2:-1:2", (-2.0, -1.0)),
+        ([np.array([0, 1]), (np.int64(2), np.float32(0.5))], ([0, 1], [2, 0.5])),
     ],
 )
 def test_lists_ranges_and_words(given, values):
     found = read_values("x", given).values
     assert found == values
     assert all(type(value).__module__ == "builtins" for value in found)
+
+
+def test_truths_are_not_numbers():
+    assert read_values("x", "true,1").values == (True, 1)
 
 
 def test_both_ends_of_a_range_are_exact():
@@ -54,6 +64,12 @@ def test_both_ends_of_a_range_are_exact():
         ("1,2,", "a value is missing between commas"),
         (",", "a value is missing between commas"),
         ("1,1", "1 is given twice"),
+        ("1,1.0", "1.0 is given twice"),
+        ("5:5:3", "points must be 1 where low is high"),
+        ("1:2:3,5", "a range stands alone; write all values, or one range, found"),
+        ("[1,2],3:4:5", "a range stands alone"),
+        ("[0,1", "it is no YAML"),
+        ("[0,1]],2", "it is no YAML"),
         ("nan,1", "must be a number, found nan"),
         ([], "there are no values to go through"),
         ([{"a": 1}], "values are numbers, words"),

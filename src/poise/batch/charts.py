@@ -51,7 +51,7 @@ def drawing(table: Table, metric: str, x: str | None = None) -> Drawing:
     span = float((finite.max() - finite.min()) or abs(finite.max()) or 1.0)
     others = [name for name in over if name != x]
     groups = _groups(table, others)
-    joined = all(len(np.unique(xs[rows])) == len(rows) for rows in groups.values())
+    joined = table[x].dtype.kind in "if" and all(len(np.unique(xs[rows])) == len(rows) for rows in groups.values())
     if len(groups) > MOST:
         joined, groups = False, _few(table, others)
     curves = []
@@ -63,12 +63,14 @@ def drawing(table: Table, metric: str, x: str | None = None) -> Drawing:
 
 
 def _curves(name: str, xs: Array, ys: Array, top: float, color: str, joined: bool) -> list[Curve]:
-    """Points of one colour, joined where that makes sense; diamonds at the top for what is infinite."""
+    """Points of one colour, joined where none between them is missing; diamonds at the top for what is infinite."""
     order = np.argsort(xs, kind="stable")
     xs, ys = xs[order], ys[order]
     there, never = np.isfinite(ys), np.isposinf(ys)
     found = []
-    if joined and there.sum() > 1:
+    places = np.flatnonzero(there)
+    # a line over a run without a number would tell one
+    if joined and len(places) > 1 and np.ptp(places) == len(places) - 1:
         found.append(Curve(name, xs[there], ys[there], color=color))
     elif there.any():
         found.append(Curve(name, xs[there], ys[there], color=color, mark="circle"))
@@ -89,8 +91,11 @@ def _axis(table: Table, x: str) -> tuple[Array, str]:
 
 def _groups(table: Table, names: list[str]) -> dict[str, Array]:
     """Rows by the values that settings have in them, in the order in which they first come."""
-    keys = [", ".join(f"{name} {_said(table[name][k].item())}" for name in names) for k in range(len(table))]
-    return {key: np.flatnonzero(np.array(keys) == key) for key in dict.fromkeys(keys)}
+    found: dict[str, list[int]] = {}
+    for k in range(len(table)):
+        key = ", ".join(f"{name} {_said(table[name][k].item())}" for name in names)
+        found.setdefault(key, []).append(k)
+    return {key: np.array(rows) for key, rows in found.items()}
 
 
 def _few(table: Table, names: list[str]) -> dict[str, Array]:

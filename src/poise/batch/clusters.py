@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any
 from uuid import uuid4
 
-from poise.batch.task import FAILED, LOST, Result, Task, run_task
+from poise.batch.task import FAILED, LOST, Result, Task, note_of, run_task
 from poise.model.errors import SceneError
 
 PATIENCE = 30.0
@@ -151,7 +151,7 @@ def _packed(tasks: Iterator[Task], refused: list[Result]) -> Iterator[Task]:
             packed = task.packed()
         except Exception as error:
             metrics = {metric.name: float("nan") for metric in task.how.metrics}
-            refused.append(Result(task.run, FAILED, 0.0, metrics, f"{type(error).__name__}: {error}"))
+            refused.append(Result(task.run, FAILED, 0.0, metrics, note_of(error)))
             continue
         yield packed
 

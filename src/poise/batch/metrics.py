@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from math import inf, nan
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -194,11 +195,10 @@ class Metric:
 
     def identity(self) -> str:
         """What tells it from another one of its name."""
-        return (
-            f"{self.name} of {Path(self.file).name} {sha256(self.source.encode()).hexdigest()[:16]}"
-            if (self.source is not None)
-            else self.name
-        )
+        if self.source is not None:
+            return f"{self.name} of {Path(self.file).name} {_hash(self.source)}"
+        code = getattr(self.function, "__code__", None)
+        return self.name if code is None else f"{self.name} {_hash(_told(code))}"
 
     def measure(self, world: Any, recording: Recording) -> float:
         """The number."""
@@ -210,6 +210,17 @@ class Metric:
             return float(found)
         except (TypeError, ValueError):
             raise TypeError(f"metric {self.name} gave {found!r:.60}; it must be a number") from None
+
+
+def _hash(text: str) -> str:
+    return sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def _told(part: Any) -> str:
+    """What a function does, the same in every process: its code with names and constants, not where it stands."""
+    if isinstance(part, CodeType):
+        return f"{part.co_code.hex()} {part.co_names} {[_told(one) for one in part.co_consts]}"
+    return str(sorted(map(repr, part))) if isinstance(part, frozenset) else repr(part)
 
 
 def read_metric(given: Any) -> Metric:

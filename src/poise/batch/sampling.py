@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from poise.batch.rollouts import Rollouts
-from poise.batch.sampling_checks import checked_channels, checked_row, number_in, seed_of, whole_number
+from poise.batch.sampling_checks import checked_channels, checked_row, number_in, seed_of, steps_within, whole_number
 from poise.batch.worlds import Batch
 from poise.dynamics.functions import Drive
 from poise.dynamics.inputs import checked
@@ -32,6 +32,8 @@ from poise.sim.acting import StateToAct, Targets
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
+GREAT, LESS = 1e280, 2.0**-200
+"""Costs from which on sums may be no numbers, and what makes them less, to the bit."""
 LEAST = 0.2
 """Of the spread, for the sample with the least of it: far ones find new ways, near ones better the one that is good."""
 Cost = Callable[[Rollouts], ArrayLike]
@@ -115,7 +117,7 @@ class SamplingControl:
         self._horizon = number_in("horizon", horizon, batch.dt, np.inf)
         self._period = 1.0 / number_in("rate", rate, 1e-6, 1e6)
         self._temperature = number_in("temperature", temperature, 1e-9, 1e9)
-        self._seed, self._every = seed_of(seed), whole_number("every", every, 1)
+        self._seed, self._every = seed_of(seed), steps_within(self._horizon, every, batch.dt)
         self._steps = self._every * max(1, round(self._horizon / (batch.dt * self._every)))
         self._middles = self._mixed((np.arange(self._steps) + 0.5) * batch.dt)
         self._pose = batch.model.q_rest if drive is None else checked(batch.model, "goal_q", drive.goal_q)
@@ -227,7 +229,8 @@ class SamplingControl:
         moments, n = rollouts.shape
         if costs.shape not in ((moments, n), (n,)):
             raise ValueError(f"cost gave an array of shape {costs.shape}; it must be {(moments, n)} or {(n,)}")
-        whole = costs.mean(axis=0) if costs.ndim == 2 else costs
+        with np.errstate(over="ignore", invalid="ignore"):  # what is no number does not count
+            whole = costs.mean(axis=0) if costs.ndim == 2 else costs
         return np.where(self._batch.diverged | ~np.isfinite(whole), np.inf, whole)
 
     def _weights(self, costs: Floats) -> Floats:
@@ -235,6 +238,8 @@ class SamplingControl:
         good = np.isfinite(costs)
         if not good.any():
             return np.zeros(len(costs))
+        if np.abs(costs[good]).max() > GREAT:
+            costs = costs * LESS
         excess = np.where(good, costs - costs[good].min(), np.inf)
         scale = self._temperature * float(excess[good].mean())
         shares = np.exp(-excess / scale) if scale > 0.0 else good.astype(np.float64)

@@ -27,6 +27,15 @@ def whole_number(name: str, value: Any, least: int) -> int:
     return int(value)
 
 
+def steps_within(horizon: float, every: Any, dt: float) -> int:
+    """Steps from one judged moment to the next; the first must be within the horizon."""
+    steps = whole_number("every", every, 1)
+    if steps * dt > horizon * (1.0 + 1e-9):
+        what = f"every is {every}: {steps * dt:g} s of steps"
+        raise ValueError(f"{what}; it must not be longer than the horizon, {horizon:g} s")
+    return steps
+
+
 def seed_of(value: Any) -> int:
     """What chance begins with."""
     return whole_number("seed", value, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Mapping
@@ -56,18 +57,21 @@ class Store:
 
     def add(self, result: Result, values: Mapping[str, Any]) -> None:
         """Keep a result; it is on the disk when this returns."""
+        line = {
+            "run": result.run,
+            "set": dict(values),
+            "status": result.status,
+            "time": _written(result.time),
+            "metrics": {name: _written(value) for name, value in result.metrics.items()},
+            "note": result.note,
+            "wall": round(result.wall, 6),
+        }
+        try:
+            self._append(line)
+        except OSError as error:
+            what = f"cannot be written: {error.strerror or error}; what is there is kept, and the same sweep goes on"
+            raise SceneError(what, file=str(self.path)) from None
         self.results[result.run] = result
-        self._append(
-            {
-                "run": result.run,
-                "set": dict(values),
-                "status": result.status,
-                "time": _written(result.time),
-                "metrics": {name: _written(value) for name, value in result.metrics.items()},
-                "note": result.note,
-                "wall": round(result.wall, 6),
-            }
-        )
 
     def _append(self, line: Mapping[str, Any]) -> None:
         text = json.dumps(line, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
@@ -173,7 +177,9 @@ def _lock(file: int, folder: Path) -> None:
             import fcntl
 
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.EAGAIN, errno.EDEADLK):
+            raise  # some disks of networks have no locks
         raise SceneError(
             "another sweep is writing there; wait for it, or take another folder", file=str(folder)
         ) from None

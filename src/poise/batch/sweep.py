@@ -5,19 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
-from hashlib import sha256
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from poise.batch.metrics import Metric, read_metric
+from poise.batch.sources import Sources
 from poise.batch.store import Store, differences
 from poise.batch.table import AFTER, BEFORE, Table, column
-from poise.batch.task import LOST, How, Result, Task, build, versions
+from poise.batch.task import LOST, How, Result, Task, build, length_of, versions
 from poise.batch.values import Between, combinations, draws, read_values
 from poise.io.load import load, read_file
-from poise.io.scenes.includes import Gatherer
-from poise.io.scenes.nodes import Fields, Items, Leaf, Node
 from poise.io.yaml_scene import looks_like_yaml
 from poise.model.errors import SceneError
 from poise.sim.progress import Progress
@@ -25,6 +23,8 @@ from poise.sim.progress import Progress
 Start = Callable[[Iterator[Task]], Generator[Result, None, None]]
 MOST_CHECKS = 32
 """Values of a setting that are tried before the first run; of more, the first and the last."""
+MOST_LOST = 8
+"""Runs that may be lost where none was done: then it is not for the runs."""
 
 
 class Sweep:
@@ -64,8 +64,8 @@ class Sweep:
         random: int | None = None,
         seed: int = 0,
     ) -> None:
-        self.file, self._content = read_file(scene, "Sweep", "sweeps go over scenes in YAML")
-        if not looks_like_yaml(self.file.name, self._content):
+        self.file, content = read_file(scene, "Sweep", "sweeps go over scenes in YAML")
+        if not looks_like_yaml(self.file.name, content):
             what = "sweeps set what scenes in YAML say; take this file into one: characters: [{name: …, file: …}]"
             raise SceneError(what, file=str(self.file))
         if not isinstance(settings, Mapping):
@@ -112,7 +112,7 @@ class Sweep:
                     load(self.file, set=first | {name: value})
         try:
             world = build(scene, self.how)
-            length = min(self.how.seconds or world.dt, world.dt)
+            length = min(length_of(scene, self.how), world.dt)
             parts = tuple(dict.fromkeys(part for metric in self.metrics for part in metric.record))
             recording = world.run(length, record=parts, progress=False)
             for metric in self.metrics:
@@ -125,13 +125,17 @@ class Sweep:
         except ArithmeticError:
             return  # it diverges at once: that is a result
 
-    def header(self) -> dict[str, Any]:
+    def sources(self) -> Sources:
+        """The files that runs are made of, as they are now."""
+        return Sources(self.file, [value for values in self.settings.values() for value in values.values])
+
+    def header(self, sources: Sources | None = None) -> dict[str, Any]:
         """What tells this sweep from another one: files, values, options, versions."""
-        how = self.how
+        how, digests = self.how, (sources or self.sources()).digests
         return {
             "scene": self.file.name,
             "runs": len(self.runs),
-            "files": self._digests(),
+            "files": {**digests, "(model)": load(self.file, set=self.runs[0]).compile().digest()[:16]},
             "settings": {
                 name: [values.low, "to", values.high] if isinstance(values, Between) else list(values.values)
                 for name, values in self.settings.items()
@@ -147,20 +151,6 @@ class Sweep:
             },
             "versions": versions(),
         }
-
-    def _digests(self) -> dict[str, str]:
-        """Hash of the scene file, of all that it includes or names, and of the model that it makes."""
-        gatherer, folder = Gatherer(), self.file.resolve().parent
-        root = gatherer.read(self.file, content=self._content)
-        files = set(gatherer.done)
-        swept = [value for values in self.settings.values() for value in values.values if isinstance(value, str)]
-        for word in [*_words(root), *swept]:
-            path = folder / word
-            if len(word) < 250 and "\0" not in word and path.is_file():
-                files.add(path.resolve())
-        named = {os.path.relpath(path, folder).replace(os.sep, "/"): path for path in files}
-        found = {name: sha256(named[name].read_bytes()).hexdigest()[:16] for name in sorted(named)}
-        return found | {"(model)": load(self.file, set=self.runs[0]).compile().digest()[:16]}
 
     # ---- runs --------------------------------------------------------------------------------------------------------
 
@@ -183,14 +173,17 @@ class Sweep:
         """
         start = _chosen(processes, dask, ray)
         self._check_functions(here=processes == 0 and dask is None and ray is None)
+        sources = self.sources()
         self.check()
         if folder is None:
-            return self._table(self._collected(start, {}, lambda result: None, progress, told))
-        with Store(Path(folder), self.header()) as store:
+            return self._table(self._collected(start, sources, {}, lambda result: None, progress, told))
+        with Store(Path(folder), self.header(sources)) as store:
             done = dict(store.results)
-            return self._table(
-                self._collected(start, done, lambda result: store.add(result, self.runs[result.run]), progress, told)
-            )
+
+            def keep(result: Result) -> None:
+                store.add(result, self.runs[result.run])
+
+            return self._table(self._collected(start, sources, done, keep, progress, told))
 
     def _check_functions(self, here: bool) -> None:
         """Functions travel by their names; what has none in a module can only be called in this process."""
@@ -204,6 +197,7 @@ class Sweep:
     def _collected(
         self,
         start: Start,
+        sources: Sources,
         done: dict[int, Result],
         keep: Callable[[Result], None],
         progress: bool | None,
@@ -215,6 +209,7 @@ class Sweep:
         tasks = (Task(run, self.runs[run], self.how, file) for run in left)
         bar = Progress(len(self.runs), progress, unit="runs", first=len(done))
         lost: list[Result] = []
+        before = len(done)
         if not left:
             return done
         try:
@@ -223,9 +218,10 @@ class Sweep:
                 for result in results:
                     if result.status == LOST:
                         lost.append(result)
+                        if len(lost) >= MOST_LOST and len(done) == before:
+                            break
                         continue
-                    if result.versions and result.versions != versions():
-                        _refuse_versions(result.versions)
+                    self._check_result(result, sources)
                     keep(result)
                     done[result.run] = result
                     bar.tell(len(done))
@@ -234,9 +230,20 @@ class Sweep:
         finally:
             bar.close()
         if lost:
-            what = f"{len(lost)} of {len(self.runs)} runs were lost; run {lost[0].run}: {lost[0].note}"
+            count = f"{len(lost)} of {len(self.runs)} runs were lost;" if len(done) > before else "no run could be done:"
+            what = f"{count} run {lost[0].run}: {lost[0].note}"
             raise SceneError(f"{what}. The same sweep in the same folder tries them again", file=str(self.file))
         return done
+
+    def _check_result(self, result: Result, sources: Sources) -> None:
+        """See that a run was one of this sweep: by the same versions, of files that are as they were when it began."""
+        if result.versions and result.versions != versions():
+            told = "; ".join(differences(result.versions, versions()))
+            raise SceneError(f"a worker has other versions than this process, and may compute other numbers: {told}")
+        if changed := sources.changed():
+            what = f"{', '.join(changed)} has changed since the sweep began, and runs would be of another scene"
+            right = "put back what was there, and the same sweep goes on; or take another folder"
+            raise SceneError(f"{what}; {right}", file=str(self.file))
 
     def _table(self, results: Mapping[int, Result]) -> Table:
         rows = [results[run] for run in range(len(self.runs))]
@@ -271,20 +278,3 @@ def _chosen(processes: int | None, dask: str | None, ray: str | None) -> Start:
     if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= 4096:
         raise SceneError(f"must be a whole number from 0 to 4096, found {processes!r}", field="processes")
     return lambda tasks: local.run_in_processes(tasks, count)
-
-
-def _refuse_versions(found: Mapping[str, str]) -> None:
-    told = "; ".join(differences(found, versions()))
-    raise SceneError(f"a worker has other versions than this process, and may compute other numbers: {told}")
-
-
-def _words(node: Node) -> Iterator[str]:
-    """All texts of a tree."""
-    if isinstance(node, Fields):
-        for part in node.fields.values():
-            yield from _words(part)
-    elif isinstance(node, Items):
-        for part in node.items:
-            yield from _words(part)
-    elif isinstance(node, Leaf) and isinstance(node.value, str):
-        yield node.value

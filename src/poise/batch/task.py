@@ -96,6 +96,17 @@ def build(scene: Scene, how: How) -> Any:
     return scene.build(chosen, dt=how.dt)
 
 
+def length_of(scene: Scene, how: How) -> float:
+    """How long a run is; s."""
+    return how.seconds or scene.settings.duration or SECONDS
+
+
+def note_of(error: BaseException) -> str:
+    """What went wrong, as text that any file takes."""
+    text = f"{type(error).__name__}: {error}".encode("utf-8", "replace").decode("utf-8")
+    return text.replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
 def run_task(task: Task) -> Result:
     """Do one run. Whatever goes wrong in it is told in the result."""
     with _ONE:
@@ -112,13 +123,12 @@ def _run(task: Task) -> Result:
     try:
         scene = task.load()
         world = build(scene, how)
-        length = how.seconds or scene.settings.duration or SECONDS
-        recording = world.run(length, every=how.every, record=record, progress=False)
+        recording = world.run(length_of(scene, how), every=how.every, record=record, progress=False)
         measured = {metric.name: metric.measure(world, recording) for metric in how.metrics}
     except Diverged as problem:
         status, note = DIVERGED, str(problem)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         # one bad run must not end the others
-        status, note = FAILED, f"{type(error).__name__}: {error}"
+        status, note = FAILED, note_of(error)
     time = 0.0 if world is None else float(world.time)
     return Result(task.run, status, time, measured, note, perf_counter() - start, versions())

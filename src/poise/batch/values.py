@@ -16,7 +16,7 @@ from poise.model.errors import SceneError
 
 MOST = 1_000_000
 """Runs of a sweep: more are a slip of the finger."""
-_SPLIT = re.compile(r"""("[^"]*"|'[^']*'|\[[^\]]*\]|[^,])+""")
+_PIECE = re.compile(r"""("[^"]*"|'[^']*'|[\[\],]|[^"'\[\],]+|.)""", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -82,23 +82,58 @@ def read_values(name: str, given: Any) -> Values:
     if isinstance(given, np.ndarray):
         given = given.tolist()
     listed = list(given) if isinstance(given, list | tuple | range) else [given]
-    values = tuple(value.item() if isinstance(value, np.generic) else value for value in listed)
-    return Choices(_checked(name, values))
+    return Choices(_checked(name, tuple(_plain(value) for value in listed)))
+
+
+def _plain(value: Any) -> Any:
+    """A value without NumPy, also within lists."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    return [_plain(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 def _from_text(name: str, text: str) -> Values:
-    if "," not in text and text[:1] not in ("'", '"', "[") and ":" in text:
-        numbers = [plain_value(part) for part in text.split(":")]
-        if any(_is_number(number) for number in numbers):
-            return _range(name, text, numbers)
-    words = [match[0].strip() for match in _SPLIT.finditer(text)]
-    if len(words) != _commas(text) + 1:
+    words = _words(text)
+    parts = [_parts(word) for word in words]
+    if len(words) == 1 and any(map(_is_number, parts[0])):
+        return _range(name, text, parts[0])
+    if any(found and all(map(_is_number, found)) for found in parts):
+        what = f'a range stands alone; write all values, or one range, found "{text}"'
+        raise SceneError(what, field=f"set: {name}")
+    if not all(words):
         raise SceneError(f'a value is missing between commas, found "{text}"', field=f"set: {name}")
-    return Choices(_checked(name, tuple(plain(read_nodes(word)) if word else None for word in words)))
+    return Choices(_checked(name, tuple(_read(name, word) for word in words)))
 
 
-def _commas(text: str) -> int:
-    return re.sub(r"""("[^"]*"|'[^']*'|\[[^\]]*\])""", "", text).count(",")
+def _words(text: str) -> list[str]:
+    """What stands between commas, but for those in quotes and brackets.
+
+    >>> _words("walk, [0,[1,2]],'a,b'")
+    ['walk', '[0,[1,2]]', "'a,b'"]
+    """
+    words, depth = [""], 0
+    for piece in _PIECE.findall(text):
+        depth = max(0, depth + (piece == "[") - (piece == "]"))
+        if piece == "," and not depth:
+            words.append("")
+        else:
+            words[-1] += piece
+    return [word.strip() for word in words]
+
+
+def _parts(word: str) -> list[Any]:
+    """What colons part; nothing where there are none, or where they are in quotes or brackets."""
+    if ":" not in word or word[:1] in ("'", '"', "[", "{"):
+        return []
+    return [plain_value(part) for part in word.split(":")]
+
+
+def _read(name: str, word: str) -> Any:
+    """One value, as a scene file would have it."""
+    try:
+        return plain(read_nodes(word))
+    except SceneError as error:
+        raise SceneError(f'{error.problems[0].message}, found "{word}"', field=f"set: {name}") from None
 
 
 def _range(name: str, text: str, numbers: Sequence[Any]) -> Values:
@@ -113,6 +148,8 @@ def _range(name: str, text: str, numbers: Sequence[Any]) -> Values:
     points = numbers[2]
     if points != int(points) or not 1 <= points <= MOST or (points == 1 and low != high):
         raise SceneError(f'points must be a whole number from 2 on, both ends counted, found "{text}"', field=field)
+    if points > 1 and low == high:
+        raise SceneError(f'points must be 1 where low is high, found "{text}"', field=field)
     return Choices(tuple(np.linspace(low, high, int(points)).tolist()))
 
 
@@ -132,7 +169,8 @@ def _checked(name: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
             )
         if isinstance(value, float) and value != value:
             raise SceneError("must be a number, found nan", field=field)
-        key = json.dumps(value)
+        # 1 and 1.0 are the same run, true and 1 are not
+        key = json.dumps(int(value) if isinstance(value, float) and value.is_integer() else value)
         if key in seen:
             raise SceneError(f"{value!r} is given twice; leave one out", field=field)
         seen.add(key)

@@ -1,0 +1,73 @@
+"""Files that a sweep reads: the scene, what it includes, and what it names."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+from pathlib import Path
+
+from poise.io.scenes.includes import Gatherer
+from poise.io.scenes.nodes import Fields, Items, Leaf, Node
+
+Mark = tuple[int, int, int]
+
+
+class Sources:
+    """A scene file and all that it includes or names, also by the words that it is swept over, as they are now."""
+
+    def __init__(self, file: Path, swept: Iterable[object]) -> None:
+        folder, gatherer = file.resolve().parent, Gatherer()
+        root = gatherer.read(file)
+        paths = set(gatherer.done)
+        for word in [*_words(root), *(value for value in swept if isinstance(value, str))]:
+            path = folder / word
+            if len(word) < 250 and "\0" not in word and path.is_file():
+                paths.add(path.resolve())
+        named = {os.path.relpath(path, folder).replace(os.sep, "/"): path for path in paths}
+        self._paths = dict(sorted(named.items()))
+        # marks first: what changes in between is seen
+        self._marks = {name: _mark(path) for name, path in self._paths.items()}
+        self.digests = {name: _digest(path) for name, path in self._paths.items()}
+        """Hashes by names, relative to the scene's folder."""
+
+    def changed(self) -> list[str]:
+        """Names of files that are not what they were."""
+        found = []
+        for name, path in self._paths.items():
+            mark = _mark(path)
+            if mark == self._marks[name]:
+                continue
+            if mark is None or _digest(path) != self.digests[name]:
+                found.append(name)
+            else:
+                self._marks[name] = mark
+        return found
+
+
+def _mark(path: Path) -> Mark | None:
+    """What tells, without reading, that a file was not written since; None where it is gone."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def _digest(path: Path) -> str | None:
+    try:
+        return sha256(path.read_bytes()).hexdigest()[:16]
+    except OSError:
+        return None
+
+
+def _words(node: Node) -> Iterator[str]:
+    """All texts of a tree."""
+    if isinstance(node, Fields):
+        for part in node.fields.values():
+            yield from _words(part)
+    elif isinstance(node, Items):
+        for part in node.items:
+            yield from _words(part)
+    elif isinstance(node, Leaf) and isinstance(node.value, str):
+        yield node.value
