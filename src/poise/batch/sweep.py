@@ -230,8 +230,8 @@ class Sweep:
         finally:
             bar.close()
         if lost:
-            count = f"{len(lost)} of {len(self.runs)} runs were lost;" if len(done) > before else "no run could be done:"
-            what = f"{count} run {lost[0].run}: {lost[0].note}"
+            some = f"{len(lost)} of {len(self.runs)} runs were lost;"
+            what = f"{some if len(done) > before else 'no run could be done:'} run {lost[0].run}: {lost[0].note}"
             raise SceneError(f"{what}. The same sweep in the same folder tries them again", file=str(self.file))
         return done
 
