@@ -1,7 +1,7 @@
 """A person who is pushed from all sides, and stays on both feet by the torques of their own joints.
 
 Ten times in half a minute somebody pushes at the chest, so that the capture point comes four fifths of the way to the
-edge of the support: beyond the edge, only a step would help. 25 times a second, 96 futures of 0.6 s are tried in a
+edge of the support: beyond the edge, only a step would help. 24 times a second, 96 futures of 0.6 s are tried in a
 batch of worlds, and those that end well make the plan. Nobody tells the person when a push comes, or from where.
 
 python examples/standing_by_chance.py [seconds] [pushes] [film.gif]
@@ -24,7 +24,7 @@ from poise.dynamics import Drive
 Array = NDArray[Any]
 DT, STEP = 1 / 240, 1 / 60
 """Steps of the world, and of the worlds in which plans are tried; s."""
-PLANS = {"horizon": 0.6, "knots": 5, "rate": 25.0, "every": 4}
+PLANS = {"horizon": 0.6, "knots": 5, "rate": 24.0, "every": 4}
 SAMPLES = 96
 PUSHED, SHARE = 0.1, 0.8
 """How long a push lasts (s), and how far it brings the capture point, of the way to the edge of the support."""

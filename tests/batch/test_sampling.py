@@ -213,6 +213,25 @@ def test_plans_are_made_at_their_rate() -> None:
     assert times == pytest.approx((0.0, 0.05, 0.1, 0.15, 0.2))
 
 
+@pytest.mark.parametrize(("rate", "plans"), [(25.0, 25), (24.0, 24), (200.0, 200), (240.0, 240), (1e4, 240), (7.0, 7)])
+def test_rates_that_steps_do_not_divide_are_kept_in_the_mean(rate: float, plans: int) -> None:
+    """A plan is made by the first step that is due, no later; of several that are due, one."""
+    world, control = sled().build(dt=1 / 240), pushed(2, rate=rate, horizon=0.1)
+    times: list[float] = []
+    usual = control.plan
+
+    def noted(state: Any, *rest: Any) -> Any:
+        times.append(state.time)
+        return usual(state, *rest)
+
+    control.plan = noted  # type: ignore[method-assign]
+    world.add_controller(control)
+    world.step(480)
+    assert len(times) == 2 * plans
+    late = np.array(times) - np.arange(2 * plans) / min(rate, 240.0)
+    assert ((late > -1e-8) & (late < 1 / 240)).all()
+
+
 # ---- what goes wrong -------------------------------------------------------------------------------------------------
 
 

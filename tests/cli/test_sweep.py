@@ -2,6 +2,7 @@
 
 import json
 import sys
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -138,6 +139,21 @@ def test_help_has_an_example():
     done = run(app, ["sweep", "--help"])
     assert done.exit_code == 0
     assert "poise sweep scene.yaml --set hero.strength=100:400:7" in " ".join(done.stdout.split())
+
+
+@pytest.mark.slow
+def test_the_person_of_the_documentation_falls_below_172_newton_metres(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = (Path(__file__).parents[2] / "docs" / "sweeps.md").read_text(encoding="utf-8")
+    (tmp_path / "squat.yaml").write_text(text.partition("```yaml\n")[2].partition("```")[0])
+    words = ["--set", "hero.strength=150,200", "--metric", "fall_time,peak_torque", "--json", "--processes", "0"]
+    done = run(app, ["sweep", "squat.yaml", *words, "--set", "ground.friction=0.9"])
+    assert done.exit_code == 0, done.stderr
+    weak, strong = json.loads(done.stdout)["rows"]
+    assert weak["fall_time"] == pytest.approx(1.2575, abs=0.02)
+    assert weak["peak_torque"] == 150.0
+    assert strong["fall_time"] is None
+    assert strong["peak_torque"] == pytest.approx(171.66, abs=0.5)
 
 
 def test_run_takes_paths_too(scene):

@@ -99,9 +99,9 @@ class SamplingControl:
         """The batch, whose worlds are the samples, belongs to the control from now on; its steps are those of plans.
 
         `spread`: standard deviation of the chance at knots, and `bound`: greatest size of controls, each of all
-        channels or (k,); `horizon` (s); `rate`: plans a second; `every`: steps of the batch from one judged moment to
-        the next; `rounds` of samples for a plan; `temperature`: of the costs' spread, small ones follow the best alone;
-        `seed`: the same one makes the same plans.
+        channels or (k,); `horizon` (s); `rate`: plans a second, each at the first step that is due; `every`: steps of
+        the batch from one judged moment to the next; `rounds` of samples for a plan; `temperature`: of the costs'
+        spread, small ones follow the best alone; `seed`: the same one makes the same plans.
         """
         if not isinstance(batch, Batch):
             raise TypeError(f"batch is a {type(batch).__name__}; it must be a poise.Batch")
@@ -137,13 +137,14 @@ class SamplingControl:
         """What the plan says now; at the rate of plans, after a new one was made."""
         slots = state.slots
         if "plan" not in slots:
-            slots["plan"], slots["clock"] = self.idle(), np.array((-np.inf, 0.0))
-        begun, count = slots["clock"].tolist()
-        if state.time - begun >= self._period - 1e-9:
+            slots["plan"], slots["clock"] = self.idle(), np.array((state.time, 0.0, state.time))
+        begun, count, due = slots["clock"].tolist()
+        if state.time >= due - 1e-9:
             before = self.moved_on(slots["plan"], state.time - begun) if count else slots["plan"]
             slots["plan"] = self.plan(state, before, int(count)).knots
             begun = state.time
-            slots["clock"] = np.array((begun, count + 1.0))
+            # from when it was due, so that the rate is kept where steps do not divide it
+            slots["clock"] = np.array((begun, count + 1.0, max(due + self._period, begun)))
         u = self._mixed(np.array((state.time - begun + 0.5 * state.dt,))) @ slots["plan"]
         return self.targets(u[0])
 
