@@ -110,6 +110,13 @@ def test_no_cluster_is_told(sweep, monkeypatch):
             sweep.run(dask=address)
 
 
+def test_addresses_that_are_none_are_told_at_once(sweep):
+    """Dask would wait for a minute, and end with a traceback."""
+    for address in ("nonsense", "tcp://nonsense", "host:", ":8786", "1.2.3.4:abc", "tcp://host:99999", "tls://", ""):
+        with pytest.raises(poise.SceneError, match=r"must be HOST:PORT or tcp://HOST:PORT"):
+            sweep.run(dask=address)
+
+
 def test_no_cluster_of_ray_is_told(sweep):
     for address in ("127.0.0.1:9", "ray://127.0.0.1:9"):
         with pytest.raises(poise.SceneError, match=f"--ray {address}: there is no cluster of Ray"):

@@ -85,6 +85,24 @@ def test_another_sweep_is_refused_with_what_differs(tmp_path, changes, said):
     assert path.read_bytes() == before
 
 
+def test_a_sweep_without_results_gives_way(tmp_path):
+    """It was stopped before its first run, or had no cluster: there is nothing to lose."""
+    filled(tmp_path, runs=0)
+    path = filled(tmp_path / "same", runs=0)
+    with Store(tmp_path, HEADER | {"runs": 7}) as store:
+        store.add(result(6), {"x": 6})
+    with Store(tmp_path, HEADER | {"runs": 7}) as store:
+        assert sorted(store.results) == [6]
+    with pytest.raises(poise.SceneError, match="it holds another sweep"), Store(tmp_path, HEADER):
+        pass
+    torn = path.read_bytes() + b'{"run": 0, "se'
+    path.write_bytes(torn)
+    with Store(tmp_path / "same", HEADER | {"runs": 7}) as store:
+        assert not store.results
+    assert path.read_bytes().count(b"\n") == 1
+    assert json.loads(path.read_text())["runs"] == 7
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [

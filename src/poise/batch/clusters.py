@@ -70,6 +70,9 @@ def run_on_dask(tasks: Iterator[Task], address: str) -> Generator[Result, None, 
 
 def _dask_client(distributed: Any, address: str) -> Any:
     field = f"--dask {address}"
+    scheme, _, place = address.rpartition("://")
+    if scheme in ("", "tcp", "tls", "ws", "wss"):
+        _host_and_port(place, field, "HOST:PORT or tcp://HOST:PORT")
     try:
         client = distributed.Client(address, timeout=PATIENCE, set_as_default=False)
     except (OSError, TimeoutError, ValueError, TypeError) as error:
@@ -135,13 +138,19 @@ def _reach(address: str, field: str) -> None:
     """See that somebody listens at an address."""
     if address == "auto":
         return
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
-        raise SceneError("must be HOST:PORT, ray://HOST:PORT or auto", field=field)
+    place = _host_and_port(address.removeprefix("ray://"), field, "HOST:PORT, ray://HOST:PORT or auto")
     try:
-        socket.create_connection((host, int(port)), timeout=PATIENCE).close()
+        socket.create_connection(place, timeout=PATIENCE).close()
     except OSError as error:
         raise SceneError(f"there is no cluster of Ray: {error.strerror or error}", field=field) from None
+
+
+def _host_and_port(place: str, field: str, right: str) -> tuple[str, int]:
+    """Both parts of an address, or SceneError that says what would be right."""
+    host, _, port = place.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
+        raise SceneError(f"must be {right}", field=field)
+    return host.strip("[]"), int(port)
 
 
 def _packed(tasks: Iterator[Task], refused: list[Result]) -> Iterator[Task]:

@@ -22,7 +22,8 @@ _FIRST = "poise sweep"
 class Store:
     """Results of one sweep; `header` says of which. Use it in a `with` statement: meanwhile nobody else can write.
 
-    A file of another sweep is refused, with what differs. A last line that is torn is cut off: that run is done again.
+    A file with results of another sweep is refused, with what differs. A last line that is torn is cut off: that run is
+    done again.
     """
 
     def __init__(self, folder: Path, header: Mapping[str, Any]) -> None:
@@ -93,7 +94,15 @@ class Store:
             _sync_folder(self.folder)
             return
         lines = whole.split(b"\n")
-        self._check(self._line(lines[0], 1))
+        told = self._differences(self._line(lines[0], 1))
+        if told and len(lines) == 1:
+            # nothing has come of it: it was stopped before its first run was done
+            os.ftruncate(self._file, 0)
+            self._append(self.header)
+        elif told:
+            what = "\n".join(f"  {line}" for line in told[:8])
+            message = f"it holds another sweep; take another folder, or remove it. What differs:\n{what}"
+            raise SceneError(message, file=str(self.path))
         for number, line in enumerate(lines[1:], 2):
             result = self._result(self._line(line, number), number)
             self.results.setdefault(result.run, result)
@@ -124,14 +133,11 @@ class Store:
         except (KeyError, TypeError, ValueError, AttributeError):
             raise SceneError("it is no result of this sweep", file=str(self.path), line=number) from None
 
-    def _check(self, found: Mapping[str, Any]) -> None:
+    def _differences(self, found: Mapping[str, Any]) -> list[str]:
+        """What the first line says otherwise than this sweep."""
         if found.get(_FIRST) != FORMAT:
             raise SceneError("it is not the file of a sweep", file=str(self.path), line=1)
-        told = differences(found, self.header)
-        if told:
-            what = "\n".join(f"  {line}" for line in told[:8])
-            message = f"it holds another sweep; take another folder, or remove it. What differs:\n{what}"
-            raise SceneError(message, file=str(self.path))
+        return differences(found, self.header)
 
 
 def differences(there: Mapping[str, Any], here: Mapping[str, Any], above: str = "") -> list[str]:
