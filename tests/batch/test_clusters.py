@@ -65,6 +65,7 @@ def test_a_cluster_gives_the_same_table(sweep, kind, request, tmp_path):
     (half / "runs.jsonl").write_bytes(b"\n".join(lines[:101]) + b"\n" + lines[101][:20])
     assert sweep.run(**{kind: address}, folder=half).csv() == here.csv()
     assert (half / "runs.jsonl").read_bytes().count(b"\n") == 201
+    print(f"\n{kind}: 200 runs, the table of local processes byte for byte; 100 of them kept, 100 resumed, the same")
 
 
 @pytest.mark.slow
