@@ -102,6 +102,36 @@ def test_a_run_that_takes_its_worker_with_it_is_told_and_the_others_are_kept(kin
     assert (tmp_path / "out" / "runs.jsonl").read_bytes().count(b"\n") == 3
 
 
+@pytest.mark.slow
+def test_a_scheduler_that_goes_away_is_told(tmp_path, monkeypatch):
+    """A client would wait for its futures for ever."""
+    from dask import config
+    from distributed import LocalCluster
+
+    from poise.batch import clusters
+
+    monkeypatch.setattr(clusters, "PATIENCE", 2.0)
+    file, mine = tmp_path / "ball.yaml", tmp_path / "mine.py"
+    file.write_text(SCENE)
+    mine.write_text("import time\ndef mine(world, recording):\n    time.sleep(0.2)\n    return 1\n")
+    sweep, done = Sweep(file, {"high": "1:2:50"}, [f"{mine}:mine"]), []
+    with (
+        config.set({"distributed.comm.timeouts.connect": "2s"}),
+        LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster,
+    ):
+
+        def told(count, of):
+            done.append(count)
+            if count == 3:
+                cluster.close()
+
+        with pytest.raises(poise.SceneError, match=r"--dask .*: the scheduler of Dask has gone"):
+            sweep.run(dask=cluster.scheduler_address, folder=tmp_path / "out", told=told)
+    assert (tmp_path / "out" / "runs.jsonl").read_bytes().count(b"\n") == 1 + len(done)
+    table = sweep.run(processes=0, folder=tmp_path / "out")
+    assert table["status"].tolist() == ["ok"] * 50
+
+
 def test_no_cluster_is_told(sweep, monkeypatch):
     from poise.batch import clusters
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import suppress
 from itertools import islice
+from time import sleep
 from typing import Any
 from uuid import uuid4
 
@@ -16,6 +17,8 @@ from poise.model.errors import SceneError
 
 PATIENCE = 30.0
 """How long a cluster, and its first worker, is waited for; s."""
+PAUSE = 0.01
+"""Between two looks at what is done; s."""
 
 
 def check_dask() -> Any:
@@ -43,20 +46,18 @@ def run_on_dask(tasks: Iterator[Task], address: str) -> Generator[Result, None, 
     with client:
         threads = sum(client.nthreads().values())
         token = uuid4().hex[:8]
-        waiting = distributed.as_completed(loop=client.loop)
         refused: list[Result] = []
-        sent: dict[str, Task] = {}
+        sent: dict[Any, Task] = {}
 
         def send(count: int) -> None:
             for task in islice(_packed(tasks, refused), count):
-                future = client.submit(run_task, task, key=f"poise-{token}-{task.run}", pure=False)
-                sent[future.key] = task
-                waiting.add(future)
+                sent[client.submit(run_task, task, key=f"poise-{token}-{task.run}", pure=False)] = task
 
         send(2 * threads)
         yield from _emptied(refused)
-        for future in waiting:
-            task = sent.pop(future.key)
+        while sent:
+            future = _ended_future(client, sent, f"--dask {address}")
+            task = sent.pop(future)
             try:
                 yield future.result()
             except (distributed.scheduler.KilledWorker, distributed.client.FutureCancelledError) as error:
@@ -66,6 +67,18 @@ def run_on_dask(tasks: Iterator[Task], address: str) -> Generator[Result, None, 
             future.release()
             send(1)
             yield from _emptied(refused)
+
+
+def _ended_future(client: Any, sent: Iterable[Any], field: str) -> Any:
+    """The next future with a result. What Dask has for this waits for ever where a scheduler does not come back."""
+    while True:
+        if client.status in ("closing", "closed"):
+            what = "the scheduler of Dask has gone, and has not come back"
+            raise SceneError(f"{what}; what is done is kept, and the same sweep goes on", field=field)
+        for future in sent:
+            if future.status in ("finished", "error", "cancelled"):
+                return future
+        sleep(PAUSE)
 
 
 def _dask_client(distributed: Any, address: str) -> Any:
