@@ -198,8 +198,8 @@ def test_worlds_go_back_bit_for_bit() -> None:
     assert np.array_equal(world.v, end[1])
 
 
-def test_plans_are_made_at_their_rate() -> None:
-    world, control = sled().build(dt=0.01), pushed(4, rate=20.0)
+def times_of_plans(world: poise.World, control: SamplingControl, steps: int) -> list[float]:
+    """When plans are made, while a world is stepped."""
     times: list[float] = []
     usual = control.plan
 
@@ -209,7 +209,13 @@ def test_plans_are_made_at_their_rate() -> None:
 
     control.plan = noted  # type: ignore[method-assign]
     world.add_controller(control)
-    world.step(21)
+    world.step(steps)
+    return times
+
+
+def test_plans_are_made_at_their_rate() -> None:
+    world, control = sled().build(dt=0.01), pushed(4, rate=20.0)
+    times = times_of_plans(world, control, 21)
     assert times == pytest.approx((0.0, 0.05, 0.1, 0.15, 0.2))
 
 
@@ -217,16 +223,7 @@ def test_plans_are_made_at_their_rate() -> None:
 def test_rates_that_steps_do_not_divide_are_kept_in_the_mean(rate: float, plans: int) -> None:
     """A plan is made by the first step that is due, no later; of several that are due, one."""
     world, control = sled().build(dt=1 / 240), pushed(2, rate=rate, horizon=0.1)
-    times: list[float] = []
-    usual = control.plan
-
-    def noted(state: Any, *rest: Any) -> Any:
-        times.append(state.time)
-        return usual(state, *rest)
-
-    control.plan = noted  # type: ignore[method-assign]
-    world.add_controller(control)
-    world.step(480)
+    times = times_of_plans(world, control, 480)
     assert len(times) == 2 * plans
     late = np.array(times) - np.arange(2 * plans) / min(rate, 240.0)
     assert ((late > -1e-8) & (late < 1 / 240)).all()

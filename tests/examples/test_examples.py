@@ -78,7 +78,7 @@ def test_speeds_at_keys_and_hooks_that_wait_for_each_other(tmp_path) -> None:
 
 
 def check_standing(told: dict[str, float], pushes: int) -> None:
-    """On both feet through pushes of 80 % of what a stance can take, on two processors at a quarter of real time.
+    """On both feet through pushes of 80 % of what a stance can take.
 
     tests/batch/test_standing_by_chance.py looks at half a minute of it more closely.
     """
@@ -87,7 +87,6 @@ def check_standing(told: dict[str, float], pushes: int) -> None:
     assert told["lowest head (m)"] > 1.4
     assert told["feet moved by (m)"] < 0.1  # one that bears nothing for a moment may creep; steps are longer
     assert told["greatest torque (N·m)"] < 300.0
-    assert told["processor time over time"] < 8.0  # of two processors: others may use them too
 
 
 @pytest.mark.slow

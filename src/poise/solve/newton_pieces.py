@@ -48,7 +48,7 @@ NEWTON = View(
     step=Real,  # of all multipliers
     shift=Real,  # what the steps of rows at bounds do to w
     kept=Real,  # multipliers before a step
-    swept=Real,  # and before all steps since the last sweep
+    swept=Real,  # and before all steps since the last sweep; of light sweeps, those of lanes that rest
     # of light sweeps
     above=Real,  # what rows before a block do to w of its rows
     below=Real,  # and those after it
