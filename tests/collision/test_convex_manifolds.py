@@ -87,6 +87,24 @@ def test_faces_turned_against_each_other() -> None:
     assert sorted(map(tuple, edges)) == [(-0.5, 0.0), (0.0, -0.5), (0.0, 0.5), (0.5, 0.0)]
 
 
+@pytest.mark.parametrize("depth", [1e-8, 1e-6, 1e-4])
+def test_hulls_face_to_face_touch_at_four_corners_however_little_they_are_turned(depth: float) -> None:
+    """Equal faces, turned and shifted against each other by a part of the depth, are nearest along the normal of one or
+    across two edges, by chance. The depth is the distance of the planes of both faces along the normal.
+    """
+    rng = np.random.default_rng(5)
+    for _ in range(60):
+        tilt, at = rng.normal(size=3) * depth * 0.3, rng.normal(size=3) * depth * 0.3 + (0.0, 0.0, 1.0 - depth)
+        up = np.array((tilt[1], -tilt[0], 1.0))  # of the cube above, but for squares of the tilt
+        found = rest(cube(), cube(), at, (1.0, *(0.5 * tilt)), slack=10.0 * depth)
+        assert len({tuple(np.sign(c.point[:2])) for c in found}) == len(found) == 4
+        for c in found:
+            assert np.allclose(np.abs(c.point[:2]), 0.5, atol=4.0 * depth)
+            assert np.allclose(c.normal, (0, 0, 1), atol=2.0 * depth)
+            above = up @ (at - 0.5 * up - c.point) / (up @ c.normal)
+            assert abs(c.depth - ((0.5 - c.point[2]) / c.normal[2] - above)) < 4.0 * depth**2 + 1e-15
+
+
 def test_a_hull_stands_on_its_edge_and_its_corner() -> None:
     edge = rest(poise.plane(), cube(), (0, 0, np.sqrt(0.5) - DEPTH), turn("x", 0.25 * np.pi))
     check(edge, [(-0.5, 0.0), (0.5, 0.0)], 0.0)

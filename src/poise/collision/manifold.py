@@ -2,14 +2,16 @@
 
 A side whose normal is the direction of the least gap is a frame: what the other shape touches with is clipped by it,
 and each corner that is left has a gap of its own along the normal. Of many corners four are kept that spread well, the
-deepest among them. Where neither shape has such a side, or the other one is round, there is one touch.
+deepest among them. Where two edges that cross are nearest, the sides beside them are seen along the direction of the
+least gap, and corners are kept where the sides lie along each other: faces that lie on each other, turned by rounding,
+have as many contacts as those that lie flat. What is round has one touch.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from poise.collision.box_faces import CLEARLY, turn
+from poise.collision.box_faces import CLEARLY, LYING, turn
 from poise.collision.manifold_list import put
 from poise.collision.polygons import FIRST, FRAME, NAMES, clip_by_frame, side_towards
 from poise.collision.support import CAPSULE, CYLINDER, SEAT_A, SEAT_B, core_kind, nearest_points, rounding, unit
@@ -27,6 +29,8 @@ ABREAST = 1e-3
 """Sine between two straight lines below which they touch along their length."""
 THIN = 1e-6
 """Area over square length below which corners are on one line."""
+TURNED_TO = 0.5
+"""Cosine between the direction of the least gap and the normal of a side, above which the side frames the other."""
 
 
 @formula
@@ -161,6 +165,45 @@ def touch_side(t, n_frame, n_corners, o, outward, nearest, gap, radius, of_b, or
 
 
 @kernel
+def keep_lying(t, place, n_corners, noise):
+    """Leave out corners at which sides do not lie along each other, seen from the deepest one: how many are left."""
+    p, kept = load(t.points, deepest(t, place, n_corners, noise)), 0
+    for i in range(place, place + n_corners):
+        c = load(t.points, i)
+        x, y, rise = c.x - p.x, c.y - p.y, c.z - p.z
+        if rise <= noise or rise * rise <= LYING * LYING * (x * x + y * y):
+            swap(t, place + kept, i)
+            kept += 1
+    return kept
+
+
+@kernel
+def touch_across(t, n_frame, n_corners, normal, outward, near, radius, of_b, origin, limit, size):
+    """Touches of what is at FIRST with the side at FRAME, seen along the direction of the least gap, which is not the
+    normal of the side; `normal` is that direction away from the side, and gaps are along it.
+    """
+    none, o = zero(size), load(t.points, FRAME)
+    lean = outward * (1.0 / dot(outward, normal))
+    across = Vec3(none + 1.0, none, none) if fabs(normal.x) < 0.6 else Vec3(none, none + 1.0, none)
+    x = unit(cross(across, normal), across)
+    y = cross(normal, x)
+    in_plane(t, FRAME, n_frame, o, x, y, lean)
+    in_plane(t, FIRST, n_corners, o, x, y, lean)
+    place, n_corners = clip_by_frame(t, n_frame, n_corners)
+    noise = 64.0 * rounding(size) * size
+    if n_corners == 0 or load(t.points, deepest(t, place, n_corners, none)).z > near.gap + noise:
+        return
+    n_corners = keep_lying(t, place, n_corners, noise)
+    for i in range(place, place + choose(t, place, n_corners, limit, noise)):
+        c = load(t.points, i)
+        flat = x * c.x + y * c.y
+        rest = c.z - radius
+        point = origin + o + flat + normal * (0.5 * rest - dot(lean, flat))
+        name = load(t.whole, i)
+        put(t, rest, rest, -normal if of_b else normal, point, name + OF_B if of_b and name < DEEPEST else name)
+
+
+@kernel
 def touch_lines(t, A, B, near, origin, limit):
     """Touches of two cylinders, or a capsule and a cylinder, side by side: at both ends of what they share, if so."""
     u, v = column2(A.R), column2(B.R)
@@ -207,6 +250,17 @@ def touch_near(g, t, a, b, A, B, near, ra, rb, origin, limit, size):
         if n_a > 1:
             o = load(t.points, FRAME)
             touch_side(t, n_b, n_a, o, outward, near.a, gap, ra, True, origin, limit, size)
+            return
+    if b >= 0:
+        n_a, outward = side_towards(g, t, SEAT_A, a, A, near.normal, FRAME)
+        n_b, other = side_towards(g, t, SEAT_B, b, B, -near.normal, FIRST)
+        if n_a > 2 and n_b > 1 and dot(outward, near.normal) > TURNED_TO:
+            touch_across(t, n_a, n_b, near.normal, outward, near, rb, False, origin, limit, size)
+        elif n_b > 2 and n_a > 1 and dot(other, near.normal) < -TURNED_TO:
+            n_b, other = side_towards(g, t, SEAT_B, b, B, -near.normal, FRAME)
+            n_a, outward = side_towards(g, t, SEAT_A, a, A, near.normal, FIRST)
+            touch_across(t, n_b, n_a, -near.normal, other, near, ra, True, origin, limit, size)
+        if load(t.n, 0) > 0:
             return
     kind_a = load(g.kind, a)
     if core_kind(g, b) == CYLINDER and kind_a in (CAPSULE, CYLINDER):
