@@ -201,3 +201,14 @@ def test_tolerances_are_measured_by_the_largest_b():
     assert size_of(Problem(np.eye(2), [-5.0, 1.0])) == 5.0
     assert size_of(Problem(np.eye(2), [0.0, 0.0])) == 1.0
     assert size_of(Problem(np.zeros((0, 0)), [])) == 1.0
+
+
+@pytest.mark.parametrize("mu", [0.0, 0.5, 1.0, 10.0, 1e4, 1e9, np.inf])
+def test_what_falls_unheld_has_the_residual_of_its_fall_at_any_coefficient(mu):
+    """No multiplier, and the contact is approached at 1: by itself the row would stop that. Of the nearest point of a
+    cone as wide as friction is at most 1, half is left of it.
+    """
+    problem = Problem(np.eye(3), [-1.0, 0.3, -0.2], frictions=[Friction(0, (1, 2), mu)])
+    assert 0.5 <= np.abs(natural_map(problem, np.zeros(3))).max() <= 1.0
+    resting = natural_map(problem, np.array([1.0, -0.3, 0.2]))
+    assert np.abs(resting).max() == pytest.approx(0.0, abs=1e-15) or mu < 0.4

@@ -75,14 +75,14 @@ class Parameters:
         if name not in self.values:
             raise ValueError(f"{name} is the same in all worlds: make the batch with vary=({name!r},)")
         array = self._of_right_shape(name, value)
-        if not np.isfinite(array).all():
+        if not (np.isfinite(array) | ((name == "friction") & (array == np.inf))).all():
             raise ValueError(f"{name} must be finite")
         if name != "gravity" and array.size and array.min() < 0.0:
             raise ValueError(f"{name} has {array.min():g}; it must be 0 or more")
         if name == "restitution" and array.size and array.max() > 1.0:
             raise ValueError(f"restitution has {array.max():g}; it must be from 0 to 1")
         if self._records.width.elem == "f32":
-            check_range({name: array})
+            check_range({name: array[np.isfinite(array)]})
         return self._checked_masses(array) if name == "mass" else np.broadcast_to(array, self.values[name].shape)
 
     def _of_right_shape(self, name: str, value: Any) -> Array:

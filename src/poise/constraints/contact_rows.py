@@ -1,7 +1,7 @@
 """Rows of contacts: from what collision found to blocks of a normal and two tangents (VON §3.5, KOK §8.1).
 
-Two materials meet in a contact: friction is the geometric mean of the two coefficients, restitution the larger one, and
-compliances add, as two springs in a line do.
+Two materials meet in a contact: friction is the geometric mean of the two coefficients (of 0 and infinity 0: what
+has no friction slips on everything), restitution the larger one, and compliances add, as two springs in a line do.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from poise.kernel.spatial import Force, motion_at
 from poise.kernel.trace import formula
 from poise.kernel.vec import cross, dot, zero3
 from poise.model.solids import Solid, Solids
+from poise.solve.cones import NEVER_SLIPS
 
 SURFACES = View(
     "Surfaces",
@@ -47,6 +48,16 @@ SURFACES = View(
 """Of every shape."""
 OVERLOOKED = 1e-4
 """Overlap that impulses may bring about where a contact has no rows; m."""
+
+
+@formula
+def mixed_friction(a: Any, b: Any) -> Any:
+    """Coefficient of two materials, their geometric mean: 0 where one has none, even if the other is infinite; what is
+    infinite beside anything else, or too large, is as large as solvers take it.
+    """
+    product = a * b
+    product = select(product == product, product, zero(product))
+    return minimum(sqrt(product), zero(product) + NEVER_SLIPS)
 
 
 def surfaces_block(solids: Solids, width: Width) -> Block:
@@ -180,7 +191,7 @@ def make_contact(w, g, u, c, r, slot, there, dt, erp, quick):
     put_row(r, slot + 2, there, body_a, body_b, -covector(arm_a, t2), covector(arm_b, t2))
     none = zero(gap)
     put_bounds(r, slot, there, none, spread(inf, none))
-    mu = sqrt(gather_where(u.friction, a, there) * gather_where(u.friction, b, there))
+    mu = mixed_friction(gather_where(u.friction, a, there), gather_where(u.friction, b, there))
     put_bound(r, slot, there, spread(mu, none))
     e = maximum(gather_where(u.restitution, a, there), gather_where(u.restitution, b, there))
     give = gather_where(u.compliance, a, there) + gather_where(u.compliance, b, there)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from math import sqrt
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from poise.collision.pipeline import Contact
+from poise.constraints.contact_rows import mixed_friction
 from poise.constraints.parts import perpendiculars
 from poise.constraints.rows import Rows
 from poise.dynamics.measures import Bodies, bodies
@@ -67,7 +67,7 @@ def _emit(
     gamma = {} if contact.bend is None else {"gamma": (axes @ contact.bend).tolist()}
     if mu is None:
         friction = model.solids.friction
-        mu = sqrt(float(friction[contact.a]) * float(friction[contact.b]))
+        mu = float(mixed_friction(float(friction[contact.a]), float(friction[contact.b])))
     own: dict[str, Any] = {"phi": contact.gap} | gamma
     return rows.add_contact(id=contact.id, a=a, Ja=-Ja, b=b, Jb=Jb, mu=mu, world=world, **own, **numbers)
 

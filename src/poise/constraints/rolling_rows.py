@@ -14,8 +14,10 @@ from poise.kernel.jit import kernel
 from poise.kernel.memory import gather_where, load, scatter_where, store
 from poise.kernel.scalars import any_lane, fabs, maximum, minimum, select, spread, zero
 from poise.kernel.spatial import Force, no_force
-from poise.kernel.vec import norm, zero3
+from poise.kernel.vec import Vec3, norm, zero3
 from poise.solve import pgs_kernels
+from poise.solve.cones import NEVER_SLIPS
+from poise.solve.local_kernels import length3
 
 SHORTEST, LONGEST = 1e-3, 1.0
 """Levers are taken to be within; m."""
@@ -49,7 +51,8 @@ def emit_rolling(u, r, contact, there, id, a, b, body_a, body_b, link_a, link_b,
     lever = maximum(minimum(minimum(reach_a, reach_b), far), none + SHORTEST)
     twist = maximum(gather_where(u.torsional, a, there), gather_where(u.torsional, b, there))
     roll = maximum(gather_where(u.rolling, a, there), gather_where(u.rolling, b, there))
-    twist, roll = spread(twist, none), spread(roll, none)
+    most = none + NEVER_SLIPS
+    twist, roll = minimum(spread(twist, none), most), minimum(spread(roll, none), most)
     twists, rolls = there & (twist > 0.0), there & (roll > 0.0)
     if any_lane(twists):
         emit_spins(r, contact, twists, zero(id) - 2 - id, body_a, body_b, n, zero3(none), twist, lever)
@@ -84,5 +87,7 @@ def renew(r, t, p, a):
                     new = select(there, load(r.bound, load(t.slot, row)) * maximum(normal, zero(normal)), old)
                     other = fabs(new - old) * load(p.scale, row) > load(a.tolerance, 0)
                     store(p.bound, k, select(other, new, old))
-                    changed = changed | other
+                    # what is within both does not feel the difference
+                    size = length3(Vec3(load(a.lam, row), load(a.lam, row + 1), load(a.lam, row + 2)))
+                    changed = changed | (other & (size >= minimum(new, old)))
     return changed

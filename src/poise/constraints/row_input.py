@@ -15,6 +15,7 @@ from poise.constraints.store import HARD_CAP, KINDS, LARGEST_ID, VERTICES
 from poise.dynamics.inputs import body_number, dof_number
 from poise.model.errors import did_you_mean
 from poise.model.model import Model
+from poise.solve.cones import NEVER_SLIPS
 from poise.solve.friction import Coefficients
 from poise.solve.laws import Law
 
@@ -234,9 +235,10 @@ def check_range(row: Mapping[str, Any], dtype: Any) -> None:
 def checked_friction(mu: float | Coefficients, sliding_now: bool) -> dict[str, float]:
     """Coefficients of a contact as the store has them."""
     if not isinstance(mu, Coefficients):
-        if not 0.0 <= real("mu", mu) < inf:
-            raise ValueError(f"mu is {mu}; a coefficient of friction is finite, 0 or more")
+        if not real("mu", mu) >= 0.0:
+            raise ValueError(f"mu is {mu}; a coefficient of friction is 0 or more")
         mu = Coefficients(float(mu))
     slide = mu.static if mu.sliding is None else mu.sliding
     strike = slide if mu.impulsive is None else mu.impulsive
-    return {"bound": mu.static, "slide": slide, "strike": strike, "slides": float(bool(sliding_now))}
+    bounds = {"bound": mu.static, "slide": slide, "strike": strike}
+    return {name: min(value, NEVER_SLIPS) for name, value in bounds.items()} | {"slides": float(bool(sliding_now))}

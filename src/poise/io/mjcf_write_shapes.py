@@ -23,6 +23,7 @@ from poise.model.shapes import (
     TriangleMesh,
 )
 from poise.motion.rotations import quat_normalize, quat_to_matrix
+from poise.solve.cones import NEVER_SLIPS
 
 if TYPE_CHECKING:
     from poise.io.mjcf_write import MjcfWriter
@@ -79,7 +80,10 @@ def _set(geom: ET.Element, kind: str, size: Any) -> None:
 
 
 def _material(writer: MjcfWriter, body: Body, material: Material, geom: ET.Element) -> None:
-    geom.set("friction", _numbers((material.friction, material.torsional_friction, material.rolling_friction)))
+    friction = (material.friction, material.torsional_friction, material.rolling_friction)
+    geom.set("friction", _numbers([min(number, NEVER_SLIPS) for number in friction]))
+    if max(friction) > NEVER_SLIPS:
+        writer.lose(f'Friction above {NEVER_SLIPS:g} of shapes of body "{body.name}" is written as that.')
     if material.rolling_friction > 0.0:
         geom.set("condim", "6")
     elif material.torsional_friction > 0.0:

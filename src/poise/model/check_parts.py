@@ -214,7 +214,8 @@ def _check_material(check: Checker, material: object) -> None:
         check.fail("material", f"must be a Material, found {shown(material)}")
         return
     for field in ("friction", "restitution", "torsional_friction", "rolling_friction", "compliance"):
-        value = check.number(f"material.{field}", getattr(material, field), negative=False)
+        endless = field.endswith("friction")
+        value = check.number(f"material.{field}", getattr(material, field), negative=False, infinite=endless)
         if field == "restitution" and value is not None and value > 1.0:
             check.fail("material.restitution", f"must be between 0 and 1, found {value:g}")
 

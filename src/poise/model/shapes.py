@@ -41,13 +41,14 @@ class Material:
     """
 
     friction: float = 0.8
-    """Coulomb coefficient, sliding; 1."""
+    """Coulomb coefficient, sliding; inf: never slips, on anything that has friction. Two materials have the geometric
+    mean of theirs, 0 if one is 0; 1."""
     restitution: float = 0.0
     """Fraction of the approach speed that bounces back; 1."""
     torsional_friction: float = 0.0
-    """Moment about the normal per normal force; m."""
+    """Moment about the normal per normal force; inf: never spins on what it touches; m."""
     rolling_friction: float = 0.0
-    """Moment in the tangent plane per normal force; m."""
+    """Moment in the tangent plane per normal force; inf: never rolls on what it touches; m."""
     compliance: float = 0.0
     """How far the surface gives way per normal force; 0 is hard; m/N."""
 

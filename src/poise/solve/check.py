@@ -9,6 +9,8 @@ The natural map asks where a row's multiplier would go if the row alone were to 
     pyramid        as bounded rows, the tangents' bounds being μ λ_normal as it stands
     cone           λ − P(λ − (w + De Saxcé's correction)/scale), P the nearest point of the cone; the correction adds
                    μ |w_tangent| to the normal residual, which makes the cone's law Coulomb's
+    steep cone     (μ > 1) λ − P(λ − w/scale), P taking the normal to 0 or more first, then the tangent to no more
+                   than μ times that (Alart and Curnier 1991): what is missing of the normal counts whole, whatever μ
     stick, slip    the smaller of two: at rest with no more than the static bound, or Coulomb's law with the sliding
                    coefficient. A contact that was sliding has the second only
     helpers        as bounded rows, with w − s in place of w, s their shifts; and how far shifts and helped rows are
@@ -22,10 +24,24 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from poise.solve.cones import STEEP
 from poise.solve.problem import Friction, Options, Problem, Result, Status
 from poise.solve.secondary import shifts_at, shortcoming
 
 Floats = NDArray[np.float64]
+
+
+def in_cone(point: Floats, mu: float) -> Floats:
+    """A projection of (normal, tangents…) onto the cone |tangent| ≤ μ · normal: the nearest point; of a steep cone the
+    normal by itself, then the tangent.
+
+    >>> in_cone(np.array([1.0, 0.0, 3.0]), 1.0).tolist(), in_cone(np.array([1.0, 0.0, 3.0]), 2.0).tolist()
+    ([2.0, 0.0, 2.0], [1.0, 0.0, 2.0])
+    """
+    if mu <= STEEP:
+        return nearest_in_cone(point, mu)
+    normal = max(float(point[0]), 0.0)
+    return np.concatenate(([normal], nearest_in_ball(point[1:], mu * normal)))
 
 
 def nearest_in_cone(point: Floats, mu: float) -> Floats:
@@ -123,8 +139,9 @@ def _friction(lam: Floats, w: Floats, mu: float, cone: bool, scales: Floats) -> 
         return np.asarray(scales * (lam - np.clip(lam - w / scales, low, high)))
     common = float(scales.max())
     corrected = w.copy()
-    corrected[0] += mu * float(np.linalg.norm(w[1:]))
-    return np.asarray(common * (lam - nearest_in_cone(lam - corrected / common, mu)))
+    if mu <= STEEP:
+        corrected[0] += mu * float(np.linalg.norm(w[1:]))
+    return np.asarray(common * (lam - in_cone(lam - corrected / common, mu)))
 
 
 def _scales(problem: Problem) -> Floats:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite
 
 from poise.solve.problem import Friction
 
@@ -18,7 +17,7 @@ class Coefficients:
     """
 
     static: float
-    """Of contacts at rest."""
+    """Of contacts at rest; inf: they never slip."""
     sliding: float | None = None
     """Of contacts that slide, no more than the static one; the same where missing."""
     impulsive: float | None = None
@@ -27,8 +26,8 @@ class Coefficients:
     def __post_init__(self) -> None:
         for name in ("static", "sliding", "impulsive"):
             value = getattr(self, name)
-            if value is not None and not (isfinite(value) and value >= 0.0):
-                raise ValueError(f"the {name} coefficient of friction is {value}; it must be finite, 0 or more")
+            if value is not None and not value >= 0.0:
+                raise ValueError(f"the {name} coefficient of friction is {value}; it must be 0 or more")
         if self.sliding is not None and self.sliding > self.static:
             raise ValueError(
                 f"the sliding coefficient of friction is {self.sliding}; it must be 0 to the static one, {self.static}"

@@ -11,6 +11,7 @@ from poise.kernel.scalars import all_lanes, any_lane, fabs, maximum, minimum, se
 from poise.kernel.trace import constant, formula, precision
 from poise.kernel.values import Value
 from poise.kernel.vec import Sym3, Vec3, dot
+from poise.solve.cones import STEEP
 
 UPRIGHT = -1.0
 """Stands for an end ray at which λ stays: slopes are given as compliances −dw/dλ ≥ 0, and this one has none."""
@@ -151,12 +152,31 @@ def solve_ball(a, q, radius):
 # ---- friction cones --------------------------------------------------------------------------------------------------
 
 
+@formula
+def dilation(mu):
+    """How many times |w_t| is added to w_n in the natural map of a cone: μ (De Saxcé's correction), 0 if steep."""
+    return select(mu > STEEP, zero(mu), mu)
+
+
+@kernel
+def cone_region(point, slide, mu):
+    """Whether a point with the tangent length `slide` is within the cone |(y, z)| ≤ μ x; whether it projects to 0."""
+    within = (slide <= mu * point.x) & (point.x >= 0.0)
+    below = select(mu > STEEP, zero(slide), mu * slide) <= -point.x
+    return within, below
+
+
 @kernel
 def in_cone(point, mu):
-    """The nearest point of the cone |(y, z)| ≤ μ x."""
+    """A projection onto the cone |(y, z)| ≤ μ x: the nearest point; of a steep one x ≥ 0 first, then the tangents.
+
+    The nearest point of a steep cone forgives a missing normal by a tangent: at −w it lies only |w_n|/μ from 0, however
+    fast a body falls. With x first (Alart and Curnier 1991), what is left does not depend on how large μ is.
+    """
     n, slide = point.x, length(point.y, point.z)
-    inside, below = (slide <= mu * n) & (n >= 0.0), mu * slide <= -n
-    share = select(below, zero(n), (n + mu * slide) / (1.0 + mu * mu))
+    inside, below = cone_region(point, slide, mu)
+    steep = mu > STEEP
+    share = select(below, zero(n), select(steep, n, (n + mu * slide) / (1.0 + mu * mu)))
     turn = mu * share / maximum(slide, least(slide))
     return select(inside, point, Vec3(share, point.y * turn, point.z * turn))
 

@@ -19,7 +19,8 @@ from math import inf, isfinite
 
 import numpy as np
 
-from poise.solve.check import natural_map, nearest_in_ball, nearest_in_cone, report, size_of
+from poise.solve.check import in_cone, natural_map, nearest_in_ball, report, size_of
+from poise.solve.cones import STEEP
 from poise.solve.laws import UPRIGHT, Law
 from poise.solve.problem import Ball, Floats, Friction, Options, Problem, Result
 
@@ -119,7 +120,7 @@ def within(problem: Problem, lam: Floats) -> Floats:
     for friction in problem.frictions:
         rows, tangents = [friction.normal, *friction.tangents], list(friction.tangents)
         if friction.cone:
-            out[rows] = nearest_in_cone(lam[rows], friction.mu)
+            out[rows] = in_cone(lam[rows], friction.mu)
         else:
             out[friction.normal] = max(float(lam[friction.normal]), 0.0)
             reach = friction.mu * out[friction.normal]
@@ -228,19 +229,28 @@ def _set_pyramid(out: Floats, friction: Friction, A: Floats, lam: Floats, w: Flo
 
 
 def _set_cone(out: Floats, friction: Friction, A: Floats, lam: Floats, w: Floats, scales: Floats) -> None:
-    """The nearest point of the cone, and De Saxcé's correction μ |w_tangent| of the normal residual, both move."""
+    """The nearest point of the cone, and De Saxcé's correction μ |w_tangent| of the normal residual, both move; of a
+    steep cone there is no correction, and the tangent follows the normal.
+    """
     rows, mu = [friction.normal, *friction.tangents], friction.mu
     scale, slip = float(scales[rows].max()), w[rows[1:]]
     speed = float(np.linalg.norm(slip))
     felt, corrected = A[rows], w[rows].copy()
-    if speed > 0.0:
+    if speed > 0.0 and mu <= STEEP:
         felt = felt.copy()
         felt[0] += mu * (slip / speed) @ A[rows[1:]]
         corrected[0] += mu * speed
     aim = lam[rows] - corrected / scale
     normal, slide = float(aim[0]), float(np.linalg.norm(aim[1:]))
     free = np.eye(len(rows))
-    if mu * slide <= -normal and (slide > 0.0 or normal < 0.0):
+    if mu > STEEP:
+        if normal <= 0.0:
+            free[:] = 0.0
+        elif slide > mu * normal:
+            way = aim[1:] / slide
+            free[1:, 1:] = (free[1:, 1:] - np.outer(way, way)) * (mu * normal / slide)
+            free[1:, 0] = mu * way
+    elif mu * slide <= -normal and (slide > 0.0 or normal < 0.0):
         free[:] = 0.0
     elif slide > mu * normal:
         way = aim[1:] / slide

@@ -27,8 +27,9 @@ from poise.kernel.memory import (
     store_group,
 )
 from poise.kernel.scalars import any_lane, maximum, select, zero
-from poise.kernel.vec import Sym3, Vec3, dot
-from poise.solve.local_kernels import clip, in_cone, least, length
+from poise.kernel.vec import Mat3, Vec3, dot
+from poise.solve.cones import STEEP
+from poise.solve.local_kernels import clip, cone_region, dilation, in_cone, least, length
 from poise.solve.pgs_kernels import BOUNDED, CONE, block_natural, worse
 
 NEWTON = View(
@@ -105,12 +106,12 @@ def cone_piece(p, s, n, k, at, scale):
     w = load_plain(s.w, at)
     speed = length(w.y, w.z)
     inverse = select(speed > 0.0, 1.0 / maximum(speed, least(speed)), zero(speed))
-    aim = lam - Vec3(w.x + mu * speed, w.y, w.z) * (1.0 / scale)
+    aim = lam - Vec3(w.x + dilation(mu) * speed, w.y, w.z) * (1.0 / scale)
     store(n.aim, k, aim)
     store(n.way, at, w.y * inverse)
     store(n.way, at + 1, w.z * inverse)
-    slide = length(aim.y, aim.z)
-    return in_cone(aim, mu) - lam, ~(mu * slide <= -aim.x), ~((slide <= mu * aim.x) & (aim.x >= 0.0))
+    inside, below = cone_region(aim, length(aim.y, aim.z), mu)
+    return in_cone(aim, mu) - lam, ~below, ~inside
 
 
 @kernel
@@ -121,11 +122,11 @@ def load_plain(buffer, at):
 
 @kernel
 def cone_slope(aim, mu):
-    """Derivative of the nearest point of the cone."""
+    """Derivative of the projection onto a cone."""
     none = zero(mu)
     one = none + 1.0
     slide = length(aim.y, aim.z)
-    inside, below = (slide <= mu * aim.x) & (aim.x >= 0.0), mu * slide <= -aim.x
+    inside, below = cone_region(aim, slide, mu)
     inverse = 1.0 / maximum(slide, least(slide))
     y, z = aim.y * inverse, aim.z * inverse
     share = 1.0 / (1.0 + mu * mu)
@@ -134,8 +135,21 @@ def cone_slope(aim, mu):
     yy = (turn * (1.0 - y * y) + mu * mu * y * y) * share
     zz = (turn * (1.0 - z * z) + mu * mu * z * z) * share
     yz = (mu * mu - turn) * y * z * share
-    on = Sym3(xx, yy, zz, xy, xz, yz)
-    whole, nothing = Sym3(one, one, one, none, none, none), Sym3(none, none, none, none, none, none)
+    left = mu * aim.x * inverse  # of the tangents, if the cone is steep
+    normal_first = Mat3(
+        one,
+        none,
+        none,
+        mu * y,
+        left * (1.0 - y * y),
+        -(left * y * z),
+        mu * z,
+        -(left * y * z),
+        left * (1.0 - z * z),
+    )
+    on = select(mu > STEEP, normal_first, Mat3(xx, xy, xz, xy, yy, yz, xz, yz, zz))
+    whole = Mat3(one, none, none, none, one, none, none, none, one)
+    nothing = Mat3(none, none, none, none, none, none, none, none, none)
     return select(below, nothing, select(inside, whole, on))
 
 
@@ -281,7 +295,7 @@ def lay_row(p, n, i, r, scale, softness):
 @kernel
 def lay_stuck(p, n, i, k, at, softness):
     """Lines i, i + 1 and i + 2 of the system: a cone that sticks. Less De Saxcé's correction, it wants −w."""
-    mu, scale, across = load(p.bound, k), cone_scale(p, at), load(n.across, 0)
+    mu, scale, across = dilation(load(p.bound, k)), cone_scale(p, at), load(n.across, 0)
     change, x, y = load_plain(n.change, at), load(n.way, at), load(n.way, at + 1)
     end_row(n, i, at, scale * (change.x - mu * (x * change.y + y * change.z)))
     end_row(n, i + 1, at + 1, scale * change.y)
@@ -297,7 +311,8 @@ def lay_cone(p, n, i, k, at, softness):
     f = cone_slope(load(n.aim, k), mu)
     across = load(n.across, 0)
     x, y, z = i * across, (i + 1) * across, (i + 2) * across
-    u, v = load(n.way, at) * mu, load(n.way, at + 1) * mu
+    opens = dilation(mu)
+    u, v = load(n.way, at) * opens, load(n.way, at + 1) * opens
     for j in range(0, across, group_size(n.matrix)):
         ay, az = load_group(n.matrix, y + j), load_group(n.matrix, z + j)
         felt = f @ Vec3(load_group(n.matrix, x + j) + u * ay + v * az, ay, az)
@@ -310,11 +325,11 @@ def lay_cone(p, n, i, k, at, softness):
     add_entry(n, x + i, scale * (held - f.xx))
     add_entry(n, x + i + 1, -(scale * f.xy))
     add_entry(n, x + i + 2, -(scale * f.xz))
-    add_entry(n, y + i, -(scale * f.xy))
+    add_entry(n, y + i, -(scale * f.yx))
     add_entry(n, y + i + 1, scale * (held - f.yy))
     add_entry(n, y + i + 2, -(scale * f.yz))
-    add_entry(n, z + i, -(scale * f.xz))
-    add_entry(n, z + i + 1, -(scale * f.yz))
+    add_entry(n, z + i, -(scale * f.zx))
+    add_entry(n, z + i + 1, -(scale * f.zy))
     add_entry(n, z + i + 2, scale * (held - f.zz))
 
 

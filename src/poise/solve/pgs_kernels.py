@@ -25,7 +25,7 @@ from poise.kernel.memory import (
 from poise.kernel.scalars import all_lanes, any_lane, fabs, maximum, select, zero
 from poise.kernel.vec import Sym3, Vec3, dot
 from poise.solve.body_sweep_kernels import push_bodies, speed_of_bodies
-from poise.solve.local_kernels import clip, in_ball, in_cone, length, solve_ball, solve_cone, solve_law
+from poise.solve.local_kernels import clip, dilation, in_ball, in_cone, length, solve_ball, solve_cone, solve_law
 
 DENSE, SPARSE, FACTORS, BODIES = range(4)
 """How A is stored: whole, by the entries that are not nought, or as J and M⁻¹Jᵀ, these whole or by the bodies of rows.
@@ -330,11 +330,13 @@ def largest_scale(p, at, size):
 
 @kernel
 def three_natural(p, s, k, at, size, worst):
-    """Natural map of a cone (with De Saxcé's correction: μ |w_tangent| is added to w_normal) or a ball."""
+    """Natural map of a cone (with De Saxcé's correction: μ |w_tangent| is added to w_normal; not if it is steep) or a
+    ball.
+    """
     lam, w = load_three(p, s.lam, at, size), load_three(p, s.w, at, size)
     scale, bound = largest_scale(p, at, size), load(p.bound, k)
     if load(p.block_kind, k) == CONE:
-        corrected = Vec3(w.x + bound * length(w.y, w.z), w.y, w.z)
+        corrected = Vec3(w.x + dilation(bound) * length(w.y, w.z), w.y, w.z)
         change = lam - in_cone(lam - corrected * (1.0 / scale), bound)
     else:
         change = lam - in_ball(lam - w * (1.0 / scale), bound)

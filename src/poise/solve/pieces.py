@@ -15,6 +15,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from poise.solve.cones import STEEP
 from poise.solve.laws import UPRIGHT, Law, bounded
 from poise.solve.problem import Ball, Floats, Friction, Problem
 
@@ -141,8 +142,9 @@ def _cone(f: Friction, lam: Floats, w: Floats, scale: float) -> Unit:
         Piece(still, ((opens, 0), (Plane(_over(t, force) | {n: -mu}, {}), 2))),
         Piece(tuple(sliding), ((opens, 0), (Plane({}, _over(t, -along)), 1))),
     )
-    aim, pull = float(lam[n] - (w[n] + mu * slide) / scale), float(np.linalg.norm(lam[t] - w[t] / scale))
-    return Unit(pieces, 1 if pull <= mu * aim else 0 if mu * pull <= -aim else 2)
+    pull, steep = float(np.linalg.norm(lam[t] - w[t] / scale)), mu > STEEP
+    aim = float(lam[n] - (w[n] + (0.0 if steep else mu * slide)) / scale)
+    return Unit(pieces, 1 if pull <= mu * aim else 0 if (0.0 if steep else mu * pull) <= -aim else 2)
 
 
 def _ball(ball: Ball, lam: Floats, w: Floats, scale: float) -> Unit:

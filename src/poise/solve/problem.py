@@ -16,13 +16,14 @@ bound and needs help.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, Flag, auto
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from poise.solve.cones import NEVER_SLIPS
 from poise.solve.laws import Law
 
 Floats = NDArray[np.float64]
@@ -75,7 +76,8 @@ class Friction:
     tangents: tuple[int, ...]
     """One or two rows."""
     mu: float
-    """The coefficient; the static one where there is a sliding one as well."""
+    """The coefficient, the static one where there is a sliding one as well; inf: the contact never slips. Problems cap
+    it at `NEVER_SLIPS`."""
     cone: bool = True
     """False: a pyramid, each tangent row by itself."""
     sliding: float | None = None
@@ -92,6 +94,11 @@ class Friction:
     def most(self) -> float:
         """The largest coefficient that the contact may use."""
         return self.sliding if self.sliding_now and self.sliding is not None else self.mu
+
+    def capped(self) -> Friction:
+        """The contact with coefficients that solvers take: none is larger than `NEVER_SLIPS`."""
+        sliding = None if self.sliding is None else min(self.sliding, NEVER_SLIPS)
+        return replace(self, mu=min(self.mu, NEVER_SLIPS), sliding=sliding)
 
     def plain(self, sliding: bool = False) -> Friction:
         """The contact with one coefficient: the sliding one, or the one for rest.
@@ -155,6 +162,8 @@ class Problem:
         self.hi = np.full(m, np.inf) if self.hi is None else np.array(self.hi, np.float64)
         self.cfm = np.zeros(m) if self.cfm is None else np.array(self.cfm, np.float64)
         self._check()
+        if any(f.mu > NEVER_SLIPS for f in self.frictions):
+            self.frictions = [f.capped() for f in self.frictions]
 
     @property
     def size(self) -> int:
@@ -249,10 +258,8 @@ class Problem:
                     raise ValueError(f"row {row} belongs to two blocks or laws")
                 seen.add(row)
         for f in self.frictions:
-            if len(f.tangents) not in (1, 2) or not (np.isfinite(f.mu) and f.mu >= 0.0):
-                raise ValueError(
-                    f"friction at row {f.normal}: one or two tangents and a finite μ ≥ 0 are wanted, found {f}"
-                )
+            if len(f.tangents) not in (1, 2) or not f.mu >= 0.0:
+                raise ValueError(f"friction at row {f.normal}: one or two tangents and a μ ≥ 0 are wanted, found {f}")
             if f.sliding is not None and not 0.0 <= f.sliding <= f.mu:
                 raise ValueError(
                     f"friction at row {f.normal}: the sliding coefficient is {f.sliding}; it must be 0 to μ = {f.mu}"

@@ -15,6 +15,7 @@ from poise.io.scenes.rules_many import ByName, Names, Pairs, Raw
 from poise.io.scenes.schema_bodies import JOINT, OTHER_JOINT_FIELDS, BodyPart, JointPart
 from poise.io.scenes.schema_shapes import (
     OTHER_PLACES,
+    Coefficient,
     Direction,
     Mass,
     Name,
@@ -146,7 +147,7 @@ class GroundPart(Part):
 
     title: ClassVar[str] = "the ground"
     others: ClassVar[Mapping[str, str]] = {"position": "height", "z": "height", "mu": "friction", "colour": "color"}
-    friction: Share = 0.8
+    friction: Coefficient = 0.8
     restitution: Annotated[float, Number(negative=False, most=1.0)] = 0.0
     height: Annotated[float, Number(LENGTH)] = 0.0
     name: Name = "ground"

@@ -23,6 +23,7 @@ Direction = Annotated[Vector | None, Axis()]
 Length = Annotated[float, Number(LENGTH, positive=True)]
 Mass = Annotated[float | None, Number(MASS, negative=False)]
 Share = Annotated[float, Number(negative=False)]
+Coefficient = Annotated[float, Number(negative=False, infinite=True)]
 Plain = Annotated[float, Number()]
 Time = Annotated[float, Number(TIME, negative=False)]
 Coordinates = Annotated[Any, Numbers(None, COORDINATE, or_one=True)]
@@ -53,10 +54,10 @@ class MaterialPart(Part):
 
     title: ClassVar[str] = "a material"
     others: ClassVar[Mapping[str, str]] = {"mu": "friction", "bounce": "restitution"}
-    friction: Share = 0.8
+    friction: Coefficient = 0.8
     restitution: Annotated[float, Number(negative=False, most=1.0)] = 0.0
-    torsional_friction: Share = 0.0
-    rolling_friction: Share = 0.0
+    torsional_friction: Coefficient = 0.0
+    rolling_friction: Coefficient = 0.0
     compliance: Share = 0.0
 
 
