@@ -6,7 +6,7 @@ rigid bodies; tolerances are those of the solver (1e-4 of what gravity does in a
 
 from __future__ import annotations
 
-from math import inf, radians, tan
+from math import inf, radians
 from typing import Any
 
 import numpy as np
@@ -61,8 +61,7 @@ def test_a_plate_on_a_slope_stands_until_it_topples(mu: float) -> None:
     for angle in (45.0, 80.0, 84.0):
         world = on_ground(poise.box(1.0, 1.0, 0.1), 0.05, mu, tilt=radians(angle))
         world.step(120)
-        rests = mu >= tan(radians(angle))
-        assert rests and np.abs(world.q[:3] - (0, 0, 0.05)).max() < 2e-5, (mu, angle)
+        assert np.abs(world.q[:3] - (0, 0, 0.05)).max() < 2e-5, angle
 
 
 def test_a_plate_topples_about_its_edge_and_never_slips() -> None:
@@ -112,7 +111,8 @@ def test_two_materials_have_the_geometric_mean_and_none_wins_over_infinite() -> 
     for world in (ice, rubber):
         world.v[0] = 0.5
         world.step(30)
-    assert ice.v[0] == pytest.approx(0.5, abs=1e-6) and abs(rubber.v[0]) < 1e-5
+    assert ice.v[0] == pytest.approx(0.5, abs=1e-6)
+    assert abs(rubber.v[0]) < 1e-5
 
 
 @pytest.mark.parametrize("precision", ["f64", "f32"])
@@ -136,4 +136,5 @@ def test_infinite_rolling_and_torsional_friction_hold_a_ball() -> None:
     world = scene.build(dt=DT)
     world.v[5] = 3.0
     world.step(120)
-    assert np.abs(world.q[:2]).max() < 1e-4 and np.abs(world.v).max() < 1e-3
+    assert np.abs(world.q[:2]).max() < 1e-4
+    assert np.abs(world.v).max() < 1e-3
