@@ -501,3 +501,12 @@ def test_a_scene_of_separate_bodies(tmp_path: Path) -> None:
     assert isinstance(scene.build().formulation, poise.Maximal)
     scene.save(tmp_path / "again.yaml")
     assert poise.load(tmp_path / "again.yaml").settings.formulation == scene.settings.formulation
+
+
+def test_friction_may_be_infinite(tmp_path: Path) -> None:
+    file = tmp_path / "rough.yaml"
+    text = "ground: {friction: .inf}\nbodies:\n  - name: ball\n    shape: {kind: sphere, radius: 0.1, material: {rolling_friction: .inf}}\n"
+    file.write_text(text)
+    scene = poise.load(file)
+    assert scene.body("ground").shapes[0].material.friction == float("inf")
+    assert scene.body("ball").shapes[0].material.rolling_friction == float("inf")

@@ -21,6 +21,8 @@ from poise.solve.local_kernels import length3
 
 SHORTEST, LONGEST = 1e-3, 1.0
 """Levers are taken to be within; m."""
+WELL_WITHIN = 0.99
+"""Share of a radius: what is on its ball is beyond it, but for rounding."""
 
 
 @kernel
@@ -87,7 +89,7 @@ def renew(r, t, p, a):
                     new = select(there, load(r.bound, load(t.slot, row)) * maximum(normal, zero(normal)), old)
                     other = fabs(new - old) * load(p.scale, row) > load(a.tolerance, 0)
                     store(p.bound, k, select(other, new, old))
-                    # what is within both does not feel the difference
+                    # what is well within both does not feel the difference
                     size = length3(Vec3(load(a.lam, row), load(a.lam, row + 1), load(a.lam, row + 2)))
-                    changed = changed | (other & (size >= minimum(new, old)))
+                    changed = changed | (other & (size >= WELL_WITHIN * minimum(new, old)))
     return changed
