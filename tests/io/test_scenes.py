@@ -505,8 +505,8 @@ def test_a_scene_of_separate_bodies(tmp_path: Path) -> None:
 
 def test_friction_may_be_infinite(tmp_path: Path) -> None:
     file = tmp_path / "rough.yaml"
-    text = "ground: {friction: .inf}\nbodies:\n  - name: ball\n    shape: {kind: sphere, radius: 0.1, material: {rolling_friction: .inf}}\n"
-    file.write_text(text)
+    ball = "{name: ball, shape: {kind: sphere, radius: 0.1, material: {rolling_friction: .inf}}}"
+    file.write_text(f"ground: {{friction: .inf}}\nbodies: [{ball}]\n")
     scene = poise.load(file)
     assert scene.body("ground").shapes[0].material.friction == float("inf")
     assert scene.body("ball").shapes[0].material.rolling_friction == float("inf")
