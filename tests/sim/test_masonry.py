@@ -1,8 +1,8 @@
 """Structures that rest on friction alone: what must stand stands, and what must fall falls.
 
 A semicircular arch of voussoirs stands for t/R > 0.1075 (J. Heyman, "The safety of masonry arches", 1969), and above
-that not even slowly does it flow: of the tolerance a step leaves 1e-4 g h of speed, 4 µm/s at 1/240 s. Bounds here are
-a micrometre a second, plus what gaps between blocks need to close.
+that not even slowly does it flow: the tolerance leaves of each row a speed of 1e-4 g h, 4 µm/s at 1/240 s. Bounds
+here are three times that, plus what gaps between blocks need to close.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import poise
 from poise.sim.world import World
 
 MU = 0.8
+CREEP = 3.0 * 1e-4 * 9.81
+"""Speed that may be left, over the step; m/s²."""
 
 
 def arch(
@@ -57,13 +59,13 @@ def moved(world: World, seconds: float) -> float:
     ],
 )
 def test_an_arch_thicker_than_heymans_stands_still(thickness: float, n: int, sizes: dict[str, float]) -> None:
-    assert moved(arch(thickness, n, **sizes).build(dt=1.0 / 240.0), 1.0) < 2e-6
+    assert moved(arch(thickness, n, **sizes).build(dt=1.0 / 240.0), 1.0) < CREEP / 240.0
 
 
 @pytest.mark.parametrize("form", [poise.Reduced(), poise.Maximal()], ids=["reduced", "maximal"])
 @pytest.mark.parametrize("dt", [1.0 / 60.0, 1.0 / 1000.0])
 def test_an_arch_stands_in_every_formulation_at_any_step(form: Any, dt: float) -> None:
-    assert moved(arch(0.2, 11).build(form, dt=dt), 0.5) < 2e-6
+    assert moved(arch(0.2, 11).build(form, dt=dt), 0.5) < 0.5 * CREEP * dt
 
 
 def test_an_arch_thinner_than_heymans_falls() -> None:
