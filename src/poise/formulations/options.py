@@ -31,7 +31,7 @@ class Options:
     """Sweeps at most, over the rows of a step, in all of its solves together."""
     budget: float = BUDGET
     """Work at most of all solves of a step: a sweep over n rows counts n², a step of Newton's method with m rows that
-    are not at a bound m³/24 + n². A step that uses it up ends with the best multipliers found, and its report says so."""
+    are not at a bound m³/24 + n². A step that uses it up ends with the best multipliers found, and says so."""
     newton: bool = True
     """Whether Newton's method is tried between them."""
     stabilization: Literal["displacement", "speed"] = "displacement"
