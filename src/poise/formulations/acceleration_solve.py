@@ -46,9 +46,9 @@ FIRST, SWEEPS, STEPS = 2, 400, 15
 """Steps of Newton's method, then sweeps, then steps again, before pivoting is tried."""
 ENOUGH = 1e-5
 """Natural residual, over the largest |b|, with which an answer counts as one."""
-LOOK_WORK, STEP_WORK = 1e6, 1e5
-"""What the rows of a state count, and a step of Newton's method or a pivot, whatever its rows: products that kernels
-take in the time that Python does."""
+LOOK_WORK, STEP_WORK = 5e6, 5e5
+"""What the rows of a state count, or the laying of a problem; and a step of Newton's method or a pivot, whatever its
+rows: products that kernels take in the time that Python does."""
 
 
 @dataclass
@@ -303,14 +303,14 @@ def forces(seen: Seen, settled: Settled, tolerance: float) -> Forces | None:
     if residual > tolerance * size:
         x, swept, more = _longer(problem, x, tolerance)
         spent, residual = spent + swept + more, _residual(problem, x)
-        work += more * each + swept * float(problem.size) ** 2
+        work += LOOK_WORK + more * each + swept * float(problem.size) ** 2
     if residual > ENOUGH * size:
         found = Lemke().solve(_reduce(seen, settled, cone=False).problem, Options(tolerance))
         if not found.ok:
             return None
         x, steps = newton(problem, found.lam, tolerance * size, STEPS)
         spent, residual = spent + found.iterations + len(steps), _residual(problem, x)
-        work += (found.iterations + len(steps)) * each
+        work += LOOK_WORK + (found.iterations + len(steps)) * each
         if residual > ENOUGH * size:
             x, residual = found.lam, found.natural  # a pyramid along the last tangent, as KOK has it
     lam = reduced.E @ x

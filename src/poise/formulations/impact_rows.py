@@ -10,7 +10,6 @@ Without bounces they never do any: λᵀ(v⁻ + v⁺)/2 = λᵀ v⁺ − λᵀ A
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,7 @@ Array = NDArray[Any]
 HALVINGS = 30
 """Of the interval in which the share of restitution lies."""
 SWEEPS = 5000
-SWEEP_WORK = 1e4
+SWEEP_WORK = 3e5
 """That a sweep counts beside its products, for what is looked at between sweeps."""
 TOLERANCE = 1e-10
 
@@ -53,20 +52,22 @@ def impulses(seen: Seen, touching: Array, bouncing: Array, most: float = np.inf)
         passive = np.array([not _is_kept(seen, row) for row in listed])
         still = x
 
-        def share_of(share: float) -> Array:
+        def share_of(share: float) -> Array | None:
             nonlocal spent, work
+            if 0.0 < share < 1.0 and work >= most:
+                return None
             b = np.where(bounce > 0.0, before - share * bounce, before - wanted)
             lam, more, cost = _solve(Problem(A, b, lo, hi, frictions=frictions), still)
             spent, work = spent + more, work + cost
             return lam
 
-        x = _without_gain(A, before, passive, share_of, lambda: work >= most)
+        x = _without_gain(A, before, passive, share_of)
     lam = np.zeros(len(seen.speed))
     lam[listed] = x
     return lam, spent, work
 
 
-def _without_gain(A: Array, before: Array, passive: Array, share_of: Any, over: Callable[[], bool]) -> Array:
+def _without_gain(A: Array, before: Array, passive: Array, share_of: Any) -> Array:
     """The impulses of the largest share of restitution that do no work."""
 
     def work(lam: Array) -> float:
@@ -78,10 +79,10 @@ def _without_gain(A: Array, before: Array, passive: Array, share_of: Any, over: 
         return np.asarray(lam)
     low, high, best = 0.0, 1.0, share_of(0.0)
     for _ in range(HALVINGS):
-        if over():
-            break
         share = 0.5 * (low + high)
         lam = share_of(share)
+        if lam is None:
+            break
         if work(lam) <= 0.0:
             low, best = share, lam
         else:

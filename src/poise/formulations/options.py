@@ -10,7 +10,7 @@ from poise.formulations.integrators import INTEGRATORS
 from poise.formulations.rules import BY_DISPLACEMENT, BY_SPEED
 
 _LEVELS = ("velocity", "acceleration")
-BUDGET = 1e9
+BUDGET = 5e9
 """Work of a step at most, unless another is given."""
 _STABILIZE = {"displacement": BY_DISPLACEMENT, "speed": BY_SPEED}
 

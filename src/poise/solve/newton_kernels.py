@@ -44,7 +44,7 @@ ROUNDS, AT_ONCE = 6, 64
 """Of sweeps and steps from one beginning, before another; and sweeps at once at most."""
 STUCK = 1e-4
 """Natural residual, of the largest |b|, above which rounds that go on may be in vain."""
-IN_VAIN, BETTER = 30, 0.98
+IN_VAIN, BETTER = 60, 0.98
 """Rounds after which a search has stalled that has not made its best residual smaller, by so much."""
 NEWTON_COST = 1.0 / 8.0
 """Of a product in an elimination, which works in the cache, beside one in a sweep, which waits for memory."""
