@@ -98,7 +98,7 @@ def test_digits_of_a_file_do_not_make_a_row_movable() -> None:
     """An axis that is off by the last of six digits is no lever: 12 mm along it would take 12,000 rad."""
     for seed in range(5):
         scene = Scene(gravity=(0.0, 0.0, 0.0))
-        off = 1e-7 * np.random.default_rng(seed).normal(size=3) + (0.0, 0.0, 1.0)
+        off = 1e-7 * np.random.default_rng(seed).normal(size=3) + np.array((0.0, 0.0, 1.0))
         scene.add(hull(1.0, seed, 0.0), name="link", joint=Joint("hinge", axis=tuple(off), anchor=(-0.2, 0.0, 0.0)))
         scene.add(box(0.3, 0.3, 0.1), name="block", position=(0.0, 0.0, -0.1 + DEPTH), fixed=True)
         world = scene.build()

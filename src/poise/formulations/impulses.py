@@ -15,6 +15,7 @@ from poise.kernel.memory import load, store
 from poise.kernel.scalars import all_lanes, any_lane, maximum, minimum, select, zero
 from poise.solve.newton_kernels import is_capped
 from poise.solve.pgs_kernels import CONE
+from poise.solve.pgs_kernels import refresh as find_residuals
 
 VELOCITY = 0
 ROLLS = 8
@@ -93,6 +94,26 @@ def count_work(a, o):
     store(o.newton_work, 0, load(o.newton_work, 0) + load(a.newton_work, 0))
 
 
+@kernel
+def give_no_energy(p, a):
+    """Shorten multipliers that were left unsolved and would add energy to the motion without them, beside what rows
+    want: all by one share, at which they take away most. Those that solve a problem never do.
+    """
+    unsolved = load(a.residual, 0) > load(a.tolerance, 0)
+    if any_lane(unsolved):
+        find_residuals(p, a, unsolved)
+        after, before = zero(load(a.tolerance, 0)), zero(load(a.tolerance, 0))
+        for k in range(load(p.n_rows, 0)):
+            after = after + load(a.lam, k) * load(a.w, k)
+            before = before + load(a.lam, k) * load(p.b, k)
+        gains = unsolved & (after + before > 0.0) & (after > before)
+        if any_lane(gains):
+            share = minimum(before, zero(before)) / (before - after)
+            for k in range(load(p.n_rows, 0)):
+                lam = load(a.lam, k)
+                store(a.lam, k, select(gains, lam * share, lam))
+
+
 # ---- all that there is -----------------------------------------------------------------------------------------------
 
 
@@ -112,6 +133,7 @@ def solve_island(r, u, i, t, plain, p, a, newton, o, k, share):
             if not any_lane(changed):
                 break
             solve_again(p, a, newton, o, changed)
+    give_no_energy(p, a)
     store(i.residual, k, load(a.residual, 0) / load(a.tolerance, 0))
     store(o.residual, 0, maximum(load(o.residual, 0), load(i.residual, k) * load(o.tolerance, 0)))
     store(o.status, 0, maximum(load(o.status, 0), load(a.status, 0)))

@@ -28,7 +28,7 @@ class Options:
     tolerance: float = 1e-4
     """Natural residual of the rows, over the largest speed that they have to take away, at which a step is solved."""
     sweeps: int = 500
-    """Sweeps at most, over the rows of a step, in all of its solves together."""
+    """Sweeps at most, over the rows of a step, in all of its solves together; of each part where a step is split."""
     budget: float = BUDGET
     """Work at most of all solves of a step: a sweep over n rows counts n², a step of Newton's method with m rows that
     are not at a bound m³/24 + n². A step that uses it up ends with the best multipliers found, and says so."""

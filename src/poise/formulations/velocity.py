@@ -49,8 +49,8 @@ MORE_IN_LANES = 0.05
 """Share of the top speed that impulses may give to what has no rows: all lanes look again where one has to."""
 RESERVE = 0.2
 """Of a step's sweeps and work: what impulses leave to displacements."""
-A_FEW, A_LITTLE = 10.0, 1e-3
-"""Sweeps, and share of a step's work, that each of its parts has at least."""
+A_LITTLE = 1e-3
+"""Of a step's work: what each of its parts has at least."""
 MORE_ROOM, MORE_WAY = 0.5, 0.05
 """How much nearer limits (rad or m) and contacts (m) count in the last look."""
 
@@ -212,8 +212,8 @@ def know_nothing(m, flow, o):
 
 @kernel
 def open_budget(o):
-    """Sweeps and work that a step has, of which displacements keep a part; a part of a step has what is left, and a
-    little in any case.
+    """Sweeps and work that a step has, of which displacements keep a part. A part of a step has as many sweeps of its
+    own, what work is left, and a little in any case.
     """
     none = zero(load(o.work, 0))
     if load(o.parted, 0) == 0:
@@ -222,9 +222,9 @@ def open_budget(o):
         store(o.work, 0, none)
         store(o.newton_work, 0, none)
     swept, work, budget = load(o.swept, 0), load(o.work, 0), load(o.budget, 0)
-    last_sweeps, last_work = none + float(o.sweeps), budget
+    last_sweeps, last_work = swept + float(o.sweeps), budget
     if load(o.parted, 0) != 0:
-        last_sweeps, last_work = maximum(last_sweeps, swept + A_FEW), maximum(last_work, work + budget * A_LITTLE)
+        last_work = maximum(last_work, work + budget * A_LITTLE)
     store(o.last_sweeps, 0, last_sweeps)
     store(o.last_work, 0, last_work)
     kept = RESERVE if o.stabilize == BY_DISPLACEMENT else 0.0
