@@ -501,3 +501,15 @@ def test_a_scene_of_separate_bodies(tmp_path: Path) -> None:
     assert isinstance(scene.build().formulation, poise.Maximal)
     scene.save(tmp_path / "again.yaml")
     assert poise.load(tmp_path / "again.yaml").settings.formulation == scene.settings.formulation
+
+
+def test_every_option_of_a_formulation_has_a_field_with_the_same_default() -> None:
+    """A scene file that names a formulation makes the one that Python makes."""
+    from dataclasses import fields
+
+    from poise.formulations.kinds import FORMULATIONS
+    from poise.io.scenes.schema import FormulationPart
+
+    for kind in FORMULATIONS.values():
+        for field in fields(kind):
+            assert FormulationPart.model_fields[field.name].default == field.default, field.name
