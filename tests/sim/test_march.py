@@ -126,16 +126,6 @@ def test_the_scenes_end_marches_in_every_way() -> None:
     assert {AGAIN, UNSOLVED} <= ends
 
 
-def test_what_an_earlier_step_took_is_not_told_again() -> None:
-    """Steps of Newton's method that Python took count for the step that they belong to."""
-    world = falling_humanoid()
-    world.step(120)
-    world._stepper.further_steps = 7  # type: ignore[union-attr]
-    assert world.report().newton_steps >= 7
-    world.step()
-    assert world.report().newton_steps == int(world._stepper.rules.stepped[0])  # type: ignore[union-attr]
-
-
 @pytest.mark.parametrize("make", [flail, whirl])
 def test_steps_in_parts_are_marched_through(make: Callable[[], World]) -> None:
     world, parts = make(), []

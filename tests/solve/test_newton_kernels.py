@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from poise.kernel.memory import F32X16, F64, F64X8
-from poise.solve.newton_kernels import SOLVE, STEPS, newton_block
+from poise.solve.newton_kernels import NEWTON_SHARE, SOLVE, STEPS, newton_block
+from poise.solve.pgs_kernels import CAPPED
 from poise.solve.problem import Problem
 from solve.kernel_problems import drawn, laid, residual, solved
 
@@ -71,3 +72,31 @@ def test_what_is_not_finite_ends(what: float) -> None:
     p.b[3] = what
     SOLVE[F64](p.handle, a.handle, newton_block(F64, problem.size).handle, 50, 2, STEPS)
     assert not a.residual[0] <= 1e-9
+
+
+def test_a_search_that_is_cut_short_ends_with_the_best_multipliers_so_far() -> None:
+    """The residual falls, or stays, as more sweeps are allowed; the limit holds, and `status` tells that it did."""
+    for seed in range(10):
+        problem = drawn(seed, 12, 4, 20)
+        last = np.inf
+        for most in (1, 2, 3, 5, 8, 13, 21, 34):
+            p, a = laid([problem], F64, 1e-11)
+            a.most_sweeps[...] = most
+            SOLVE[F64](p.handle, a.handle, newton_block(F64, problem.size).handle, 500, 2, 0)
+            assert a.sweeps[0] <= most
+            assert a.residual[0] <= last * (1.0 + 1e-12)
+            assert (a.status[0] == CAPPED) == (a.residual[0] > 1e-11)
+            last = a.residual[0]
+
+
+def test_work_is_counted_and_capped_however_large_the_problem() -> None:
+    """A step of Newton's method that costs more than is left is not begun; every search may end a few looks late."""
+    for seed in range(10):
+        problem = drawn(seed, 20, 0, 30)
+        n = problem.size
+        for most in (10.0 * n**2, 100.0 * n**2, 1e9):
+            p, a = laid([problem], F64, 1e-12)
+            a.most_work[...] = most
+            SOLVE[F64](p.handle, a.handle, newton_block(F64, n).handle, 500, 2, STEPS)
+            assert a.work[0] <= most + 10.0 * n**2
+            assert a.newton_work[0] <= NEWTON_SHARE * most + 10.0 * n**2

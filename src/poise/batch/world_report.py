@@ -36,6 +36,12 @@ class WorldReport:
     newton_steps: int
     residual: float
     """Natural residual over the largest speed that the rows had to take away."""
+    work: float
+    """Of all solves of the step, as `Reduced.budget` counts it."""
+    status: str
+    """Of the rows' multipliers: see `poise.Report`."""
+    shift_status: str
+    """Of the displacements that mend overlaps, likewise."""
     overlap: float
     """Of all contacts as they are now, the deepest; 0 where there is none; m."""
     beyond: float

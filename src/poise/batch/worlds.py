@@ -32,6 +32,7 @@ from poise.dynamics.inputs import check_given, check_range, checked_step, number
 from poise.formulations.crowd import DRIVE, Layout, Records
 from poise.formulations.crowd_kernels import N_TOLD, TOLD
 from poise.formulations.kinds import Formulation
+from poise.formulations.stepper import STATUSES
 from poise.model.model import Model
 from poise.model.state import State
 from poise.sim.report import farthest_beyond
@@ -417,6 +418,16 @@ class Batch:
         return self._told("sweeps").astype(np.int64)
 
     @property
+    def work(self) -> Array:
+        """(n,) work of all solves of the last step, as `Reduced.budget` counts it."""
+        return self._told("work").copy()
+
+    @property
+    def solved(self) -> Array:
+        """(n,) whether impulses and displacements of the last step met the tolerance: neither capped nor stalled."""
+        return np.asarray((self._told("status") == 0.0) & (self._told("shift_status") == 0.0))
+
+    @property
     def newton_steps(self) -> Array:
         """(n,) steps of Newton's method in the last step."""
         return self._told("newton_steps").astype(np.int64)
@@ -455,6 +466,9 @@ class Batch:
             int(self._told("sweeps")[world]),
             int(self._told("newton_steps")[world]),
             float(self._told("residual")[world]),
+            float(self._told("work")[world]),
+            STATUSES[int(self._told("status")[world])],
+            STATUSES[int(self._told("shift_status")[world])],
             overlap,
             farthest_beyond(self.model, q),
         )

@@ -30,9 +30,18 @@ Helps = Mapping[int, Mapping[int, float]]
 
 
 def velocity_problem(
-    rows: Rows, seen: Seen, dt: float, *, cone: bool = True, impact: bool = False, helps: Helps | None = None
+    rows: Rows,
+    seen: Seen,
+    dt: float,
+    *,
+    cone: bool = True,
+    impact: bool = False,
+    helps: Helps | None = None,
+    fastest: float = np.inf,
 ) -> Problem:
     """The problem whose multipliers are impulses over a step `dt`; `seen` is of that step.
+
+    Errors of rows that are not soft are mended at the speed `fastest` at most.
 
     In an `impact` contacts have their impulsive coefficient (KOK §5). `helps` are secondary targets (see
     `solve.secondary`): of each helped row, by its id, the ids of its helpers with their tolerances; m/s or rad/s.
@@ -58,7 +67,9 @@ def velocity_problem(
         raise ValueError(f"dt is {dt}, and the rows were seen for {seen.dt}: give `see` the same one")
     one = _fields(rows)
     apart = (one["lo"] >= 0.0) & (one["phi"] > 0.0)
-    v_ref = np.where(apart, -one["phi"] / dt, one["target"] - one["erp"] * one["phi"] / dt)
+    mend = one["erp"] * one["phi"] / dt
+    mend = np.where(one["cfm"] > 0.0, mend, np.clip(mend, -fastest, fastest))
+    v_ref = np.where(apart, -one["phi"] / dt, one["target"] - mend)
     return _problem(rows, one, seen, seen.speed - v_ref, dt, _frictions(rows, one, cone, impact), _helps(rows, helps))
 
 

@@ -22,7 +22,16 @@ from poise.constraints.limit_rows import CODES
 from poise.constraints.rows import Rows
 from poise.constraints.store import BALL, CONTACT, SINGLE
 from poise.formulations.acceleration_rows import KIND, Looker, Seen
-from poise.formulations.acceleration_solve import CREEP, Forces, Settled, forces, is_lasting, settle, turn_to_hold
+from poise.formulations.acceleration_solve import (
+    CREEP,
+    LOOK_WORK,
+    Forces,
+    Settled,
+    forces,
+    is_lasting,
+    settle,
+    turn_to_hold,
+)
 from poise.formulations.apart_stepper import CALM, ApartStepper
 from poise.formulations.backtracking import TOUCH, Start, to_first_contact
 from poise.formulations.carriers import Carrier, OnBodies, OnTree
@@ -49,6 +58,8 @@ TOLERANCE = 1e-8
 """Natural residual of constraint forces, over the largest |b|."""
 JOLT = 20.0
 """Times the present speeds: a larger change within a part is none of forces."""
+SHARE = 0.8
+"""Of a step's work: what this level may take; the rest is for what is left of a step at velocity level."""
 ROUNDS = 3
 """In which contacts turn from sliding to holding."""
 
@@ -88,7 +99,7 @@ class Accelerated:
 
     def _clear_told(self) -> None:
         self.parts, self.backtracks, self.iterations, self.residual, self.level = 0, 0, 0, 0.0, "acceleration"
-        self.span = 1.0
+        self.span, self._solving, self._looks = 1.0, 0.0, self.looker.looks
 
     # ---- what the world asks -----------------------------------------------------------------------------------------
 
@@ -118,7 +129,25 @@ class Accelerated:
             self.parts,
             self.backtracks,
             self.level,
+            self.work + inner.work,
+            self._solving + inner.newton_work,
+            "capped" if self._is_spent else inner.status,
+            inner.shift_status,
         )
+
+    @property
+    def work(self) -> float:
+        """Of the last step at this level, as `Reduced.budget` counts it."""
+        return self._solving + LOOK_WORK * (self.looker.looks - self._looks)
+
+    @property
+    def _is_spent(self) -> bool:
+        """Whether the step has used up its work: then the rest of it is taken at velocity level."""
+        return self.work >= self._most_work
+
+    @property
+    def _most_work(self) -> float:
+        return SHARE * float(self.inner.rules.budget[0])
 
     @property
     def extras(self) -> Extras:
@@ -189,7 +218,7 @@ class Accelerated:
         while left > 0.0:
             active = self._active(seen)
             length = self._longest(left, set(seen.keys[active].tolist()))
-            if self.parts >= PARTS or left > 0.5 * PARTS * length:
+            if self.parts >= PARTS or left > 0.5 * PARTS * length or self._is_spent:
                 return self._at_velocity_level(left, now, dt)
             self.parts += 1
             q, v = self.carrier.state()
@@ -251,6 +280,8 @@ class Accelerated:
         self._settled: Settled | None = None
 
         def accelerations(time: float) -> Array | None:
+            if self._is_spent:
+                return None
             implicit = h if self.integrator == "euler" else 0.0
             seen = self.looker.look(time, implicit)
             found = self._forces(seen, h, CALM * dt)
@@ -268,11 +299,11 @@ class Accelerated:
         first = self._settled is None
         if self._settled is None:
             self._settled = settle(seen, self._active(seen), h, calm, self._before)
-        found = forces(seen, self._settled, TOLERANCE)
+        found = self._counted(forces(seen, self._settled, TOLERANCE))
         for _ in range(ROUNDS):
             if not first or found is None or not turn_to_hold(seen, self._settled, found, h):
                 break
-            found = forces(seen, self._settled, TOLERANCE)
+            found = self._counted(forces(seen, self._settled, TOLERANCE))
         if found is None or self._is_jolt(seen, found, h):
             return None
         self.iterations += found.iterations
@@ -280,6 +311,11 @@ class Accelerated:
         for key, lam in _by_key(seen, found.lam).items():
             if key in self._settled.holds:
                 self._settled.lam[key] = lam
+        return found
+
+    def _counted(self, found: Forces | None) -> Forces | None:
+        """The same, its work added to that of the step."""
+        self._solving += LOOK_WORK if found is None else found.work
         return found
 
     def _is_jolt(self, seen: Seen, found: Forces, h: float) -> bool:
@@ -312,8 +348,9 @@ class Accelerated:
         least = np.where(pushing, max(float(self.inner.rules.quick[0]), STRIKE), STRIKE)
         if not ((touching & (speed < -least)) | self._torn(seen)).any():
             return seen
-        lam, spent = impulses(seen, touching, touching & ~pushing)
+        lam, spent, work = impulses(seen, touching, touching & ~pushing, self._most_work - self.work)
         self.iterations += spent
+        self._solving += work
         self.looker.rows.now.lam[seen.slots] = lam
         self.extras.measure(self.space, self.looker.rows.now, 1.0)
         self._show()
@@ -335,13 +372,14 @@ class Accelerated:
             for path, n in ((y.path_q, model.nq), (y.path_v, model.nv), (y.path_a, model.nv)):
                 path[k * n : (k + 1) * n] = path[:n]
         rules = self.inner.rules
-        tau, slop = x.tau.copy(), rules.slop.copy()
+        tau, slop, budget = x.tau.copy(), rules.slop.copy(), rules.budget.copy()
         for track in self.looker.tracks:
             for d in track.dofs.tolist():
                 x.tau[d] += self._before.get(CODES * d + TRACK, (np.zeros(3), None))[0][0]
         y.path_v[: model.nv] = y.path_v[model.nv : 2 * model.nv] - left * y.path_a[: model.nv]  # as in `World`
         self.inner.rows.now.count[...] = 0  # what it remembers is of long ago
         self.inner.watch = self.watch
+        rules.budget[...] = np.maximum(budget - self.work, (1.0 - SHARE) * budget)
         rules.slop[...] = np.minimum(slop, TOUCH)  # overlaps that are left would add up to what is too deep here
         motors = self.extras.motors
         motors.set_count("explicit", 0)
@@ -349,7 +387,7 @@ class Accelerated:
         try:
             end = self.inner.step(left)
         finally:
-            x.tau[...], rules.slop[...] = tau, slop
+            x.tau[...], rules.slop[...], rules.budget[...] = tau, slop, budget
             motors.set_count("explicit", 1)
             self._use_forces(True, dt)
         self.parts += self.inner.parts

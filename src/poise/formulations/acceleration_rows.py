@@ -20,6 +20,7 @@ from poise.constraints.store import CONTACT, SINGLE
 from poise.constraints.tree_rows import System
 from poise.constraints.tree_values import ACCELERATION
 from poise.formulations.acceleration_kernels import EMIT
+from poise.formulations.immovable_rows import LEAST, SMALL
 from poise.formulations.tracking import TRACK, Track
 from poise.kernel.memory import F64
 
@@ -103,6 +104,8 @@ class Looker:
     """Emits the rows of the state in a stepper's workspace, and reads them off the free motion."""
 
     def __init__(self, stepper: Stepper, carrier: Carrier) -> None:
+        self.looks = 0
+        """How often rows were made."""
         self.stepper, self.model, self.carrier = stepper, stepper.model, carrier
         self.rows = Rows(stepper.model, F64)
         self.tracks: Sequence[Track] = ()
@@ -141,6 +144,7 @@ class Looker:
     def _emit(self) -> None:
         """All rows of what is near now, as the velocity level has them for no time at all."""
         stepper, rows, space = self.stepper, self.rows, self.stepper.space
+        self.looks += 1
         stepper.collider.find(space, stepper.near)
         stepper.collider.bend(space)
         stepper.flow.a[...], stepper.flow.acceleration[...] = 0.0, 0.0
@@ -267,6 +271,9 @@ class Looker:
         pull = system.values("pull") if m else np.zeros(0)
         one = {name: now.arrays[name][slots].copy() for name in _FIELDS}
         A = system.matrix() if m else np.zeros((0, 0))
+        if m:
+            stuck = self._immovable(system, slots, A)
+            A[stuck], A[:, stuck] = 0.0, 0.0
         if not np.isfinite(A).all():
             raise FloatingPointError("the constraint matrix is not finite")
         return Seen(
@@ -285,6 +292,33 @@ class Looker:
             pairs,
             system,
         )
+
+    def _immovable(self, system: System, slots: Array, A: Array) -> Array:
+        """(m,) rows that nothing can move: see `immovable_rows`, which does the same for the velocity level."""
+        w, own, nv = self.stepper.space.w, np.diagonal(A), self.model.nv
+        small = (own > 0.0) & (own <= SMALL * float(w.inverse.max(initial=0.0)))
+        for k in np.flatnonzero(small).tolist():
+            lanes = system.t.width.lanes if system.in_lanes else 1
+            y = system.plain.y.reshape(-1, nv, lanes)[k // lanes, :, k % lanes]
+            turn, push, along = self._sizes(int(slots[k]))
+            axis = w.axis.reshape(-1, 6)
+            part = along + turn * np.linalg.norm(axis[:, :3], axis=1) + push * np.linalg.norm(axis[:, 3:], axis=1)
+            small[k] = own[k] <= LEAST**2 * float((w.inverse * part**2)[y != 0.0].sum())
+        return np.asarray(small)
+
+    def _sizes(self, slot: int) -> tuple[float, float, float]:
+        """Sizes of a row's torques and forces on links, about O, and of what it has on coordinates."""
+        now, centre, link = self.rows.now, self.stepper.space.w.centre.reshape(-1, 3), self.model.body_link
+        parts = [(int(now.a[slot]), now.Ja[slot]), (int(now.b[slot]), now.Jb[slot])]
+        along = abs(float(now.Jdof[slot])) if now.dof[slot] >= 0 else 0.0
+        term = int(now.term[slot])
+        while term >= 0:
+            parts.append((int(now.term_body[term]), now.term_J[term]))
+            along += abs(float(now.term_Jdof[term])) if now.term_dof[term] >= 0 else 0.0
+            term = int(now.term_next[term])
+        there = [(body, J) for body, J in parts if body >= 0 and link[body] >= 0]
+        turn = sum(float(np.linalg.norm(J[:3] + np.cross(centre[body], J[3:]))) for body, J in there)
+        return turn, sum(float(np.linalg.norm(J[3:])) for _, J in there), along
 
     def answer(self, seen: Seen, lam: Array) -> Array:
         """(nv,) M⁻¹ Jᵀ λ of rows that were seen last."""

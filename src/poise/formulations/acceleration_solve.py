@@ -46,6 +46,9 @@ FIRST, SWEEPS, STEPS = 2, 400, 15
 """Steps of Newton's method, then sweeps, then steps again, before pivoting is tried."""
 ENOUGH = 1e-5
 """Natural residual, over the largest |b|, with which an answer counts as one."""
+LOOK_WORK, STEP_WORK = 5e6, 5e5
+"""What the rows of a state count, or the laying of a problem; and a step of Newton's method or a pivot, whatever its
+rows: products that kernels take in the time that Python does."""
 
 
 @dataclass
@@ -83,6 +86,8 @@ class Forces:
     residual: float
     """Natural residual over the largest |b|."""
     iterations: int
+    work: float = 0.0
+    """As `Reduced.budget` counts it."""
 
 
 def settle(seen: Seen, active: Array, h: float, calm: float, before: dict[int, tuple[Array, Array]]) -> Settled:
@@ -247,6 +252,8 @@ def _reduce(seen: Seen, settled: Settled, cone: bool) -> _Reduced:
         if hold is None:
             continue
         n, old = int(seen.starts[k]), settled.lam.get(key, np.zeros(3))
+        if seen.A[n, n] == 0.0:  # nothing can move it
+            continue
         if seen.kinds[k] == CONTACT:
             rows.add_contact(n, hold, old)
         elif seen.kinds[k] == BALL:
@@ -259,6 +266,7 @@ def _reduce(seen: Seen, settled: Settled, cone: bool) -> _Reduced:
     if not any(hold.slides for hold in settled.holds.values()):
         A = 0.5 * (A + A.T)
     b = P @ (seen.pull - _wanted(seen, settled))
+    b[np.diagonal(A) == 0.0] = 0.0
     problem = Problem(A, b, rows.lo, rows.hi, frictions=rows.frictions, balls=rows.balls)
     return _Reduced(problem, E, np.array(rows.warm))
 
@@ -286,25 +294,31 @@ def forces(seen: Seen, settled: Settled, tolerance: float) -> Forces | None:
         return Forces(np.zeros(len(seen.speed)), seen.pull, 0.0, 0)
     reduced = _reduce(seen, settled, cone=True)
     problem, size = reduced.problem, size_of(reduced.problem)
+    if not problem.size:
+        return Forces(np.zeros(len(seen.speed)), seen.pull, 0.0, 0)
     x, steps = newton(problem, reduced.warm, tolerance * size, FIRST)
     spent, residual = len(steps), _residual(problem, x)
+    each = STEP_WORK + float(problem.size) ** 3
+    work = spent * each
     if residual > tolerance * size:
-        x, more = _longer(problem, x, tolerance)
-        spent, residual = spent + more, _residual(problem, x)
+        x, swept, more = _longer(problem, x, tolerance)
+        spent, residual = spent + swept + more, _residual(problem, x)
+        work += LOOK_WORK + more * each + swept * float(problem.size) ** 2
     if residual > ENOUGH * size:
         found = Lemke().solve(_reduce(seen, settled, cone=False).problem, Options(tolerance))
         if not found.ok:
             return None
         x, steps = newton(problem, found.lam, tolerance * size, STEPS)
         spent, residual = spent + found.iterations + len(steps), _residual(problem, x)
+        work += LOOK_WORK + (found.iterations + len(steps)) * each
         if residual > ENOUGH * size:
             x, residual = found.lam, found.natural  # a pyramid along the last tangent, as KOK has it
     lam = reduced.E @ x
-    return Forces(lam, seen.pull + seen.A @ lam, residual / size, spent)
+    return Forces(lam, seen.pull + seen.A @ lam, residual / size, spent, work)
 
 
-def _longer(problem: Problem, x: Array, tolerance: float) -> tuple[Array, int]:
-    """What a few of Newton's steps have not solved: sweeps, and more steps.
+def _longer(problem: Problem, x: Array, tolerance: float) -> tuple[Array, int, int]:
+    """What a few of Newton's steps have not solved: sweeps, and more steps, and how many there were of each.
 
     Sweeps take A row by row, and need not have it symmetric; whether they have led to an answer is measured.
     """
@@ -318,9 +332,9 @@ def _longer(problem: Problem, x: Array, tolerance: float) -> tuple[Array, int]:
         if np.isfinite(swept).all() and _residual(problem, swept) < _residual(problem, x):
             x = swept
         if _residual(problem, x) <= goal:
-            return x, spent
+            return x, spent, 0
     x, steps = newton(problem, x, goal, STEPS)
-    return x, spent + len(steps)
+    return x, spent, len(steps)
 
 
 def _residual(problem: Problem, x: Array) -> float:

@@ -36,7 +36,7 @@ from poise.kernel.vec import Vec3
 
 NO_CONTACT_ROOM, NO_GUEST_ROOM, NO_MEMORY = range(10, 13)
 """How a group ends, beside `rules`: what has no room for all contacts, rows that are made apart, multipliers."""
-TOLD = ("residual", "sweeps", "newton_steps", "contacts", "rows", "haste")
+TOLD = ("residual", "sweeps", "newton_steps", "contacts", "rows", "haste", "work", "status", "shift_status")
 """Of each world's last step."""
 N_TOLD = len(TOLD)
 
@@ -179,6 +179,9 @@ def keep_told(d, o, c, r, lane, world):
     store(d.told, at + 3, float(load_lane(c.count, 0, lane)))
     store(d.told, at + 4, float(rows))
     store(d.told, at + 5, load_lane(o.haste, 0, lane))
+    store(d.told, at + 6, load_lane(o.work, 0, lane))
+    store(d.told, at + 7, load_lane(o.status, 0, lane))
+    store(d.told, at + 8, load_lane(o.shift_status, 0, lane))
 
 
 # ---- a step ----------------------------------------------------------------------------------------------------------

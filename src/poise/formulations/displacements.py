@@ -7,12 +7,13 @@ from math import inf
 from poise.constraints.ball_limit_rows import strays
 from poise.constraints.limit_rows import share_within
 from poise.dynamics.responses import spread_acceleration
-from poise.formulations.impulses import lay_island
+from poise.formulations.impulses import allow, count_work, lay_island, weight_of
 from poise.formulations.problem_kernels import begin, is_joint, only_pushes
 from poise.kernel.calls import ask_bound, call_entry
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store
 from poise.kernel.scalars import any_lane, fabs, maximum, minimum, select, zero
+from poise.kernel.vec import norm
 from poise.solve.pgs_kernels import BOUNDED, CONE
 from poise.solve.pgs_kernels import refresh as find_residuals
 
@@ -74,21 +75,25 @@ def shrink(t, i, p, lanes):
 
 
 @kernel
-def lay_shift(r, t, i, plain, p, a, dt, slop, share, tolerance, lanes):
+def lay_shift(r, t, i, plain, p, a, o, dt):
     """The problem of the displacements, over dt: errors at the end of the step as they would be, less what is left
-    alone. What only pushes, only pushes here too. Multipliers start from what rows would need if they were alone.
+    alone. What only pushes, only pushes here too, and all at a bounded speed. Multipliers start from what rows would
+    need if they were alone.
     """
+    slop, share, tolerance, lanes = load(o.slop, 0), load(o.erp, 0), load(o.tolerance, 0), o.lanes
     none = zero(slop)
     worst = none
     for k in range(shrink(t, i, p, lanes)):
         row = load(i.shifted, k)
         slot = load(t.slot, row)
-        # what nothing can move has no multiplier
-        joint, pushes = is_joint(r, slot) & (load(p.lo, row) < load(p.hi, row)), only_pushes(r, slot)
+        moves = load(p.a, k * load(p.stride, 0) + k) > 0.0  # what nothing can move has no multiplier
+        joint, pushes = is_joint(r, slot) & moves, only_pushes(r, slot) & moves
+        fastest = select(load(r.dof, slot) >= 0, load(o.fastest_turn, 0), load(o.fastest, 0))
         ahead = load(r.phi, slot) * (1.0 / dt) + load(plain.speed, row)
         over = select(joint, ahead, minimum(ahead + slop * (1.0 / dt), none))
         own = select(joint, load(r.erp, slot), none + share)
-        b = select(joint | (over < 0.0), over * own, maximum(ahead, none))
+        mend = maximum(minimum(over * own, fastest), -fastest)
+        b = select(moves, select(joint | (over < 0.0), mend, maximum(ahead, none)), none)
         worst = maximum(worst, fabs(select(joint | (over < 0.0), b, none)))
         store(p.block_kind, k, BOUNDED)
         store(p.block_start, k, k)
@@ -116,16 +121,41 @@ def keep_shift(t, i, plain, p, a, lanes):
 
 
 @kernel
-def shift_island(m, s, w, r, i, t, flow, plain, p, a, newton, o, dt, k):
-    """Multipliers of the displacements of an island, and what its degrees of freedom take of them."""
+def shift_island(m, s, w, r, i, t, flow, plain, p, a, newton, o, dt, k, share):
+    """Multipliers of the displacements of an island, for a share of the work that is left, and what its degrees of
+    freedom take of them.
+    """
     if load(i.laid, 0) != k:
         lay_island(m, s, w, r, i, t, flow, plain, p, a, o, dt, k)
     speeds_after(r, t, plain, p, a)
-    lay_shift(r, t, i, plain, p, a, dt, load(o.slop, 0), load(o.erp, 0), load(o.tolerance, 0), o.lanes)
+    lay_shift(r, t, i, plain, p, a, o, dt)
+    allow(a, o, load(o.last_sweeps, 0), load(o.last_work, 0), share)
     ask_bound(o.solve, o.solve_table, o.sweeps, o.every, o.steps)
+    store(o.shift_status, 0, maximum(load(o.shift_status, 0), load(a.status, 0)))
+    count_work(a, o)
     keep_shift(t, i, plain, p, a, o.lanes)
     store(i.laid, 0, -1)
     call_entry(o.share, m, w, t, flow)
+
+
+@kernel
+def hold_back(m, w, i, flow, o, k):
+    """Shorten the displacements of an island as a whole, so that no degree of freedom exceeds its speed."""
+    most = zero(load(o.fastest, 0)) + 1.0
+    for n in range(load(i.link_start, k), load(i.link_start, k + 1)):
+        link = load(i.link, n)
+        for d in range(load(m.link_dof_start, link), load(m.link_dof_start, link + 1)):
+            axis, speed = load(w.axis, d), fabs(load(flow.a, d))
+            turn = norm(axis.w)
+            slides = select(turn > 0.0, zero(turn), norm(axis.v))
+            most = maximum(most, maximum(speed * turn / load(o.fastest_turn, 0), speed * slides / load(o.fastest, 0)))
+    if any_lane(most > 1.0):
+        share = 1.0 / most
+        for n in range(load(i.link_start, k), load(i.link_start, k + 1)):
+            link = load(i.link, n)
+            store(flow.acceleration, link, load(flow.acceleration, link) * share)
+            for d in range(load(m.link_dof_start, link), load(m.link_dof_start, link + 1)):
+                store(flow.a, d, load(flow.a, d) * share)
 
 
 @kernel
@@ -136,13 +166,22 @@ def shift_out(m, s, w, l, r, i, t, flow, plain, p, a, newton, o, dt):
     """
     slop = load(o.slop, 0)
     wrong = slop != slop
+    sweeps, steps, left = zero(slop), zero(slop), 0.0
+    for k in range(load(i.count, 0)):
+        left += weight_of(i, k)
     for k in range(load(i.count, 0)):
         here = overlaps(r, i, k, slop)
         if any_lane(here):
             wrong = wrong | here
-            shift_island(m, s, w, r, i, t, flow, plain, p, a, newton, o, dt, k)
+            shift_island(m, s, w, r, i, t, flow, plain, p, a, newton, o, dt, k, weight_of(i, k) / left)
+            sweeps, steps = maximum(sweeps, load(a.sweeps, 0)), maximum(steps, load(newton.steps, 0))
+        left -= weight_of(i, k)
+    store(o.swept, 0, load(o.swept, 0) + sweeps)
+    store(o.stepped, 0, load(o.stepped, 0) + steps)
     if any_lane(wrong):
         spread_acceleration(m, w, flow)
+        for k in range(load(i.count, 0)):
+            hold_back(m, w, i, flow, o, k)
         share = share_within(s, w, flow, l, o.held, dt)
         share = select(strays(s, w, flow, l, o.held, dt), share * STRAYING, share)
         share = select(wrong, share, zero(share))

@@ -114,6 +114,7 @@ class Split:
                 end, parts = self._parts(dt, paths, kept)
         finally:
             stepper.extras.end_parts(end == DONE)
+            rules.parted[0] = 0
             for name, value in kept.items():
                 rules.arrays[name][...] = value
             for name, array in paths.items():
@@ -142,6 +143,7 @@ class Split:
             top = stepper.free_motion(length, THE_REST if known else ALL)
             # what is not finite is on its way to `Diverged`
             end = stepper.advance(length, stepper.near + 2.0 * length * top if top < TOO_FAST else stepper.near)
+            stepper.rules.parted[0] = 1
             if end != DONE:
                 break
         scale_multipliers(stepper.rows.now, parts)
@@ -172,6 +174,7 @@ class Split:
             rules.tolerance[...] = kept["tolerance"] * min(1.0, 1.0 / top)
             self._follow(paths, dt - left, dt - left + length, dt)
             end = self._advance(length, speed, LITTLE if strike else length / dt, not strike and length >= longest)
+            rules.parted[0] = 1
             left, longest = left - length, max(longest, 0.0 if strike else length)
             if end != DONE or left <= 0.0:
                 break

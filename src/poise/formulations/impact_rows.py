@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from poise.constraints.store import BALL, CONTACT
 from poise.formulations.acceleration_rows import Seen
-from poise.formulations.acceleration_solve import is_led
+from poise.formulations.acceleration_solve import STEP_WORK, is_led
 from poise.solve.check import natural_map, size_of
 from poise.solve.newton import newton
 from poise.solve.pgs import PGS
@@ -27,37 +27,44 @@ Array = NDArray[Any]
 HALVINGS = 30
 """Of the interval in which the share of restitution lies."""
 SWEEPS = 5000
+SWEEP_WORK = 3e5
+"""That a sweep counts beside its products, for what is looked at between sweeps."""
 TOLERANCE = 1e-10
 
 
-def impulses(seen: Seen, touching: Array, bouncing: Array) -> tuple[Array, int]:
-    """(m,) impulses of all rows that were seen, and iterations; `touching` and `bouncing` tell of blocks, (B,)."""
+def impulses(seen: Seen, touching: Array, bouncing: Array, most: float = np.inf) -> tuple[Array, int, float]:
+    """(m,) impulses of all rows that were seen, iterations and work; `touching` and `bouncing` tell of blocks, (B,).
+
+    After `most` work restitution is no longer searched for: it is that of the last share that did no work.
+    """
     listed, normals, frictions, lo = _listed(seen, touching)
     if not listed:
-        return np.zeros(len(seen.speed)), 0
+        return np.zeros(len(seen.speed)), 0, 0.0
     A, before = seen.A[np.ix_(listed, listed)], seen.speed[listed]
     wanted = np.where([_is_kept(seen, row) for row in listed], before, 0.0)
     hi = np.full(len(listed), np.inf)
     bounce = np.zeros(len(listed))
     for at, k in normals:
         bounce[at] = seen.one["bounce"][listed[at]] if bouncing[k] else 0.0
-    x, spent = _solve(Problem(A, before - wanted, lo, hi, frictions=frictions), np.zeros(len(listed)))
+    x, spent, work = _solve(Problem(A, before - wanted, lo, hi, frictions=frictions), np.zeros(len(listed)))
     bounce[x <= 0.0] = 0.0
     if bounce.any():
         passive = np.array([not _is_kept(seen, row) for row in listed])
         still = x
 
-        def share_of(share: float) -> Array:
-            nonlocal spent
+        def share_of(share: float) -> Array | None:
+            nonlocal spent, work
+            if 0.0 < share < 1.0 and work >= most:
+                return None
             b = np.where(bounce > 0.0, before - share * bounce, before - wanted)
-            lam, more = _solve(Problem(A, b, lo, hi, frictions=frictions), still)
-            spent += more
+            lam, more, cost = _solve(Problem(A, b, lo, hi, frictions=frictions), still)
+            spent, work = spent + more, work + cost
             return lam
 
         x = _without_gain(A, before, passive, share_of)
     lam = np.zeros(len(seen.speed))
     lam[listed] = x
-    return lam, spent
+    return lam, spent, work
 
 
 def _without_gain(A: Array, before: Array, passive: Array, share_of: Any) -> Array:
@@ -74,6 +81,8 @@ def _without_gain(A: Array, before: Array, passive: Array, share_of: Any) -> Arr
     for _ in range(HALVINGS):
         share = 0.5 * (low + high)
         lam = share_of(share)
+        if lam is None:
+            break
         if work(lam) <= 0.0:
             low, best = share, lam
         else:
@@ -95,6 +104,8 @@ def _listed(seen: Seen, touching: Array) -> tuple[list[int], list[tuple[int, int
     for k in range(len(seen.keys)):
         n, at = int(seen.starts[k]), len(listed)
         endless = seen.one["lo"][n] == -np.inf and seen.one["hi"][n] == np.inf and seen.kinds[k] != BALL
+        if seen.A[n, n] == 0.0:  # nothing can move it
+            continue
         if one_sided[k] and touching[k]:
             listed.append(n)
             lo.append(0.0)
@@ -109,10 +120,11 @@ def _listed(seen: Seen, touching: Array) -> tuple[list[int], list[tuple[int, int
     return listed, normals, frictions, lo
 
 
-def _solve(problem: Problem, warm: Array) -> tuple[Array, int]:
+def _solve(problem: Problem, warm: Array) -> tuple[Array, int, float]:
     goal = TOLERANCE * size_of(problem)
     x, steps = newton(problem, warm, goal, 50)
+    work = len(steps) * (STEP_WORK + float(problem.size) ** 3)
     if float(np.abs(natural_map(problem, x)).max(initial=0.0)) <= goal:
-        return x, len(steps)
+        return x, len(steps), work
     swept = PGS(memory=5).solve(problem, Options(TOLERANCE, SWEEPS, x))
-    return swept.lam, len(steps) + swept.iterations
+    return swept.lam, len(steps) + swept.iterations, work + (SWEEP_WORK + problem.size**2) * float(swept.iterations)

@@ -67,14 +67,15 @@ class LooseStepper(ApartStepper):
         self._dense = solver == "dantzig"
         self._options = Options(tolerance=tolerance, iterations=sweeps)
         self._joint_lam = np.zeros(0)
-        self._iterations, self._residual = 0, 0.0
+        self._iterations, self._residual, self._work = 0, 0.0, 0.0
         xx, yy, zz, xy, xz, yz = model.link_inertia.T
         self._inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]).transpose(2, 0, 1)
 
     @property
     def told(self) -> Told:
         """How the rows of the last step were solved."""
-        return Told(self._iterations, 0, self._residual, self.parts)
+        status = "solved" if self._residual <= self._options.tolerance else "capped"
+        return Told(self._iterations, 0, self._residual, self.parts, work=self._work, status=status)
 
     # ---- the step ----------------------------------------------------------------------------------------------------
 
@@ -132,6 +133,7 @@ class LooseStepper(ApartStepper):
         keep_multipliers(self.rows, result.lam[:m])
         self._joint_lam = result.lam[m:]
         self._iterations, self._residual = result.iterations, result.natural / size_of(problem)
+        self._work = float(result.iterations) * (problem.size**2 if self._dense else posed.J.size)
         return np.asarray(free + posed.velocities(result.lam))
 
     def _forces(self, links: Links, R: Array) -> Array:
@@ -164,8 +166,10 @@ class LooseStepper(ApartStepper):
         A = BodyRows(*_laid(parts, size), inverse)
         speed = np.einsum("mei,mei->m", A.J, np.append(free, np.zeros((1, 6)), axis=0)[A.body])
         seen = Seen(np.zeros((m, m)), speed[:m], None, np.zeros(self.model.nv), dt)
-        problem = velocity_problem(rows, seen, dt, cone=not self._dense)
-        wanted = np.concatenate((-float(self.rules.erp[0]) / dt * joints.phi, joints.v[sprung]))
+        fastest = float(self.rules.creep[0])
+        problem = velocity_problem(rows, seen, dt, cone=not self._dense, fastest=fastest)
+        mend = np.clip(float(self.rules.erp[0]) / dt * joints.phi, -fastest, fastest)
+        wanted = np.concatenate((-mend, joints.v[sprung]))
         none = np.full(size - m, np.inf)
         return A, replace(
             problem,
@@ -222,9 +226,15 @@ class LooseStepper(ApartStepper):
         if not hit.any():
             return result
         b, phi = problem.b.copy(), now.phi[listing.slots[heads]]
-        speed = b[heads] + np.where(phi > 0.0, -phi, -now.erp[listing.slots[heads]] * phi) / self._whole
+        mend, fastest = now.erp[listing.slots[heads]] * phi / self._whole, float(self.rules.creep[0])
+        mend = np.where(now.cfm[listing.slots[heads]] > 0.0, mend, np.clip(mend, -fastest, fastest))
+        speed = b[heads] + np.where(phi > 0.0, -phi / self._whole, -mend)
         b[heads[hit]] = np.minimum(b[heads], speed - bounce)[hit]
-        return self._solve(replace(problem, b=b), result.lam)
+        left = self._options.iterations - result.iterations
+        if left <= 0:
+            return result
+        again = self._solver.solve(replace(problem, b=b), replace(self._options, warm=result.lam, iterations=left))
+        return replace(again, iterations=again.iterations + result.iterations)
 
     # ---- memory ------------------------------------------------------------------------------------------------------
 

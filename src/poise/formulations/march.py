@@ -128,10 +128,12 @@ def take_parts(o, k, dt, parts):
         end = finish_part(o, k, found, now, old, length, dt)
         if end != DONE:
             break
+        store(o.parted, 0, 1)
         store(o.carry, 0, 1.0)
         old, now, other = now, other, now
     store(o.erp, 0, erp)
     store(o.carry, 0, 1.0)
+    store(o.parted, 0, 0)
     if end != DONE:
         store(k.made, 0, made)
         return AGAIN
@@ -239,8 +241,6 @@ class March:
         self._order = order = self._orders[self._place.tobytes()]
         rows.now, rows.before, stepper.spare = order
         stepper.parts = self._parts.item()
-        if done > 0:
-            stepper.further_steps = 0
         return done
 
     @property

@@ -10,6 +10,8 @@ from poise.formulations.integrators import INTEGRATORS
 from poise.formulations.rules import BY_DISPLACEMENT, BY_SPEED
 
 _LEVELS = ("velocity", "acceleration")
+BUDGET = 5e9
+"""Work of a step at most, unless another is given."""
 _STABILIZE = {"displacement": BY_DISPLACEMENT, "speed": BY_SPEED}
 
 
@@ -26,7 +28,10 @@ class Options:
     tolerance: float = 1e-4
     """Natural residual of the rows, over the largest speed that they have to take away, at which a step is solved."""
     sweeps: int = 500
-    """Sweeps at most, over the rows of a step."""
+    """Sweeps at most, over the rows of a step, in all of its solves together; of each part where a step is split."""
+    budget: float = BUDGET
+    """Work at most of all solves of a step: a sweep over n rows counts n², a step of Newton's method with m rows that
+    are not at a bound m³/24 + n². A step that uses it up ends with the best multipliers found, and says so."""
     newton: bool = True
     """Whether Newton's method is tried between them."""
     stabilization: Literal["displacement", "speed"] = "displacement"
@@ -37,6 +42,10 @@ class Options:
     """Speed at which small errors are mended; m/s or rad/s."""
     slop: float = 1e-4
     """Errors beyond this are mended by displacements, if that is chosen; m or rad."""
+    correction_speed: float = 3.0
+    """Speed at most at which overlaps and gaps are mended: of contacts, slides and points of loops; m/s."""
+    correction_turn: float = 10.0
+    """And at which anything turns for it; rad/s."""
     bounce_speed: float = 0.01
     """Speed of approach below which nothing bounces; m/s."""
 
@@ -55,6 +64,9 @@ class Options:
                 raise ValueError(f"{name} is {number!r}; it must be a whole number, 1 or more")
         self._check_range("tolerance", "erp", high=1.0)
         self._check_range("creep", "slop", "bounce_speed")
+        for name in ("budget", "correction_speed", "correction_turn"):
+            if not getattr(self, name) > 0.0:
+                raise ValueError(f"{name} is {getattr(self, name)!r}; it must be more than 0")
 
     def _check_range(self, *names: str, high: float = inf) -> None:
         for name in names:
@@ -68,7 +80,10 @@ class Options:
             "tolerance": self.tolerance,
             "stabilize": _STABILIZE[self.stabilization],
             "erp": self.erp,
-            "creep": self.creep if self.stabilization == "displacement" else inf,
+            "creep": self.creep if self.stabilization == "displacement" else self.correction_speed,
             "slop": self.slop,
             "quick": self.bounce_speed,
+            "budget": self.budget,
+            "fastest": self.correction_speed,
+            "fastest_turn": self.correction_turn,
         }

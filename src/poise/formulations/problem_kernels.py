@@ -28,12 +28,6 @@ def nearness(like):
     return constant(NEARNESS * 2.0 ** (1 - precision(like)), like)
 
 
-@formula
-def rounding(like):
-    """Share of the largest diagonal entry that rounding may leave of one that is nought: it is a sum of squares."""
-    return constant((32.0 * 2.0 ** (1 - precision(like))) ** 2, like)
-
-
 # ---- which rows there are --------------------------------------------------------------------------------------------
 
 
@@ -117,11 +111,12 @@ def wanted_speed(r, slot, dt, creep):
 
 @kernel
 def soften(r, p, slot, k):
-    """Softness on the diagonal of A, and the scale of the row."""
+    """Softness on the diagonal of A, and the scale of the row; where there is a diagonal."""
     at = k * load(p.stride, 0) + k
     diagonal = load(p.a, at) + load(r.cfm, slot)
     store(p.a, at, diagonal)
     store(p.scale, k, select(diagonal > 0.0, diagonal, zero(diagonal) + 1.0))
+    return diagonal > 0.0
 
 
 @kernel
@@ -152,21 +147,21 @@ def lay_law(r, p, k, number, dt):
 
 
 @kernel
-def lay_bounds(r, t, p, k, row, kind, dt, least):
-    """Bounds of a block's rows, as impulses. A joint's row that moves nothing, to rounding, has no multiplier."""
+def lay_bounds(r, t, p, k, row, kind, dt):
+    """Bounds of a block's rows, as impulses. What nothing can move has no multiplier."""
     slot = load(t.slot, row)
     none = zero(load(p.b, 0))
+    moves = load(p.a, row * load(p.stride, 0) + row) > 0.0
     if kind == BOUNDED:
-        stuck = is_joint(r, slot) & (load(p.a, row * load(p.stride, 0) + row) <= least)
-        store(p.lo, row, select(stuck, none, load(r.lo, slot) * dt))
-        store(p.hi, row, select(stuck, none, load(r.hi, slot) * dt))
+        store(p.lo, row, select(moves, load(r.lo, slot) * dt, none))
+        store(p.hi, row, select(moves, load(r.hi, slot) * dt, none))
     else:
         for i in range(row, load(p.block_start, k + 1)):
             store(p.lo, i, spread(-inf, none))
             store(p.hi, i, spread(inf, none))
     if kind == CONE:
         store(p.lo, row, none)
-        store(p.bound, k, load(r.bound, slot))
+        store(p.bound, k, select(moves, load(r.bound, slot), none))
     elif kind == pgs_kernels.BALL:
         scaler, bound = load(r.scaler, slot), load(r.bound, slot)
         normal = gather_where(r.lam, scaler - 1, scaler > 0)  # as it was in the step before
@@ -178,21 +173,19 @@ def lay_bounds(r, t, p, k, row, kind, dt, least):
 @kernel
 def lay_problem(r, t, plain, p, a, dt, creep, tolerance):
     """All numbers of the problem, and the multipliers that the rows hold to start from."""
-    size, largest = zero(load(p.b, 0)), zero(load(p.b, 0))
+    size = zero(load(p.b, 0))
     for k in range(load(p.n_rows, 0)):
         slot = load(t.slot, k)
-        b = load(plain.speed, k) - wanted_speed(r, slot, dt, creep)
-        store(p.b, k, b)
         own = load(p.a, k * load(p.stride, 0) + k)
-        largest = maximum(largest, own)
-        soften(r, p, slot, k)
+        moves = soften(r, p, slot, k)
+        b = select(moves, load(plain.speed, k) - wanted_speed(r, slot, dt, creep), zero(own))
+        store(p.b, k, b)
         # of what is soft, the speed that it takes away by itself: weak springs far from home want any speed at all
         size = maximum(size, select(load(r.cfm, slot) > 0.0, fabs(b) * own / load(p.scale, k), fabs(b)))
-        store(a.lam, k, load(r.lam, slot))
-    least = largest * rounding(largest)
+        store(a.lam, k, select(moves, load(r.lam, slot), zero(own)))
     for k in range(load(p.n_blocks, 0)):
         kind, row = load(p.block_kind, k), load(p.block_start, k)
-        lay_bounds(r, t, p, k, row, kind, dt, least)
+        lay_bounds(r, t, p, k, row, kind, dt)
         if kind in (CONE, pgs_kernels.BALL):
             own_part(p, k, row)
             store(a.slip, k, zero(size))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from numpy.typing import NDArray
@@ -67,7 +68,9 @@ def problem_block(width: Width, rows: int, laws: int, A: Array) -> Block:
 def answer_block(width: Width, rows: int) -> Block:
     """Room for multipliers."""
     sizes = dict.fromkeys(ANSWER.fields, 1) | dict.fromkeys(("lam", "w", "goal", "slip", "best"), rows)
-    return ANSWER.block(width, **(sizes | {"v": 0}))
+    block = ANSWER.block(width, **(sizes | {"v": 0}))
+    block.most_sweeps[...] = block.most_work[...] = inf
+    return block
 
 
 def bound_solver(p: Block, a: Block, newton: Block, rows: int, laws: int) -> Bound:

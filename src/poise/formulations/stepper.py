@@ -38,12 +38,11 @@ from poise.formulations import velocity
 from poise.formulations.extras import Extras
 from poise.formulations.fast import TOO_FAST, Split
 from poise.formulations.haste import HASTE
-from poise.formulations.impulses import lay_unsolved
 from poise.formulations.march import March
+from poise.formulations.options import BUDGET
 from poise.formulations.rules import ALL, ASLEEP, BY_DISPLACEMENT, DONE, DRIVEN, NO_ROOM, RULES, UNSOLVED
 from poise.formulations.sleep_state import SLEEP, Sleep, sleep_block
 from poise.formulations.step_blocks import Entries, answer_block, bound, bound_solver, problem_block, system_block
-from poise.formulations.unsolved import try_newton
 from poise.kernel.jit import entry, kernel
 from poise.kernel.memory import F64, Block, Width
 from poise.model.model import Model
@@ -76,12 +75,8 @@ _advance = entry(
     extra=("float64", "int64"),
     widths=of_system(14, 21),
 )
-_lay_unsolved = entry(
-    lay_unsolved,
-    *(MODEL, STATE, WORK, STORE, ISLANDS, SYSTEM, FLOW, PLAIN, ROWS, ANSWER, RULES),
-    extra=("float64", "int64"),
-    widths=of_system(5, 11),
-)
+STATUSES = ("solved", "stalled", "capped")
+"""By their numbers: see `solve.pgs_kernels`."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +93,14 @@ class Told:
     """Tentative steps that were taken back, at acceleration level."""
     level: str = "velocity"
     """At which the step was done, in the end."""
+    work: float = 0.0
+    """Of all solves: products that were added up, as `Reduced.budget` counts them."""
+    newton_work: float = 0.0
+    """Of which Newton's method."""
+    status: str = "solved"
+    """Of impulses: "solved"; "stalled" where they no longer got better; "capped" where sweeps or work were used up."""
+    shift_status: str = "solved"
+    """Of displacements, likewise."""
 
 
 class Stepper:
@@ -126,8 +129,8 @@ class Stepper:
         `sleep_speed`: nobody sleeps without one.
         """
         self.model, self.width, self.newton, self.split = model, width, newton, split
-        self.further_steps, self.parts = 0, 1
-        """Steps of Newton's method that the last step took in Python, and parts that it had."""
+        self.parts = 1
+        """That the last step had."""
         self.space = Workspace(model, width, self._drifts)
         self.collider = Collider(model, width)
         self.rows = Rows(model, width)
@@ -163,6 +166,9 @@ class Stepper:
         close: float = 2e-3,
         turn: float = 800.0,
         tolerance: float = 1e-3,
+        budget: float = BUDGET,
+        fastest: float = 3.0,
+        fastest_turn: float = 10.0,
     ) -> Block:
         width, alone = self.width, self._of_rows
         addresses = {
@@ -185,11 +191,16 @@ class Stepper:
             "turn": turn,
             "tolerance": tolerance,
             "carry": 1.0,
+            "budget": budget,
+            "fastest": fastest,
+            "fastest_turn": fastest_turn,
         }
         counts = {"lanes": width.lanes, "sweeps": sweeps, "every": every, "stabilize": stabilize}
         counts |= {"steps": STEPS if self.newton else 0}
         held = 2 * self.limits.counts()["n_limits"] + 3 * self.limits.counts()["n_balls"]
         told = dict.fromkeys((*numbers, "top", "haste", "ahead", "residual", "swept", "stepped", "wrong"), 1)
+        told |= dict.fromkeys(("work", "newton_work", "status", "shift_status"), 1)
+        told |= dict.fromkeys(("most_sweeps", "most_work", "last_sweeps", "last_work"), 1)
         self.near, self._far = near, far
         self._stabilize, self._erp = stabilize, erp
         block = RULES.block(
@@ -200,6 +211,7 @@ class Stepper:
             held=held,
             look=1,
             answered=1,
+            parted=1,
             **(told | counts | addresses),
         )
         for name, value in numbers.items():
@@ -291,13 +303,11 @@ class Stepper:
         return self.close(self._find(dt), dt)
 
     def close(self, end: int, dt: float) -> int:
-        """The end of a step whose impulses have been looked for: once more, where they were not found."""
-        rows, self.further_steps = self.rows, 0
+        """The end of a step whose impulses have been looked for: where they were not found, with the best ones."""
+        rows = self.rows
         while end in (NO_ROOM, UNSOLVED):
             if end == NO_ROOM:
                 self._grow()
-            elif self.newton and self._of_rows:
-                self.further_steps += self._try_newton(dt)
             end = self._find(dt, goes_on=end == UNSOLVED)
         if end != DONE:
             rows.now, rows.before = rows.before, rows.now  # multipliers that are not finite would start the next step
@@ -340,17 +350,6 @@ class Stepper:
         rows = self.rows
         return int(self.bound_entries().advance[id(rows.now), id(rows.before)](dt, goes_on))
 
-    def _try_newton(self, dt: float) -> int:
-        """Newton's method on what sweeps have left unsolved; how many steps it took."""
-        steps, i = 0, self.islands
-        for island in np.flatnonzero(i.residual[: int(i.count[0])] > 1.0).tolist():
-            blocks = (self.space.m, self.space.s, self.space.w, self.rows.now, i, self.system, self.flow)
-            blocks = (*blocks, self.plain, self.problem, self.answer, self.rules)
-            _lay_unsolved[self.width](*(block.handle for block in blocks), dt, island)
-            steps += try_newton(self, island)
-        self.rules.residual[0] = i.residual[: int(i.count[0])].max() * self.rules.tolerance[0]
-        return steps
-
     def force_unit(self, dt: float) -> float:
         """What multipliers are to be divided by, to be forces: impulses by the step."""
         return dt
@@ -365,8 +364,16 @@ class Stepper:
     def told(self) -> Told:
         """How the rows of the last step were solved, in the world that was hardest."""
         rules = self.rules
-        steps = int(rules.stepped.max()) + self.further_steps
-        return Told(int(rules.swept.max()), steps, float(rules.residual.max()), self.parts)
+        return Told(
+            int(rules.swept.max()),
+            int(rules.stepped.max()),
+            float(rules.residual.max()),
+            self.parts,
+            work=float(rules.work.max()),
+            newton_work=float(rules.newton_work.max()),
+            status=STATUSES[int(rules.status.max())],
+            shift_status=STATUSES[int(rules.shift_status.max())],
+        )
 
     def memory(self) -> dict[str, Array]:
         """What the next step depends on beside coordinates and velocities: rows with their multipliers, motors, who

@@ -40,13 +40,17 @@ from poise.formulations.rules import (
 from poise.formulations.sleeping import fall_asleep, freeze, wake_changed, wake_tied
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store
-from poise.kernel.scalars import any_lane, select, zero
+from poise.kernel.scalars import any_lane, maximum, select, zero
 from poise.kernel.spatial import no_motion
 
 LOOKS = 2
 """How often rows are taken anew at most, for where impulses take bodies and joints."""
 MORE_IN_LANES = 0.05
 """Share of the top speed that impulses may give to what has no rows: all lanes look again where one has to."""
+RESERVE = 0.2
+"""Of a step's sweeps and work: what impulses leave to displacements."""
+A_LITTLE = 1e-3
+"""Of a step's work: what each of its parts has at least."""
 MORE_ROOM, MORE_WAY = 0.5, 0.05
 """How much nearer limits (rad or m) and contacts (m) count in the last look."""
 
@@ -128,8 +132,8 @@ def tell_nothing(o):
     """Of what impulses took, before there are any."""
     none = zero(load(o.residual, 0))
     store(o.residual, 0, none)
-    store(o.swept, 0, none)
-    store(o.stepped, 0, none)
+    store(o.status, 0, none)
+    store(o.shift_status, 0, none)
     store(o.answered, 0, 0)
 
 
@@ -177,6 +181,7 @@ def look_again(m, s, w, g, c, l, i, flow, o, dt):
     foresee(m, flow)
     wrong = overlooked_contacts(w, g, flow, c, dt, look_ahead(o, dt))
     wrong = wrong | overlooked_limits(s, w, flow, l, o.held, dt) | strays(s, w, flow, l, o.held, dt)
+    wrong = wrong & ~is_spent(o)
     if not any_lane(wrong):
         return False
     times = load(o.wrong, 0)
@@ -206,11 +211,40 @@ def know_nothing(m, flow, o):
 
 
 @kernel
+def open_budget(o):
+    """Sweeps and work that a step has, of which displacements keep a part. A part of a step has as many sweeps of its
+    own, what work is left, and a little in any case.
+    """
+    none = zero(load(o.work, 0))
+    if load(o.parted, 0) == 0:
+        store(o.swept, 0, none)
+        store(o.stepped, 0, none)
+        store(o.work, 0, none)
+        store(o.newton_work, 0, none)
+    swept, work, budget = load(o.swept, 0), load(o.work, 0), load(o.budget, 0)
+    last_sweeps, last_work = swept + float(o.sweeps), budget
+    if load(o.parted, 0) != 0:
+        last_work = maximum(last_work, work + budget * A_LITTLE)
+    store(o.last_sweeps, 0, last_sweeps)
+    store(o.last_work, 0, last_work)
+    kept = RESERVE if o.stabilize == BY_DISPLACEMENT else 0.0
+    store(o.most_sweeps, 0, last_sweeps - (last_sweeps - swept) * kept)
+    store(o.most_work, 0, last_work - (last_work - work) * kept)
+
+
+@kernel
+def is_spent(o):
+    """Worlds in which impulses have used up their sweeps or their work."""
+    return (load(o.swept, 0) >= load(o.most_sweeps, 0)) | (load(o.work, 0) >= load(o.most_work, 0))
+
+
+@kernel
 def find_impulses(m, s, x, w, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, newton, o, dt, goes_on):
     """Rows and impulses of a step, and what they do to velocities: DONE, NO_ROOM or UNSOLVED. See `advance`."""
     end = DONE
     if goes_on == 0:
         know_nothing(m, flow, o)
+        open_budget(o)
         end = solve_rows(m, s, x, w, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, newton, o, dt, 0)
     elif load(o.answered, 0) == 0:
         answer_islands(m, s, w, r, i, t, flow, plain, p, a, o, dt)

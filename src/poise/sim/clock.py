@@ -8,7 +8,7 @@ from typing import Any
 
 from poise.formulations.acceleration import Accelerated
 
-_STAGES = {"free_motion": "free motion", "_find": "solve", "_try_newton": "solve"}
+_STAGES = {"free_motion": "free motion", "_find": "solve"}
 """Methods of a stepper at velocity level, by the stage that they are."""
 
 

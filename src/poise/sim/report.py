@@ -83,6 +83,15 @@ class Report:
     """Tentative steps that were taken back, at acceleration level."""
     level: str
     """At which the step was done, in the end."""
+    work: float
+    """Of all solves of the step, as `Reduced.budget` counts it."""
+    newton_work: float
+    """Of which Newton's method."""
+    status: str
+    """Of the rows' multipliers: "solved" to the tolerance; "stalled" where they no longer got better; "capped" where
+    the sweeps or the work of the step were used up. `residual` says how far they came."""
+    shift_status: str
+    """Of the displacements that mend overlaps, likewise."""
     energy: Energy
     momentum: Momentum
     tau: Array
@@ -122,6 +131,10 @@ def report_of(
         told.parts,
         told.backtracks,
         told.level,
+        told.work,
+        told.newton_work,
+        told.status,
+        told.shift_status,
         energy(model, q, v),
         momentum(model, q, v),
         last.tau.copy(),

@@ -351,6 +351,7 @@ def glide(p, s, n, done, most):
     What a way does to w needs no products: it is made of what pairs did.
     """
     begin(p, s, n)
+    done = done | (load(s.sweeps, 0) >= load(s.most_sweeps, 0))
     put_aside(p, s, n, done)
     tolerance = REST * load(s.tolerance, 0)
     none, resting, sweeps = zero(tolerance), done, 0
@@ -365,9 +366,10 @@ def glide(p, s, n, done, most):
         count = load(s.sweeps, 0)
         store(s.sweeps, 0, select(resting, count, count + 2.0))
         lacked, along = changed(p, s, n)
-        if any_lane(~resting & (lacked <= tolerance)):
+        ends = (lacked <= tolerance) | (load(s.sweeps, 0) >= load(s.most_sweeps, 0))
+        if any_lane(~resting & ends):
             put_aside(p, s, n, ~resting)
-            resting = resting | (lacked <= tolerance)
+            resting = resting | ends
         pairs = select(along >= 0.0, pairs + 1.0, none)
         share = pairs / (pairs + 2.0)
     put_aside(p, s, n, ~resting)

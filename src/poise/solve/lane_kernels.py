@@ -14,14 +14,18 @@ from math import inf
 from poise.kernel.buffers import GROUP
 from poise.kernel.jit import entry, kernel
 from poise.kernel.memory import Index, View, Width, load, load_lane, store, store_lane
-from poise.kernel.scalars import any_lane, get_lane, spread, zero
+from poise.kernel.scalars import any_lane, get_lane, select, spread, zero
 from poise.solve.gliding_kernels import glide, prepare, weigh
 from poise.solve.newton_kernels import NEWTON, solve
 from poise.solve.newton_pieces import look
-from poise.solve.pgs_kernels import ANSWER, BOUNDED, LAW, ROWS
+from poise.solve.pgs_kernels import ANSWER, BOUNDED, LAW, ROWS, SOLVED
 
 SWEEPS = 36
 """That lanes take together at most."""
+
+FIRST_SHARE = 0.6
+"""Of the sweeps and the work that a problem on its own has left: what it takes from the multipliers at hand, before it
+begins from nought."""
 
 ALONE = View("Alone", row=Index)
 """Rows of a problem among those of its lane."""
@@ -104,6 +108,10 @@ def take_lane(p, s, half, one, answer, alone, lane):
     store(answer.tolerance, 0, load_lane(s.tolerance, 0, lane))
     store(answer.best_residual, 0, spread(inf, load(answer.tolerance, 0)))
     store(answer.sweeps, 0, load_lane(s.sweeps, 0, lane))
+    store(answer.most_sweeps, 0, load_lane(s.most_sweeps, 0, lane))
+    store(answer.work, 0, load_lane(s.work, 0, lane))
+    store(answer.most_work, 0, load_lane(s.most_work, 0, lane))
+    store(answer.newton_work, 0, load_lane(s.newton_work, 0, lane))
 
 
 @kernel
@@ -113,13 +121,22 @@ def give_back(s, n, one, answer, newton, alone, lane):
         store_lane(s.lam, load(alone.row, i), lane, load(answer.lam, i))
     store_lane(s.residual, 0, lane, load(answer.residual, 0))
     store_lane(s.sweeps, 0, lane, load(answer.sweeps, 0))
+    store_lane(s.work, 0, lane, load(answer.work, 0))
+    store_lane(s.newton_work, 0, lane, load(answer.newton_work, 0))
+    store_lane(s.status, 0, lane, load(answer.status, 0))
     store_lane(n.steps, 0, lane, load_lane(n.steps, 0, lane) + load(newton.steps, 0))
 
 
 @kernel
 def solve_alone(one, answer, newton, sweeps, every, most):
     """The problem of a lane: where the multipliers at hand lead nowhere, from nought."""
+    swept, worked = load(answer.sweeps, 0), load(answer.work, 0)
+    most_swept, most_worked = load(answer.most_sweeps, 0), load(answer.most_work, 0)
+    store(answer.most_sweeps, 0, swept + (most_swept - swept) * FIRST_SHARE)
+    store(answer.most_work, 0, worked + (most_worked - worked) * FIRST_SHARE)
     solve(one, answer, newton, sweeps, every, most)
+    store(answer.most_sweeps, 0, most_swept)
+    store(answer.most_work, 0, most_worked)
     if load(answer.residual, 0) > load(answer.tolerance, 0):
         steps = load(newton.steps, 0)
         for r in range(load(one.n_rows, 0)):  # the best so far stay, in case
@@ -137,13 +154,26 @@ def measure(p, s, n):
 
 
 @kernel
+def own_square(p, s):
+    """Products of a sweep over the rows of each lane: blank ones count for nothing, so that neighbours do not."""
+    count = zero(load(s.work, 0))
+    for r in range(load(p.n_rows, 0)):
+        count = count + select(load(p.a, r * load(p.stride, 0) + r) > 0.0, zero(count) + 1.0, zero(count))
+    return count * count
+
+
+@kernel
 def solve_lanes(p, s, n, one, answer, newton, alone, sweeps, every, most):
     """Multipliers of every lane: see `newton_kernels.solve`, which takes those that light sweeps leave."""
-    store(n.steps, 0, zero(load(s.tolerance, 0)))
+    none = zero(load(s.tolerance, 0))
+    store(n.steps, 0, none)
+    store(s.status, 0, none + SOLVED)
     prepare(p, n)
     done = measure(p, s, n)
     if most > 0 and any_lane(~done):
+        swept = load(s.sweeps, 0)
         glide(p, s, n, done, SWEEPS)
+        store(s.work, 0, load(s.work, 0) + own_square(p, s) * (load(s.sweeps, 0) - swept))
         done = measure(p, s, n)
     for lane in range(n.lanes):
         if not get_lane(done, lane):

@@ -17,7 +17,7 @@ from poise.kernel.scalars import all_lanes, any_lane, fabs, maximum, minimum, se
 from poise.solve.elimination import eliminate
 from poise.solve.local_kernels import clip, in_cone
 from poise.solve.newton_pieces import NEWTON, lay_system, look, newton_block, take_steps
-from poise.solve.pgs_kernels import ANSWER, BOUNDED, CONE, ROWS, load_three, relax
+from poise.solve.pgs_kernels import ANSWER, BOUNDED, CAPPED, CONE, ROWS, SOLVED, STALLED, load_three, relax
 from poise.solve.pgs_kernels import refresh as find_residuals
 
 __all__ = ["NEWTON", "SOLVE", "STEPS", "newton_block"]
@@ -44,6 +44,43 @@ ROUNDS, AT_ONCE = 6, 64
 """Of sweeps and steps from one beginning, before another; and sweeps at once at most."""
 STUCK = 1e-4
 """Natural residual, of the largest |b|, above which rounds that go on may be in vain."""
+IN_VAIN, BETTER = 60, 0.98
+"""Rounds after which a search has stalled that has not made its best residual smaller, by so much."""
+NEWTON_COST = 1.0 / 8.0
+"""Of a product in an elimination, which works in the cache, beside one in a sweep, which waits for memory."""
+NEWTON_SHARE = 0.75
+"""Of the work that is allowed: what Newton's method may take, so that sweeps are left for what it cannot afford."""
+
+
+# ---- work ------------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def square_of_rows(p, s):
+    """Products of a sweep, or of a look with a fresh w."""
+    n = zero(load(s.work, 0)) + float(load(p.n_rows, 0))
+    return n * n
+
+
+@kernel
+def step_cost(p, s, n):
+    """Work of a step: the elimination of rows that are not at a bound, and a look."""
+    count = zero(load(s.work, 0))
+    for r in range(load(p.n_rows, 0)):
+        count = count + select(load(n.free, r) != 0.0, zero(count) + 1.0, zero(count))
+    return count * count * count * (NEWTON_COST / 3.0) + square_of_rows(p, s)
+
+
+@kernel
+def add_work(s, work, mask):
+    """Count work in the lanes of a mask."""
+    store_where(s.work, 0, load(s.work, 0) + work, mask)
+
+
+@kernel
+def is_capped(s):
+    """Lanes whose sweeps or work are used up."""
+    return (load(s.sweeps, 0) >= load(s.most_sweeps, 0)) | (load(s.work, 0) >= load(s.most_work, 0))
 
 
 # ---- steps -----------------------------------------------------------------------------------------------------------
@@ -104,6 +141,9 @@ def step_down(p, s, n, moving):
     take_steps(n)
     left, tries, wanted = moving, 0, DOWN
     while tries < TRIES and any_lane(left):
+        if tries > 0:
+            add_work(s, square_of_rows(p, s), left)
+            store_where(s.newton_work, 0, load(s.newton_work, 0) + square_of_rows(p, s), left)
         go(p, s, n, left)
         residual = look(p, s, n)
         down = left & ((load(s.merit, 0) < (1.0 - wanted) * allowed) | (residual <= load(s.tolerance, 0)))
@@ -134,6 +174,7 @@ def measure(p, s, n, done):
     find_residuals(p, s, ~done)
     store_where(s.residual, 0, look(p, s, n), ~done)
     keep_best(p, s, ~done)
+    add_work(s, square_of_rows(p, s), ~done)
 
 
 @kernel
@@ -153,17 +194,33 @@ def sweep(p, s, done):
         relax(p, s, k, done)
     count = load(s.sweeps, 0)
     store(s.sweeps, 0, select(done, count, count + 1.0))
+    add_work(s, square_of_rows(p, s), ~done)
+
+
+@kernel
+def sweep_on(p, s, done, number):
+    """So many sweeps, as far as they are allowed."""
+    for _ in range(number):
+        capped = is_capped(s)
+        if not all_lanes(done | capped):
+            sweep(p, s, done | capped)
 
 
 @kernel
 def step_on(p, s, n, done, most, softness):
     """Steps as long as they are accepted, `most` at most, held so softly at first: the lanes that are within their
-    tolerance, or were.
+    tolerance, or were. A step that is more work than Newton's method may still take is not begun.
     """
     moving, steps = ~done, 0
     store_where(n.softness, 0, zero(load(n.softness, 0)) + softness, moving)
     store_where(n.allowed, 0, load(s.merit, 0) * SLACK, moving)
     while steps < most and any_lane(moving):
+        cost = step_cost(p, s, n)
+        moving = moving & (load(s.work, 0) + cost <= load(s.most_work, 0) * NEWTON_SHARE)
+        if not any_lane(moving):
+            break
+        add_work(s, cost, moving)
+        store_where(s.newton_work, 0, load(s.newton_work, 0) + cost, moving)
         moving = step_down(p, s, n, moving)
         count = load(n.steps, 0)
         store(n.steps, 0, select(moving, count + 1.0, count))
@@ -208,19 +265,23 @@ def solve(p, s, n, sweeps, every, most):
     Where ROUNDS of that leave it STUCK, it begins anew from nought, and after as many goes on from the best that was
     found. Where a quarter of the sweeps does not help, steps lead back again and again to where sweeps came from:
     then sweeps are more and more at a time, and steps are tries that count where they end.
+
+    Every lane has limits of its own for sweeps and work as well. At one of them, and where IN_VAIN rounds have made
+    nothing better, it ends with the best multipliers that were found, and `status` tells which it was.
     """
     tolerance = load(s.tolerance, 0)
     store(n.steps, 0, zero(tolerance))
+    store(s.status, 0, zero(tolerance) + SOLVED)
     done = tolerance < 0.0
     measure(p, s, n, done)
     done = load(s.residual, 0) <= tolerance
     many = done | ~has_few_rows(p)
     if not all_lanes(many):
-        for _ in range(every):
-            sweep(p, s, many)
+        sweep_on(p, s, many, every)
         measure(p, s, n, done)
         done = load(s.residual, 0) <= tolerance
     swept, rounds, softness = 0, 0, FIRST
+    known, vain = load(s.best_residual, 0), zero(tolerance)
     while not all_lanes(done):
         trying = 4 * swept > sweeps
         if trying:
@@ -238,12 +299,21 @@ def solve(p, s, n, sweeps, every, most):
             every = min(2 * every, AT_ONCE)
             keep(p, n.swept, s.lam, ~done)
             find_residuals(p, s, ~done)
-        for _ in range(every):
-            sweep(p, s, done)
+        every = min(every, sweeps - swept)
+        sweep_on(p, s, done, every)
         swept += every
         measure(p, s, n, done)
-        done = load(s.residual, 0) <= tolerance
+        better = load(s.best_residual, 0) < known * BETTER
+        known, vain = select(better, load(s.best_residual, 0), known), select(better, zero(vain), vain + 1.0)
+        solved, capped = load(s.residual, 0) <= tolerance, is_capped(s)
+        stalled = ~solved & ~capped & (vain >= IN_VAIN)
+        store_where(s.status, 0, zero(vain) + STALLED, ~done & stalled)
+        store_where(s.status, 0, zero(vain) + CAPPED, ~done & ~solved & capped)
+        done = done | solved | capped | stalled
     take_best(p, s)
+    store_where(s.status, 0, zero(tolerance) + SOLVED, load(s.residual, 0) <= tolerance)
+    left = (load(s.residual, 0) > tolerance) & (load(s.status, 0) == SOLVED)
+    store_where(s.status, 0, zero(tolerance) + CAPPED, left)
     return n.lanes
 
 

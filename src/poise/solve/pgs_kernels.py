@@ -79,7 +79,15 @@ ANSWER = View(
     merit=Real,  # sum of squares of natural residuals, each over its row's scale
     tolerance=Real,  # in units of w
     sweeps=Real,
+    most_sweeps=Real,  # at which a search ends, solved or not
+    work=Real,  # products of two numbers that were added up; those of an elimination count NEWTON_COST each
+    most_work=Real,
+    newton_work=Real,  # of which Newton's method
+    status=Real,  # SOLVED, STALLED or CAPPED
 )
+
+SOLVED, STALLED, CAPPED = 0.0, 1.0, 2.0
+"""How a search ends: within its tolerance; where it no longer improves; at a limit of sweeps or work."""
 
 
 # ---- the rest of the system ------------------------------------------------------------------------------------------

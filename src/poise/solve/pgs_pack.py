@@ -119,14 +119,15 @@ def start(
 ) -> Block:
     """Where the iteration begins: given multipliers, else nought, within bounds."""
     room = dict.fromkeys(("lam", "w", "goal", "best"), layout.size)
-    told = dict.fromkeys(("best_residual", "residual", "merit", "tolerance", "sweeps"), 1)
+    told = dict.fromkeys(("best_residual", "residual", "merit", "tolerance", "sweeps", "most_sweeps"), 1)
+    told |= dict.fromkeys(("work", "most_work", "newton_work", "status"), 1)
     room |= {"slip": len(layout.kinds)} | told
     block = ANSWER.block(width, v=max(layout.coordinates, 0), **room)
     first = [first_guess(p, None if guesses is None else guesses[k]) for k, p in enumerate(problems)]
     tolerances = [np.array([options.tolerance * size_of(problem)]) for problem in problems]
     block.lam[...] = _side_by_side(first, width)
     block.best[...] = block.lam
-    block.best_residual[...] = inf
+    block.best_residual[...] = block.most_sweeps[...] = block.most_work[...] = inf
     block.tolerance[...] = _side_by_side(tolerances, width)
     return block
 

@@ -30,7 +30,7 @@ from poise.io.scenes.schema_shapes import (
     Vector,
     Velocity,
 )
-from poise.io.scenes.units import ANGLE, COORDINATE, EFFORT, FORCE, LENGTH, SPEED, TIME, TORQUE
+from poise.io.scenes.units import ANGLE, COORDINATE, EFFORT, FORCE, LENGTH, SPEED, TIME, TORQUE, TURNING
 from poise.model.joints import JOINTS, OTHER_NAMES
 from poise.sim.recording import PARTS
 
@@ -309,11 +309,14 @@ class FormulationPart(Part):
     substeps: Annotated[int, Whole(1)] = 1
     tolerance: Annotated[float, Number(negative=False, most=1.0)] = 1e-4
     sweeps: Annotated[int, Whole(1)] = 500
+    budget: Annotated[float, Number(positive=True)] = 5e9
     newton: Annotated[bool, Flag()] = True
     stabilization: Annotated[str, Choice(("displacement", "speed"), "a way to mend errors")] = "displacement"
     erp: Annotated[float, Number(negative=False, most=1.0)] = 0.2
     creep: Share = 1e-3
     slop: Share = 1e-4
+    correction_speed: Annotated[float, Number(SPEED, positive=True)] = 3.0
+    correction_turn: Annotated[float, Number(TURNING, positive=True)] = 10.0
     bounce_speed: Annotated[float, Number(SPEED, negative=False)] = 0.01
     sleeping: Annotated[bool, Flag()] = False
     sleep_speed: Annotated[float, Number(SPEED, negative=False)] = 0.02
