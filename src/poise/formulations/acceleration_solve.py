@@ -67,6 +67,10 @@ class Settled:
 
     calm: float
     """Time in which errors of held rows fade; s."""
+    seen: Seen
+    """Rows as the part begins."""
+    left: set[int]
+    """Closures that are redundant then, and stay so: in the stages between, bodies are off their places."""
     holds: dict[int, Hold] = field(default_factory=dict)
     lam: dict[int, Array] = field(default_factory=dict)
     """Multipliers to start from, in world axes for contacts."""
@@ -90,7 +94,7 @@ def settle(seen: Seen, active: Array, h: float, calm: float, before: dict[int, t
 
     `before` has the multipliers and last tangents of blocks that acted in the part before.
     """
-    settled = Settled(calm)
+    settled = Settled(calm, seen, set(seen.keys[seen.redundant.is_left(len(seen.speed))[seen.starts]].tolist()))
     closures, one_sided, most = seen.closures, seen.one_sided, 2.0 * calm * CREEP
     for k in np.flatnonzero(active):
         key, start = int(seen.keys[k]), int(seen.starts[k])
@@ -145,6 +149,8 @@ class _Reduced:
     """(m, unknowns) forces of rows per unknown."""
     warm: Array
     """Unknowns to start from."""
+    kept: Array
+    """(m,) forces of redundant rows, which stay as they are."""
 
 
 def _wanted(seen: Seen, settled: Settled) -> Array:
@@ -242,6 +248,8 @@ class _Rows:
 def _reduce(seen: Seen, settled: Settled, cone: bool) -> _Reduced:
     """The problem of the rows that act; friction as cones, or as pyramids along the last tangents."""
     rows = _Rows(seen, cone)
+    m = len(seen.speed)
+    left, kept = seen.redundant.is_left(m), np.zeros(m)
     for k, key in enumerate(seen.keys.tolist()):
         hold = settled.holds.get(key)
         if hold is None:
@@ -251,16 +259,17 @@ def _reduce(seen: Seen, settled: Settled, cone: bool) -> _Reduced:
             rows.add_contact(n, hold, old)
         elif seen.kinds[k] == BALL:
             rows.add_ball(n, old)
+        elif left[n] or key in settled.left:
+            kept[n] = old[0]
         else:
             rows.add_single(n, old)
-    m = len(seen.speed)
     P, E = np.array(rows.P).reshape(-1, m), np.array(rows.E).reshape(-1, m).T
     A = P @ seen.A @ E
     if not any(hold.slides for hold in settled.holds.values()):
         A = 0.5 * (A + A.T)
-    b = P @ (seen.pull - _wanted(seen, settled))
+    b = P @ (seen.pull - _wanted(seen, settled) + seen.A @ kept)
     problem = Problem(A, b, rows.lo, rows.hi, frictions=rows.frictions, balls=rows.balls)
-    return _Reduced(problem, E, np.array(rows.warm))
+    return _Reduced(problem, E, np.array(rows.warm), kept)
 
 
 def _against(seen: Seen, hold: Hold, n: int) -> Array:
@@ -299,7 +308,9 @@ def forces(seen: Seen, settled: Settled, tolerance: float) -> Forces | None:
         spent, residual = spent + found.iterations + len(steps), _residual(problem, x)
         if residual > ENOUGH * size:
             x, residual = found.lam, found.natural  # a pyramid along the last tangent, as KOK has it
-    lam = reduced.E @ x
+    lam = reduced.E @ x + reduced.kept
+    if seen is settled.seen:
+        lam = seen.redundant.share_load(lam)
     return Forces(lam, seen.pull + seen.A @ lam, residual / size, spent)
 
 

@@ -119,7 +119,7 @@ def keep_shift(t, i, plain, p, a, lanes):
 def shift_island(m, s, w, r, i, t, flow, plain, p, a, newton, o, dt, k):
     """Multipliers of the displacements of an island, and what its degrees of freedom take of them."""
     if load(i.laid, 0) != k:
-        lay_island(m, s, w, r, i, t, flow, plain, p, a, o, dt, k)
+        lay_island(m, s, w, r, i, t, flow, plain, p, a, newton, o, dt, k)
     speeds_after(r, t, plain, p, a)
     lay_shift(r, t, i, plain, p, a, dt, load(o.slop, 0), load(o.erp, 0), load(o.tolerance, 0), o.lanes)
     ask_bound(o.solve, o.solve_table, o.sweeps, o.every, o.steps)

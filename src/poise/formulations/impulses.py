@@ -8,6 +8,7 @@ from poise.constraints.rolling_rows import renew
 from poise.constraints.tree import take_links
 from poise.dynamics.responses import spread_acceleration
 from poise.formulations.problem_kernels import begin, keep_answer, lay_problem, list_island
+from poise.formulations.redundant_rows import hold_redundant, share_load
 from poise.kernel.calls import ask_bound, call_entry
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store
@@ -20,13 +21,14 @@ ROLLS = 8
 
 
 @kernel
-def lay_island(m, s, w, r, i, t, flow, plain, p, a, o, dt, k):
+def lay_island(m, s, w, r, i, t, flow, plain, p, a, newton, o, dt, k):
     """The problem of an island, with the multipliers that its rows hold."""
     take_links(m, t, i, load(i.link_start, k), load(i.link_start, k + 1))
     list_island(r, i, t, plain, p, o.lanes, k)
     call_entry(o.see, m, s, w, r, t, flow, dt, VELOCITY)
     call_entry(o.multiply, m, t, plain)
     lay_problem(r, t, plain, p, a, dt, load(o.creep, 0), load(o.tolerance, 0))
+    hold_redundant(m, r, t, p, a, newton)
     store(i.laid, 0, k)
 
 
@@ -87,8 +89,9 @@ def solve_islands(m, s, w, u, r, i, t, flow, plain, p, a, newton, o, dt):
     """Impulses of all islands, and what they do: whether all are solved."""
     solved = True
     for k in range(load(i.count, 0)):
-        lay_island(m, s, w, r, i, t, flow, plain, p, a, o, dt, k)
+        lay_island(m, s, w, r, i, t, flow, plain, p, a, newton, o, dt, k)
         solve_island(r, u, i, t, plain, p, a, newton, o, k)
+        share_load(m, r, t, p, a, newton)
         keep_answer(r, t, plain, p, a)
         call_entry(o.share, m, w, t, flow)
         solved = solved and not any_lane(load(i.residual, k) > 1.0)
@@ -98,11 +101,12 @@ def solve_islands(m, s, w, u, r, i, t, flow, plain, p, a, newton, o, dt):
 
 
 @kernel
-def answer_islands(m, s, w, r, i, t, flow, plain, p, a, o, dt):
+def answer_islands(m, s, w, r, i, t, flow, plain, p, a, newton, o, dt):
     """What the impulses do that the rows hold."""
     for k in range(load(i.count, 0)):
         if load(i.count, 0) > 1 or load(i.laid, 0) != k:
-            lay_island(m, s, w, r, i, t, flow, plain, p, a, o, dt, k)
+            lay_island(m, s, w, r, i, t, flow, plain, p, a, newton, o, dt, k)
+        share_load(m, r, t, p, a, newton)
         keep_answer(r, t, plain, p, a)
         call_entry(o.share, m, w, t, flow)
     spread_acceleration(m, w, flow)
@@ -110,8 +114,8 @@ def answer_islands(m, s, w, r, i, t, flow, plain, p, a, o, dt):
 
 
 @kernel
-def lay_unsolved(m, s, w, r, i, t, flow, plain, p, a, o, dt, k):
+def lay_unsolved(m, s, w, r, i, t, flow, plain, p, a, newton, o, dt, k):
     """The problem of an island as its impulses were looked for, what bounces with its speed."""
     if load(i.laid, 0) != k:
-        lay_island(m, s, w, r, i, t, flow, plain, p, a, o, dt, k)
+        lay_island(m, s, w, r, i, t, flow, plain, p, a, newton, o, dt, k)
         raise_bounces(r, t, plain, p, a)

@@ -213,7 +213,7 @@ def find_impulses(m, s, x, w, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a,
         know_nothing(m, flow, o)
         end = solve_rows(m, s, x, w, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, newton, o, dt, 0)
     elif load(o.answered, 0) == 0:
-        answer_islands(m, s, w, r, i, t, flow, plain, p, a, o, dt)
+        answer_islands(m, s, w, r, i, t, flow, plain, p, a, newton, o, dt)
     while end == DONE and load(o.look, 0) < LOOKS and look_again(m, s, w, g, c, l, i, flow, o, dt):
         store(o.look, 0, load(o.look, 0) + 1)
         look = load(o.look, 0)
