@@ -44,6 +44,8 @@ CREEP = 0.05
 """Speed at which deep overlaps are mended; m/s."""
 FIRST, SWEEPS, STEPS = 2, 400, 15
 """Steps of Newton's method, then sweeps, then steps again, before pivoting is tried."""
+AGREE = 1e-3
+"""Error that redundant closures may have once the others have none; beyond it they contradict each other; m or rad."""
 ENOUGH = 1e-5
 """Natural residual, over the largest |b|, with which an answer counts as one."""
 
@@ -311,7 +313,16 @@ def forces(seen: Seen, settled: Settled, tolerance: float) -> Forces | None:
     lam = reduced.E @ x + reduced.kept
     if seen is settled.seen:
         lam = seen.redundant.share_load(lam)
+        if _contradict(seen, settled, lam):
+            return None
     return Forces(lam, seen.pull + seen.A @ lam, residual / size, spent)
+
+
+def _contradict(seen: Seen, settled: Settled, lam: Array) -> bool:
+    """Whether redundant closures ask for another acceleration than those that determine them."""
+    left = seen.redundant.is_left(len(lam))
+    off = (seen.pull + seen.A @ lam - _wanted(seen, settled))[left]
+    return bool(float(np.abs(off).max(initial=0.0)) * settled.calm**2 > AGREE)
 
 
 def _longer(problem: Problem, x: Array, tolerance: float) -> tuple[Array, int]:
