@@ -154,6 +154,12 @@ def put_term(r, slot, there, body, J, dof, Jdof):
     scatter_where(r.term, slot, n, there)
 
 
+@kernel
+def is_joint(r, slot):
+    """Whether a row pushes and pulls without end, and has an error to mend."""
+    return (load(r.lo, slot) == -inf) & (load(r.hi, slot) == inf) & (load(r.erp, slot) > 0.0)
+
+
 # ---- closing ---------------------------------------------------------------------------------------------------------
 
 

@@ -29,6 +29,7 @@ RULES = View(
     every=Count,  # sweeps at least before Newton's method
     steps=Count,  # of Newton's method at most, between sweeps
     stabilize=Count,  # BY_SPEED or BY_DISPLACEMENT
+    separate=Count,  # 1 where links are bodies on their own, which move straight but for their joints
     erp=Real,  # (1) share of an error that is mended in a step
     creep=Real,  # (1) speed at most by which errors are mended; m/s or rad/s
     slop=Real,  # (1) error beyond which a displacement mends it; m or rad

@@ -107,7 +107,7 @@ class Stepper:
     _free_views: tuple[Block, ...] = ()
     """What the free motion works on beside; likewise the rest of a step."""
     _advance_views: tuple[Block, ...] = ()
-    _drifts = False
+    _drifts, _separate = False, False
     by_kernels = True
     """Whether kernels can do whole steps: see `march`."""
 
@@ -187,7 +187,7 @@ class Stepper:
             "carry": 1.0,
         }
         counts = {"lanes": width.lanes, "sweeps": sweeps, "every": every, "stabilize": stabilize}
-        counts |= {"steps": STEPS if self.newton else 0}
+        counts |= {"steps": STEPS if self.newton else 0, "separate": int(self._separate)}
         held = 2 * self.limits.counts()["n_limits"] + 3 * self.limits.counts()["n_balls"]
         told = dict.fromkeys((*numbers, "top", "haste", "ahead", "residual", "swept", "stepped", "wrong"), 1)
         self.near, self._far = near, far

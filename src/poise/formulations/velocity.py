@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from poise.constraints.ball_limit_rows import emit_ball_limits, strays
 from poise.constraints.contact_rows import emit_contacts, overlooked_contacts
-from poise.constraints.guest_rows import emit_guests
+from poise.constraints.guest_rows import bend_guests, emit_guests
 from poise.constraints.islands import find_islands, join_blocks
 from poise.constraints.limit_rows import emit_frictions, emit_limits, overlooked_limits
 from poise.constraints.motor_rows import add_motor_forces
@@ -68,17 +68,29 @@ def foresee(m, x):
 
 
 @kernel
-def emit(m, s, w, g, u, c, l, e, r, x, o, dt, look):
-    """The rows of a step. `x` has what impulses add to velocities, as far as it is known; `look` counts from 0.
-
-    Rows stand against what will be wrong at the end of the step. In the last look, worlds that were wrong each
-    time look at all that could be.
-    """
+def begin_rows(m, w, e, r, o):
+    """No rows but those that are made once a step."""
     for kind in range(N_KINDS):
         store(r.count, kind, zero(load(r.count, kind)))
     store(r.term_count, 0, zero(load(r.term_count, 0)))
     place_centres(m, w)
     emit_guests(e, r, o.lanes)
+
+
+@kernel
+def emit(m, s, w, g, u, c, l, e, r, x, o, dt, look):
+    """The rows of a step. `x` has what impulses add to velocities, as far as it is known; `look` counts from 0."""
+    begin_rows(m, w, e, r, o)
+    emit_others(m, s, w, g, u, c, l, r, x, o, dt, look)
+
+
+@kernel
+def emit_others(m, s, w, g, u, c, l, r, x, o, dt, look):
+    """Rows of contacts, limits and joint friction.
+
+    Rows stand against what will be wrong at the end of the step. In the last look, worlds that were wrong each
+    time look at all that could be.
+    """
     predict(m, s, w, x, dt)
     erp, close = load(o.erp, 0), load(o.close, 0) + load(o.turn, 0) * (dt * dt)
     margin = load(o.margin, 0) + load(o.push, 0) * (dt * dt)
@@ -139,7 +151,9 @@ def make_rows(m, s, x, w, g, u, c, l, e, r, old, i, z, flow, o, dt, look):
     someone awake, wakes; then rows are made again, for who wakes accelerates.
     """
     while True:
-        emit(m, s, w, g, u, c, l, e, r, flow, o, dt, look)
+        begin_rows(m, w, e, r, o)
+        bend_guests(m, w, e, r, flow, o.lanes, o.separate)
+        emit_others(m, s, w, g, u, c, l, r, flow, o, dt, look)
         if not has_room(r, o.lanes):
             return False
         if o.lanes > 1:
