@@ -28,7 +28,7 @@ def bar(name: str, length: float, mass: float = 1.0) -> Body:
 
 
 def loose_crank(speed: float, crank: float = 0.3, rod: float = 1.0, mass: float = 2.0, turn: tuple = (0, 0, 0)):
-    """A slider-crank of free bodies, held by loops alone, in a plane that is turned; it sets out from its dead centre."""
+    """A slider-crank of free bodies, held by loops alone, in a turned plane; it sets out from its dead centre."""
     quat = quat_exp(np.array(turn, float))
     x, y, z = (rotate(quat, axis) for axis in np.eye(3))
     scene = poise.Scene(gravity=(0, 0, 0))

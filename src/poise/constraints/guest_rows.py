@@ -37,6 +37,7 @@ def copy_row(e, r, at, slot, there):
     scatter_where(r.phi, slot, load(e.phi, at), there)
     scatter_where(r.gamma, slot, load(e.gamma, at), there)
     scatter_where(r.target, slot, load(e.target, at), there)
+    scatter_where(r.restitution, slot, load(e.restitution, at), there)
     scatter_where(r.bounce, slot, load(e.bounce, at), there)
     scatter_where(r.a_ref, slot, load(e.a_ref, at), there)
     scatter_where(r.alpha, slot, load(e.alpha, at), there)
@@ -83,8 +84,8 @@ def emit_guests(e, r, lanes):
 
 @kernel
 def coast(m, w, x, separate):
-    """Spatial accelerations of all links, in `x.motion`, while velocities of coordinates stay as they are; of `separate`
-    bodies, while those of the bodies do.
+    """Spatial accelerations of all links, in `x.motion`, while velocities of coordinates stay as they are; where bodies
+    are `separate`, while theirs do.
     """
     like = load(w.a, 0)
     for i in range(m.n_links):
@@ -127,9 +128,10 @@ def bend_row(m, w, r, x, slot, there):
 
 @kernel
 def bend_guests(m, w, e, r, x, lanes, separate):
-    """γ = J̇v of rows that hold, at velocity level, and none of others: their error at the end of a step is φ + h J v⁺ + h² γ/2, and
-    without the last term the next step would take away what the velocity has across the constraint by then. `x` is
-    free to be written to.
+    """γ = J̇v of rows that hold, at velocity level, and none of others.
+
+    Their error at the end of a step is φ + h J v⁺ + h² γ/2: without the last term the next step would take away what
+    the velocity has across the constraint by then. `x` is free to be written to.
     """
     n = minimum(busiest(e, SINGLE, lanes), load(r.room, SINGLE))
     if n > 0:

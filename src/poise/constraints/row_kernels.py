@@ -99,6 +99,7 @@ def put_row(r, slot, there, a, b, Ja, Jb):
     scatter_where(r.phi, slot, none, there)
     scatter_where(r.gamma, slot, none, there)
     scatter_where(r.target, slot, none, there)
+    scatter_where(r.restitution, slot, none, there)
     scatter_where(r.bounce, slot, none, there)
     scatter_where(r.a_ref, slot, none, there)
     scatter_where(r.alpha, slot, none, there)

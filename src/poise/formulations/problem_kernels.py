@@ -98,7 +98,7 @@ def only_pushes(r, slot):
 
 @kernel
 def bending(r, slot, dt):
-    """What a row's error gains in a step beside its velocity at the end, as a speed: its Jacobian changes on the way."""
+    """What the error of a row gains in a step beside its velocity at the end, as a speed."""
     return load(r.gamma, slot) * (0.5 * dt)
 
 

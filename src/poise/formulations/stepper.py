@@ -78,9 +78,9 @@ _advance = entry(
 )
 _lay_unsolved = entry(
     lay_unsolved,
-    *(MODEL, STATE, WORK, STORE, ISLANDS, SYSTEM, FLOW, PLAIN, ROWS, ANSWER, RULES),
+    *(MODEL, STATE, WORK, STORE, ISLANDS, SYSTEM, FLOW, PLAIN, ROWS, ANSWER, NEWTON, RULES),
     extra=("float64", "int64"),
-    widths=of_system(5, 11),
+    widths=of_system(5, 12),
 )
 
 
@@ -187,7 +187,7 @@ class Stepper:
             "carry": 1.0,
         }
         counts = {"lanes": width.lanes, "sweeps": sweeps, "every": every, "stabilize": stabilize}
-        counts |= {"steps": STEPS if self.newton else 0, "separate": int(self._separate)}
+        counts |= {"steps": STEPS if self.newton else 0, "separate": int(self._separate), "centred": 0}
         held = 2 * self.limits.counts()["n_limits"] + 3 * self.limits.counts()["n_balls"]
         told = dict.fromkeys((*numbers, "top", "haste", "ahead", "residual", "swept", "stepped", "wrong"), 1)
         self.near, self._far = near, far
@@ -200,6 +200,8 @@ class Stepper:
             held=held,
             look=1,
             answered=1,
+            late=self.model.nv,
+            late_any=1,
             **(told | counts | addresses),
         )
         for name, value in numbers.items():
@@ -345,7 +347,7 @@ class Stepper:
         steps, i = 0, self.islands
         for island in np.flatnonzero(i.residual[: int(i.count[0])] > 1.0).tolist():
             blocks = (self.space.m, self.space.s, self.space.w, self.rows.now, i, self.system, self.flow)
-            blocks = (*blocks, self.plain, self.problem, self.answer, self.rules)
+            blocks = (*blocks, self.plain, self.problem, self.answer, self.newton_room, self.rules)
             _lay_unsolved[self.width](*(block.handle for block in blocks), dt, island)
             steps += try_newton(self, island)
         self.rules.residual[0] = i.residual[: int(i.count[0])].max() * self.rules.tolerance[0]

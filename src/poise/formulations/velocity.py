@@ -21,6 +21,7 @@ from poise.dynamics.abm import accelerate, balance, factor
 from poise.dynamics.integrate import displace, follow, is_sound, keep
 from poise.dynamics.kinematics import place_links
 from poise.dynamics.passive import gather_forces
+from poise.dynamics.responses import spread_acceleration
 from poise.formulations.displacements import shift_out
 from poise.formulations.haste import HASTE, find_haste
 from poise.formulations.impulses import answer_islands, solve_islands
@@ -143,6 +144,7 @@ def tell_nothing(o):
     store(o.swept, 0, none)
     store(o.stepped, 0, none)
     store(o.answered, 0, 0)
+    store(o.late_any, 0, 0)
 
 
 @kernel
@@ -236,6 +238,16 @@ def find_impulses(m, s, x, w, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a,
 
 
 @kernel
+def add_late(m, w, flow, o):
+    """Let coordinates move less, as impacts that come late in the step have it."""
+    for d in range(m.nv):
+        store(flow.share, d, load(o.late, d))
+    spread_acceleration(m, w, flow)
+    for d in range(m.nv):
+        store(o.shift, d, load(o.shift, d) + load(flow.a, d))
+
+
+@kernel
 def end_speeds(m, s, w, l, r, i, t, flow, plain, p, a, newton, o, dt):
     """Velocities at the end of a step, and those that coordinates move along, which displacements add to."""
     for d in range(m.nv):
@@ -245,6 +257,8 @@ def end_speeds(m, s, w, l, r, i, t, flow, plain, p, a, newton, o, dt):
             store(s.v, d, load(s.v, d) + load(flow.a, d))
         if o.stabilize == BY_DISPLACEMENT:
             shift_out(m, s, w, l, r, i, t, flow, plain, p, a, newton, o, dt)
+        if load(o.late_any, 0) != 0:
+            add_late(m, w, flow, o)
     for d in range(m.nv):
         v = load(s.v, d) + load(w.a, d) * dt
         store(s.v, d, v)
