@@ -356,12 +356,12 @@ def put_back(r, i, t, plain, p, a, dt, there, fresh):
 
 
 @kernel
-def keep_late(m, w, t, i, flow, plain, p, o, dt, there):
+def keep_unmoved(m, w, t, i, flow, plain, p, o, dt, there):
     """What the degrees of freedom of the island move less, because impacts come late in the step."""
-    if load(o.late_any, 0) == 0:
+    if load(o.any_unmoved, 0) == 0:
         for d in range(m.nv):
-            store(o.late, d, zero(load(o.late, d)))
-        store(o.late_any, 0, 1)
+            store(o.unmoved, d, zero(load(o.unmoved, d)))
+        store(o.any_unmoved, 0, 1)
     none = zero(load(plain.lam, 0))
     for k in range(load(p.n_rows, 0)):
         store(plain.lam, k, select(there, load(i.late, k) * (-1.0 / dt), none))
@@ -370,7 +370,7 @@ def keep_late(m, w, t, i, flow, plain, p, o, dt, there):
     call_entry(o.share, m, w, t, flow)
     for e in range(load(t.n_dofs, 0)):
         d = load(t.dof, e)
-        store(o.late, d, load(flow.share, d))
+        store(o.unmoved, d, load(flow.share, d))
         store(flow.share, d, zero(load(flow.share, d)))
 
 
@@ -411,5 +411,5 @@ def bounce_island(m, s, w, r, i, t, flow, plain, p, a, newton, o, dt, fresh):
             store(p.hi, k, load(i.kept_hi, k))
     put_back(r, i, t, plain, p, a, dt, there, fresh)
     begin(a, tolerance)
-    keep_late(m, w, t, i, flow, plain, p, o, dt, there)
+    keep_unmoved(m, w, t, i, flow, plain, p, o, dt, there)
     return spent

@@ -200,8 +200,8 @@ class Stepper:
             held=held,
             look=1,
             answered=1,
-            late=self.model.nv,
-            late_any=1,
+            unmoved=self.model.nv,
+            any_unmoved=1,
             **(told | counts | addresses),
         )
         for name, value in numbers.items():

@@ -144,7 +144,7 @@ def tell_nothing(o):
     store(o.swept, 0, none)
     store(o.stepped, 0, none)
     store(o.answered, 0, 0)
-    store(o.late_any, 0, 0)
+    store(o.any_unmoved, 0, 0)
 
 
 @kernel
@@ -238,10 +238,10 @@ def find_impulses(m, s, x, w, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a,
 
 
 @kernel
-def add_late(m, w, flow, o):
+def hold_back(m, w, flow, o):
     """Let coordinates move less, as impacts that come late in the step have it."""
     for d in range(m.nv):
-        store(flow.share, d, load(o.late, d))
+        store(flow.share, d, load(o.unmoved, d))
     spread_acceleration(m, w, flow)
     for d in range(m.nv):
         store(o.shift, d, load(o.shift, d) + load(flow.a, d))
@@ -257,8 +257,8 @@ def end_speeds(m, s, w, l, r, i, t, flow, plain, p, a, newton, o, dt):
             store(s.v, d, load(s.v, d) + load(flow.a, d))
         if o.stabilize == BY_DISPLACEMENT:
             shift_out(m, s, w, l, r, i, t, flow, plain, p, a, newton, o, dt)
-        if load(o.late_any, 0) != 0:
-            add_late(m, w, flow, o)
+        if load(o.any_unmoved, 0) != 0:
+            hold_back(m, w, flow, o)
     for d in range(m.nv):
         v = load(s.v, d) + load(w.a, d) * dt
         store(s.v, d, v)
