@@ -8,7 +8,7 @@ from poise.constraints.rolling_rows import renew
 from poise.constraints.tree import take_links
 from poise.dynamics.responses import spread_acceleration
 from poise.formulations.problem_kernels import begin, keep_answer, lay_problem, list_island
-from poise.formulations.restitution import bounce_island
+from poise.formulations.restitution import bounce_island, find_falling
 from poise.kernel.calls import ask_bound, call_entry
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store
@@ -73,6 +73,8 @@ def solve_island(m, s, w, r, u, i, t, flow, plain, p, a, newton, o, dt, k):
     spent = bounce_island(m, s, w, r, i, t, flow, plain, p, a, newton, o, dt, 1)
     ask_bound(o.solve, o.solve_table, o.sweeps, o.every, o.steps)
     store(a.sweeps, 0, load(a.sweeps, 0) + spent)
+    if load(i.lively, 0) != 0 and o.centred != 0:
+        find_falling(m, r, i, t, p, a, o)
     changed = raise_bounces(r, t, plain, p, a)
     if any_lane(changed):
         solve_again(p, a, newton, o, changed)

@@ -29,7 +29,7 @@ from poise.constraints.tree_values import coordinate
 from poise.formulations.problem_kernels import begin, only_pushes
 from poise.kernel.calls import ask_bound, call_entry
 from poise.kernel.jit import kernel
-from poise.kernel.memory import gather_where, load, store, store_where
+from poise.kernel.memory import gather_where, load, scatter_where, store, store_where
 from poise.kernel.scalars import any_lane, fabs, maximum, select, spread, sqrt, zero
 from poise.kernel.spatial import pair
 from poise.kernel.vec import dot, zero3
@@ -47,6 +47,8 @@ PARALLEL = 0.9
 """Cosine of normals of contacts of two bodies that strike together, as the corners of a box on a floor do."""
 AWAY = 1e6
 """Velocity at which contacts part that have no share in an impact, times the largest one that has."""
+RESTS = 1e-3
+"""Impulse beside those of impacts, over the largest of these, that counts as none."""
 GAIN = 1e-6
 """Work of impulses that rounding may leave, over the sum of its parts."""
 
@@ -111,17 +113,17 @@ def speed_of(i, row):
 
 
 @kernel
-def gap_at(r, i, t, plain, row, time, lag, dt):
+def gap_at(r, i, t, plain, row, time, dt):
     """Gap of a contact at a time."""
-    way = load(r.phi, load(t.slot, row)) + time * speed_of(i, row) - load(i.moved, row)
+    way, lag = load(r.phi, load(t.slot, row)) + time * speed_of(i, row) - load(i.moved, row), load(i.lag, row)
     return way + pull_of(i, plain, row, dt) * (time * (lag + time * 0.5))
 
 
 @kernel
-def time_of_impact(r, i, t, plain, o, row, time, lag, dt):
+def time_of_impact(r, i, t, plain, o, row, time, dt):
     """When a contact closes, not before `time`; infinite where it does not, or approaches slowly."""
     pull, speed, none = pull_of(i, plain, row, dt), speed_of(i, row), zero(time)
-    now, gap = speed + pull * (time + lag), gap_at(r, i, t, plain, row, time, lag, dt)
+    now, gap = speed + pull * (time + load(i.lag, row)), gap_at(r, i, t, plain, row, time, dt)
     left = now * now - 2.0 * pull * gap
     meets = is_hard(r, load(t.slot, row)) & (speed < -load(o.quick, 0)) & (now < 0.0) & ((gap <= 0.0) | (left > 0.0))
     wait = 2.0 * gap / select(meets, sqrt(maximum(left, none)) - now, none + 1.0)
@@ -138,7 +140,7 @@ def direction_of(r, slot):
 
 
 @kernel
-def next_impact(r, i, t, plain, p, o, time, lag, dt):
+def next_impact(r, i, t, plain, p, o, time, dt):
     """When the next contact closes, its bodies and its normal."""
     none = zero(time)
     soonest, normal = spread(inf, none), zero3(none)
@@ -146,7 +148,7 @@ def next_impact(r, i, t, plain, p, o, time, lag, dt):
     for k in range(load(p.n_blocks, 0)):
         if load(p.block_kind, k) == CONE:
             row = load(p.block_start, k)
-            slot, when = load(t.slot, row), time_of_impact(r, i, t, plain, o, row, time, lag, dt)
+            slot, when = load(t.slot, row), time_of_impact(r, i, t, plain, o, row, time, dt)
             sooner = when < soonest
             soonest, normal = select(sooner, when, soonest), select(sooner, direction_of(r, slot), normal)
             a, b = select(sooner, load(r.a, slot), a), select(sooner, load(r.b, slot), b)
@@ -154,12 +156,12 @@ def next_impact(r, i, t, plain, p, o, time, lag, dt):
 
 
 @kernel
-def lay_contact(r, i, t, plain, p, o, row, time, struck, lag, dt):
+def lay_contact(r, i, t, plain, p, o, row, time, struck, dt):
     """A contact in an impact: velocities before it in `p.b` less what they are to be after it, in `i.wanted`; the
     largest of them. A bounce that would end within the step is none.
     """
-    slot, none, left = load(t.slot, row), zero(time), dt - time
-    touches = struck | (is_hard(r, slot) & (gap_at(r, i, t, plain, row, time, lag, dt) <= TOUCH))
+    slot, none, left, lag = load(t.slot, row), zero(time), dt - time, load(i.lag, row)
+    touches = struck | (is_hard(r, slot) & (gap_at(r, i, t, plain, row, time, dt) <= TOUCH))
     pull, speed = pull_of(i, plain, row, dt), speed_of(i, row)
     back = -load(r.restitution, slot) * (speed + pull * (time + lag))
     bounces = struck & (back > 0.0) & (back + pull * left * 0.5 > 0.0)
@@ -205,20 +207,20 @@ def lay_other(r, i, t, p, k, row, time):
 
 
 @kernel
-def lay_impact(r, i, t, plain, p, a, o, time, body_a, body_b, normal, there, last, lag, dt):
+def lay_impact(r, i, t, plain, p, a, o, time, body_a, body_b, normal, there, last, dt):
     """The problem of the impact at a time, in the worlds of a mask; the `last` one has all that would come later."""
     none = zero(time)
     size = none
     for k in range(load(p.n_blocks, 0)):
         row = load(p.block_start, k)
         if load(p.block_kind, k) == CONE:
-            slot, when = load(t.slot, row), time_of_impact(r, i, t, plain, o, row, time, lag, dt)
+            slot, when = load(t.slot, row), time_of_impact(r, i, t, plain, o, row, time, dt)
             beside = (load(r.a, slot) == body_a) & (load(r.b, slot) == body_b)
             beside = beside & (dot(direction_of(r, slot), normal) > PARALLEL)
             if last:
                 beside = there
             struck = there & ((when <= time + AT_ONCE * dt) | (beside & (when <= dt)))
-            size = maximum(size, lay_contact(r, i, t, plain, p, o, row, time, struck, lag, dt))
+            size = maximum(size, lay_contact(r, i, t, plain, p, o, row, time, struck, dt))
             store(a.slip, k, none)
         else:
             size = maximum(size, lay_other(r, i, t, p, k, row, time))
@@ -307,14 +309,52 @@ def note_impact(i, p, a, time, there):
 
 
 @kernel
-def keep_problem(m, s, w, r, i, t, p):
+def find_lags(m, w, o):
+    """Trees whose velocities in free flight are half a step behind: `o.lagging` 1 at their first links, else 0. Springs
+    and dampers are met at the end of the step, and so is then all else that acts on a tree.
+    """
+    none = zero(load(w.a, 0))
+    for i in range(m.n_links):
+        store(o.lagging, i, none if o.centred != 0 else none + 1.0)
+        store(o.falling, i, none)
+    for d in range(m.nv):
+        root = load(m.link_root, load(m.dof_link, d))
+        store(o.lagging, root, select(load(w.diagonal, d) != 0.0, none + 1.0, load(o.lagging, root)))
+
+
+@kernel
+def root_of(m, link):
+    """First links of the trees of links, −1 where there is none."""
+    there = link >= 0
+    return select(there, spread(gather_where(m.link_root, link, there), link), link)
+
+
+@kernel
+def of_tree(m, flags, body):
+    """What a flag of the tree of a body says; 0 where it does not move."""
+    root = root_of(m, link_of(m, body))
+    return gather_where(flags, root, root >= 0)
+
+
+@kernel
+def mark_tree(m, flags, body, mark, there):
+    """Set a flag of the tree of a body, in the worlds of a mask."""
+    root = root_of(m, link_of(m, body))
+    scatter_where(flags, root, zero(load(flags, 0)) + mark, there & (root >= 0))
+
+
+@kernel
+def keep_problem(m, s, w, r, i, t, p, o, dt):
     """Remember the problem of the step, and how rows move now."""
     none = zero(load(p.b, 0))
     for k in range(load(p.n_rows, 0)):
         store(i.kept_b, k, load(p.b, k))
         store(i.kept_lo, k, load(p.lo, k))
         store(i.kept_hi, k, load(p.hi, k))
-        store(i.before, k, row_now(m, s, w, r, load(t.slot, k)))
+        slot = load(t.slot, k)
+        store(i.before, k, row_now(m, s, w, r, slot))
+        lags = maximum(of_tree(m, o.lagging, load(r.a, slot)), of_tree(m, o.lagging, load(r.b, slot)))
+        store(i.lag, k, lags * (0.5 * dt))
         store(i.jumped, k, none)
         store(i.moved, k, none)
         store(i.struck, k, none)
@@ -375,6 +415,32 @@ def keep_unmoved(m, w, t, i, flow, plain, p, o, dt, there):
 
 
 @kernel
+def find_falling(m, r, i, t, p, a, o):
+    """Trees of the island at hand that impacts alone push in this step, and smooth forces move: `o.falling` 1 at their
+    first links. They fly for all of the step but for an instant.
+    """
+    none = zero(load(a.tolerance, 0))
+    most = none
+    for k in range(load(p.n_rows, 0)):
+        most = maximum(most, fabs(load(i.struck, k)))
+    for k in range(load(p.n_rows, 0)):
+        slot, hit = load(t.slot, k), load(i.hit, k) > 0.0
+        if any_lane(hit):
+            mark_tree(m, o.falling, load(r.a, slot), 1.0, hit)
+            mark_tree(m, o.falling, load(r.b, slot), 1.0, hit)
+    for k in range(load(p.n_rows, 0)):
+        slot, lam = load(t.slot, k), load(a.lam, k)
+        pushed = fabs(lam - load(i.struck, k)) > most * RESTS
+        if any_lane(pushed):
+            mark_tree(m, o.falling, load(r.a, slot), 0.0, pushed)
+            mark_tree(m, o.falling, load(r.b, slot), 0.0, pushed)
+            dof = load(r.dof, slot)
+            there = pushed & (dof >= 0)
+            root = root_of(m, select(there, spread(gather_where(m.dof_link, dof, there), dof), zero(dof) - 1))
+            scatter_where(o.falling, root, none, there & (root >= 0))
+
+
+@kernel
 def bounce_island(m, s, w, r, i, t, flow, plain, p, a, newton, o, dt, fresh):
     """Let the contacts of the island at hand bounce at their times of impact, and lay the problem of the step with what
     follows from that; sweeps that it took. Multipliers start from those of the rows, and where these are `fresh` from
@@ -382,20 +448,21 @@ def bounce_island(m, s, w, r, i, t, flow, plain, p, a, newton, o, dt, fresh):
     """
     there, none = is_lively(r, t, p), zero(load(p.b, 0))
     spent = none
+    store(i.lively, 0, 0)
     if not any_lane(there):
         return spent
-    tolerance, lag = load(a.tolerance, 0), none
-    if o.centred == 0:
-        lag = none + 0.5 * dt
-    keep_problem(m, s, w, r, i, t, p)
-    time = none
+    store(i.lively, 0, 1)
+    tolerance, time = load(a.tolerance, 0), none
+    if load(o.any_unmoved, 0) == 0:
+        find_lags(m, w, o)
+    keep_problem(m, s, w, r, i, t, p, o, dt)
     for n in range(IMPACTS):
-        when, body_a, body_b, normal = next_impact(r, i, t, plain, p, o, time, lag, dt)
+        when, body_a, body_b, normal = next_impact(r, i, t, plain, p, o, time, dt)
         strikes = there & (when <= dt)
         if not any_lane(strikes):
             break
         time = select(strikes, when, time)
-        size = lay_impact(r, i, t, plain, p, a, o, time, body_a, body_b, normal, strikes, n == IMPACTS - 1, lag, dt)
+        size = lay_impact(r, i, t, plain, p, a, o, time, body_a, body_b, normal, strikes, n == IMPACTS - 1, dt)
         solve_impact(p, a, newton, o, size, strikes)
         spent = maximum(spent, load(a.sweeps, 0))
         work, parts = find_jumps(r, i, t, p, a)

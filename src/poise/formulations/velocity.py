@@ -238,13 +238,18 @@ def find_impulses(m, s, x, w, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a,
 
 
 @kernel
-def hold_back(m, w, flow, o):
-    """Let coordinates move less, as impacts that come late in the step have it."""
+def hold_back(m, w, flow, o, dt):
+    """Let coordinates move less, as impacts that come late in the step have it. Those of trees that fly move by their
+    mean velocity, as in steps without impacts.
+    """
     for d in range(m.nv):
         store(flow.share, d, load(o.unmoved, d))
     spread_acceleration(m, w, flow)
     for d in range(m.nv):
-        store(o.shift, d, load(o.shift, d) + load(flow.a, d))
+        root = load(m.link_root, load(m.dof_link, d))
+        flies = load(o.falling, root) > load(o.lagging, root)
+        less = select(flies, load(w.a, d) * (0.5 * dt), zero(load(w.a, d)))
+        store(o.shift, d, load(o.shift, d) + load(flow.a, d) - less)
 
 
 @kernel
@@ -258,7 +263,7 @@ def end_speeds(m, s, w, l, r, i, t, flow, plain, p, a, newton, o, dt):
         if o.stabilize == BY_DISPLACEMENT:
             shift_out(m, s, w, l, r, i, t, flow, plain, p, a, newton, o, dt)
         if load(o.any_unmoved, 0) != 0:
-            hold_back(m, w, flow, o)
+            hold_back(m, w, flow, o, dt)
     for d in range(m.nv):
         v = load(s.v, d) + load(w.a, d) * dt
         store(s.v, d, v)
