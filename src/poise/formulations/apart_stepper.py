@@ -107,6 +107,7 @@ class ApartStepper(Stepper):
     """Steps bodies of which each has a state of its own."""
 
     _free_motion, _advance = _free_motion, _advance
+    _separate = True
 
     def __init__(
         self,

@@ -6,9 +6,10 @@ from math import inf
 
 from poise.constraints.ball_limit_rows import strays
 from poise.constraints.limit_rows import share_within
+from poise.constraints.row_kernels import is_joint
 from poise.dynamics.responses import spread_acceleration
 from poise.formulations.impulses import lay_island
-from poise.formulations.problem_kernels import begin, is_joint, only_pushes
+from poise.formulations.problem_kernels import begin, bending, only_pushes
 from poise.kernel.calls import ask_bound, call_entry
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store
@@ -85,7 +86,7 @@ def lay_shift(r, t, i, plain, p, a, dt, slop, share, tolerance, lanes):
         slot = load(t.slot, row)
         # what nothing can move has no multiplier
         joint, pushes = is_joint(r, slot) & (load(p.lo, row) < load(p.hi, row)), only_pushes(r, slot)
-        ahead = load(r.phi, slot) * (1.0 / dt) + load(plain.speed, row)
+        ahead = load(r.phi, slot) * (1.0 / dt) + load(plain.speed, row) + bending(r, slot, dt)
         over = select(joint, ahead, minimum(ahead + slop * (1.0 / dt), none))
         own = select(joint, load(r.erp, slot), none + share)
         b = select(joint | (over < 0.0), over * own, maximum(ahead, none))

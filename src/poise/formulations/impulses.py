@@ -9,6 +9,7 @@ from poise.constraints.tree import take_links
 from poise.dynamics.responses import spread_acceleration
 from poise.formulations.problem_kernels import begin, keep_answer, lay_problem, list_island
 from poise.formulations.redundant_rows import hold_redundant, share_load
+from poise.formulations.restitution import bounce_island, find_falling
 from poise.kernel.calls import ask_bound, call_entry
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store
@@ -37,13 +38,16 @@ def lay_island(m, s, w, r, i, t, flow, plain, p, a, newton, o, dt, k):
 
 @kernel
 def raise_bounces(r, t, plain, p, a):
-    """Ask of contacts that push, and met fast, the speed that they bounce back with; worlds that have any."""
+    """Ask of soft contacts that push, and met fast, the speed that they bounce back with; worlds that have any. Others
+    bounce at their times of impact: see `restitution`.
+    """
     changed = load(a.residual, 0) != load(a.residual, 0)
     for k in range(load(p.n_blocks, 0)):
         if load(p.block_kind, k) == CONE:
             row = load(p.block_start, k)
-            bounce = load(r.bounce, load(t.slot, row))
-            hit = (bounce > 0.0) & (load(a.lam, row) > 0.0)
+            slot = load(t.slot, row)
+            bounce = load(r.bounce, slot)
+            hit = (bounce > 0.0) & (load(a.lam, row) > 0.0) & (load(r.cfm, slot) > 0.0)
             if any_lane(hit):
                 changed = changed | hit
                 b = load(p.b, row)
@@ -66,9 +70,13 @@ def solve_again(p, a, newton, o, changed):
 
 
 @kernel
-def solve_island(r, u, i, t, plain, p, a, newton, o, k):
+def solve_island(m, s, w, r, u, i, t, flow, plain, p, a, newton, o, dt, k):
     """Impulses of the island at hand."""
+    spent = bounce_island(m, s, w, r, i, t, flow, plain, p, a, newton, o, dt, 1)
     ask_bound(o.solve, o.solve_table, o.sweeps, o.every, o.steps)
+    store(a.sweeps, 0, load(a.sweeps, 0) + spent)
+    if load(i.lively, 0) != 0 and o.centred != 0:
+        find_falling(m, r, i, t, p, a, o)
     changed = raise_bounces(r, t, plain, p, a)
     if any_lane(changed):
         solve_again(p, a, newton, o, changed)
@@ -90,7 +98,7 @@ def solve_islands(m, s, w, u, r, i, t, flow, plain, p, a, newton, o, dt):
     solved = True
     for k in range(load(i.count, 0)):
         lay_island(m, s, w, r, i, t, flow, plain, p, a, newton, o, dt, k)
-        solve_island(r, u, i, t, plain, p, a, newton, o, k)
+        solve_island(m, s, w, r, u, i, t, flow, plain, p, a, newton, o, dt, k)
         share_load(m, r, t, p, a, newton)
         keep_answer(r, t, plain, p, a)
         call_entry(o.share, m, w, t, flow)
@@ -118,4 +126,5 @@ def lay_unsolved(m, s, w, r, i, t, flow, plain, p, a, newton, o, dt, k):
     """The problem of an island as its impulses were looked for, what bounces with its speed."""
     if load(i.laid, 0) != k:
         lay_island(m, s, w, r, i, t, flow, plain, p, a, newton, o, dt, k)
+        bounce_island(m, s, w, r, i, t, flow, plain, p, a, newton, o, dt, 0)
         raise_bounces(r, t, plain, p, a)
