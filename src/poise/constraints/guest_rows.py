@@ -21,8 +21,8 @@ from poise.constraints.tree import about_origin, link_of
 from poise.kernel.jit import kernel
 from poise.kernel.memory import gather_where, load, scatter_where, store, store_where
 from poise.kernel.scalars import any_lane, minimum, select, zero
-from poise.kernel.spatial import Motion, motion_at, no_motion, pair
-from poise.kernel.vec import cross, dot, zero3
+from poise.kernel.spatial import motion_at, no_motion, pair
+from poise.kernel.vec import cross, dot
 
 USERS = 1 << 30
 """Ids of rows that users add are so much more in the list of a step: those of joints, motors and loops are less."""
@@ -85,14 +85,12 @@ def emit_guests(e, r, lanes):
 @kernel
 def coast(m, w, x, separate):
     """Spatial accelerations of all links, in `x.motion`, while velocities of coordinates stay as they are; where bodies
-    are `separate`, while theirs do.
+    are `separate`, as they and their joints go on without other forces.
     """
     like = load(w.a, 0)
     for i in range(m.n_links):
-        if separate != 0:
-            velocity = load(w.velocity, i)
-            centre = load(w.R, i) @ load(m.link_com, i) + load(w.r, i)
-            store(x.motion, i, Motion(zero3(like), -cross(velocity.w, motion_at(velocity, centre))))
+        if separate != 0:  # with loops; without them no row asks
+            store(x.motion, i, load(w.coast, i))
         else:
             motion = no_motion(like)
             if load(m.link_parent, i) >= 0:

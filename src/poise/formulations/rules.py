@@ -16,6 +16,9 @@ DRIVEN, ASLEEP, HASTY = 1, 2, 3
 ALL, UNLESS_HASTY, THE_REST = range(3)
 """How much of it is wanted: all; where shapes are too fast for the step, where they are and no more; the rest then."""
 
+WITH_LOOPS = 2
+"""Of separate bodies: some are held by rows, which need to know how joints bend their ways."""
+
 RULES = View(
     "Rules",
     lanes=Count,  # of worlds
@@ -30,7 +33,7 @@ RULES = View(
     steps=Count,  # of Newton's method at most, between sweeps
     stabilize=Count,  # BY_SPEED or BY_DISPLACEMENT
     centred=Count,  # 1 where velocities of free flight are those of their time, 0 where they are half a step behind
-    separate=Count,  # 1 where links are bodies on their own, which move straight but for their joints
+    separate=Count,  # 1 where links are bodies on their own, WITH_LOOPS where rows hold them as well, else 0
     erp=Real,  # (1) share of an error that is mended in a step
     creep=Real,  # (1) speed at most by which errors are mended; m/s or rad/s
     slop=Real,  # (1) error beyond which a displacement mends it; m or rad
