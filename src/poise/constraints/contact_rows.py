@@ -196,6 +196,7 @@ def make_contact(w, g, u, c, r, slot, there, dt, erp, quick):
     e = maximum(gather_where(u.restitution, a, there), gather_where(u.restitution, b, there))
     give = gather_where(u.compliance, a, there) + gather_where(u.compliance, b, there)
     scatter_where(r.phi, slot, gap, there)
+    scatter_where(r.restitution, slot, spread(e, none), there)
     scatter_where(r.bounce, slot, select(approach < -quick, -e * approach, none), there)
     scatter_where(r.erp, slot, select(give > 0.0, none + 1.0, none + erp), there)
     scatter_where(r.cfm, slot, spread(give / (dt * dt), none), there)

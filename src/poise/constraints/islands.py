@@ -41,7 +41,41 @@ ISLANDS = View(
     link=Index,  # (n_links) island by island, children before parents
     shifted=Index,  # (n_blocks) rows of an island that displacements may come of
     residual=Real,  # (count) natural residual of an island's impulses, over its tolerance
+    # impacts within a step, by row of an island: see `formulations.restitution`
+    lively=Index,  # (1) 1 where the island at hand has any
+    lag=Real,  # time by which the velocity is behind in free flight; s
+    before=Real,  # velocity at the beginning of the step
+    jump=Real,  # what the last impact adds to it, and all of them
+    jumped=Real,
+    moved=Real,  # Σ τ A Λ: way that jumps at τ do not make; m
+    struck=Real,  # Λ of all impacts, and Σ τ Λ
+    late=Real,
+    wanted=Real,  # velocity after the last impact, where it pushes
+    touches=Real,  # 1 where a contact has a part in it; and where it was struck in any
+    hit=Real,
+    first_lam=Real,  # impulses with all of the restitution, and what they add
+    first_jump=Real,
+    kept_b=Real,  # the problem of the step
+    kept_lo=Real,
+    kept_hi=Real,
+    kept_bound=Real,  # by block
+    kept_kind=Index,
 )
+_IMPACT = (
+    "lag",
+    "before",
+    "jump",
+    "jumped",
+    "moved",
+    "struck",
+    "late",
+    "wanted",
+    "touches",
+    "hit",
+    "first_lam",
+    "first_jump",
+)
+_IMPACT += ("kept_b", "kept_lo", "kept_hi", "kept_bound", "kept_kind")
 
 
 def islands_block(model: Model, width: Width, blocks: int, room: int, asleep: np.ndarray) -> Block:
@@ -51,9 +85,10 @@ def islands_block(model: Model, width: Width, blocks: int, room: int, asleep: np
     n = model.n_links
     moves = np.zeros(n, np.int32)
     np.maximum.at(moves, model.link_root[model.dof_link], 1 - np.asarray(model.dof_prescribed, np.int32))
-    sizes: dict[str, Any] = dict.fromkeys(("count", "largest", "laid", "n_blocks"), 1)
+    sizes: dict[str, Any] = dict.fromkeys(("count", "largest", "laid", "n_blocks", "lively"), 1)
     sizes |= dict.fromkeys(("up", "number"), n + 1) | dict.fromkeys(("size", "block_start", "link_start"), n + 3)
     sizes |= dict.fromkeys(("first", "block_kind", "block_slot", "shifted"), blocks) | {"link": n, "residual": n + 2}
+    sizes |= dict.fromkeys(_IMPACT, room)
     return ISLANDS.block(width, **sizes, room=room, moves=Shared(moves), asleep=Shared(asleep))
 
 

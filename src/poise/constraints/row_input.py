@@ -106,7 +106,7 @@ def checked_row(
     row["b"], row["Jb"] = _side(model, "b", b, Jb)
     row["dof"] = -1 if dof is None else dof_number(model, dof)
     row["Jdof"] = 0.0 if dof is None else finite("coefficient", coefficient)
-    row["term"], row["lam"], row["bounce"] = -1, 0.0, 0.0
+    row["term"], row["lam"], row["bounce"], row["restitution"] = -1, 0.0, 0.0, 0.0
     return row
 
 

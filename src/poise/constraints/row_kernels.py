@@ -99,6 +99,7 @@ def put_row(r, slot, there, a, b, Ja, Jb):
     scatter_where(r.phi, slot, none, there)
     scatter_where(r.gamma, slot, none, there)
     scatter_where(r.target, slot, none, there)
+    scatter_where(r.restitution, slot, none, there)
     scatter_where(r.bounce, slot, none, there)
     scatter_where(r.a_ref, slot, none, there)
     scatter_where(r.alpha, slot, none, there)
@@ -152,6 +153,12 @@ def put_term(r, slot, there, body, J, dof, Jdof):
     scatter_where(r.term_Jdof, n, Jdof, there)
     scatter_where(r.term_next, n, gather_where(r.term, slot, there), there)
     scatter_where(r.term, slot, n, there)
+
+
+@kernel
+def is_joint(r, slot):
+    """Whether a row pushes and pulls without end, and has an error to mend."""
+    return (load(r.lo, slot) == -inf) & (load(r.hi, slot) == inf) & (load(r.erp, slot) > 0.0)
 
 
 # ---- closing ---------------------------------------------------------------------------------------------------------

@@ -44,6 +44,7 @@ STORE = View(
     phi=Real,  # m or rad; negative is penetrating or past the limit
     gamma=Real,  # J̇v; m/s² or rad/s²
     target=Real,  # wanted row velocity; m/s or rad/s
+    restitution=Real,  # of a contact's first row
     bounce=Real,  # row velocity after an impact, 0 where it does not bounce; m/s or rad/s
     a_ref=Real,  # wanted row acceleration; m/s² or rad/s²
     alpha=Real,  # gains of VON eq. 11 on φ, φ̇; 1/s², 1/s

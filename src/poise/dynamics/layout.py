@@ -103,6 +103,7 @@ WORK = View(
     p=Force,  # of each link: force that is still to be balanced
     u=Real,  # of each dof
     acceleration=Motion,  # of each link, gravity taken as −g of the base
+    coast=Motion,  # of each link that is a body on its own: spatial acceleration without forces but those of its joints
     a=Real,  # of each dof
     n_drift=Count,  # 0 where joints hold: links move along their degrees of freedom alone
     drift=Motion,  # of each link: what it moves beside them, to close the gap of its joint
@@ -110,7 +111,7 @@ WORK = View(
 )
 
 _COORDINATE = ("sine", "cosine")
-_LINK = ("origin", "R", "r", "velocity", "bias", "inertia", "gyro", "articulated", "lag", "p", "acceleration")
+_LINK = ("origin", "R", "r", "velocity", "bias", "inertia", "gyro", "articulated", "lag", "p", "acceleration", "coast")
 
 
 def work_block(model: Model, width: Width, drifts: bool = False) -> Block:

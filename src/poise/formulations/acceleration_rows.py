@@ -21,8 +21,10 @@ from poise.constraints.tree_rows import System
 from poise.constraints.tree_values import ACCELERATION
 from poise.formulations.acceleration_kernels import EMIT
 from poise.formulations.immovable_rows import LEAST, SMALL
+from poise.formulations.redundant_rows import OFF
 from poise.formulations.tracking import TRACK, Track
 from poise.kernel.memory import F64
+from poise.solve.rank import redundant_rows, shortest
 
 if TYPE_CHECKING:
     from poise.formulations.carriers import Carrier
@@ -39,6 +41,35 @@ KEPT = 64
 """Systems whose memory is kept."""
 KIND = 1 << 32
 """Keys of blocks: kind · KIND + id."""
+
+
+@dataclass
+class Redundant:
+    """Rows of closures, and which of them the others make redundant; see `solve.rank`."""
+
+    rows: Array
+    """(c,) among all rows."""
+    left: Array
+    """(c,) whether a row is redundant."""
+    A: Array
+    """(c, c)"""
+    weight: Array
+    """(c,)"""
+    blur: float
+
+    def is_left(self, m: int) -> Array:
+        """(m,) of all rows."""
+        out = np.zeros(m, bool)
+        out[self.rows] = self.left
+        return out
+
+    def share_load(self, lam: Array) -> Array:
+        """(m,) the same multipliers, but the shortest with that effect of closures."""
+        if not self.left.any():
+            return lam
+        out = lam.copy()
+        out[self.rows] = shortest(self.A, self.weight, lam[self.rows], self.blur)
+        return out
 
 
 @dataclass
@@ -72,6 +103,7 @@ class Seen:
     pairs: Array
     """(B,) which two shapes a contact is of; −1 of other blocks."""
     system: System
+    redundant: Redundant
 
     @property
     def sizes(self) -> Array:
@@ -276,6 +308,8 @@ class Looker:
             A[stuck], A[:, stuck] = 0.0, 0.0
         if not np.isfinite(A).all():
             raise FloatingPointError("the constraint matrix is not finite")
+        endless = (one["lo"] == -np.inf) & (one["hi"] == np.inf) & (one["erp"] > 0.0)
+        closures = np.flatnonzero(np.repeat(kinds == SINGLE, np.diff(starts, append=m)) & endless)
         return Seen(
             now.id[heads].astype(np.int64) + kinds.astype(np.int64) * KIND,
             kinds,
@@ -291,6 +325,7 @@ class Looker:
             now.Jb[slots, 3:].copy(),
             pairs,
             system,
+            self._redundant(closures, slots[closures], A),
         )
 
     def _immovable(self, system: System, slots: Array, A: Array) -> Array:
@@ -319,6 +354,30 @@ class Looker:
         there = [(body, J) for body, J in parts if body >= 0 and link[body] >= 0]
         turn = sum(float(np.linalg.norm(J[:3] + np.cross(centre[body], J[3:]))) for body, J in there)
         return turn, sum(float(np.linalg.norm(J[3:])) for _, J in there), along
+
+    def _redundant(self, rows: Array, slots: Array, A: Array) -> Redundant:
+        """Which of the rows that hold loops and couplings move nothing that others do not move."""
+        own = A[np.ix_(rows, rows)]
+        weight, off = self._weigh(slots, float(np.diag(A).max(initial=0.0)))
+        blur = OFF * float(off.max(initial=0.0))
+        return Redundant(rows, redundant_rows(own, weight, blur), own, weight, blur)
+
+    def _weigh(self, slots: Array, largest: float) -> tuple[Array, Array]:
+        """As `redundant_rows.weigh_row`."""
+        now, model = self.rows.now, self.model
+        weight, turn = np.zeros(len(slots)), np.zeros(len(slots))
+        for bodies, J in ((now.a[slots], now.Ja[slots]), (now.b[slots], now.Jb[slots])):
+            link = np.where(bodies >= 0, model.body_link[np.maximum(bodies, 0)], -1)
+            mass = np.where(link >= 0, model.link_mass[link], 0.0)
+            mean = np.where(link >= 0, model.link_inertia[link, :3].sum(axis=1) / 3.0, 0.0)
+            way, spin = (np.divide(1.0, x, out=np.zeros_like(x), where=x > 0.0) for x in (mass, mean))
+            push = (J[:, 3:] ** 2).sum(axis=1)
+            weight += np.where(push > 0.0, push * way, (J[:, :3] ** 2).sum(axis=1) * spin)
+            turn += spin
+        plain = (weight > 0.0) & (now.term[slots] < 0)
+        phi2 = now.phi[slots] ** 2
+        off = np.where(plain, phi2 * turn / np.where(plain, weight, 1.0), phi2)
+        return np.where(plain, np.minimum(weight, largest), largest), off
 
     def answer(self, seen: Seen, lam: Array) -> Array:
         """(nv,) M⁻¹ Jᵀ λ of rows that were seen last."""

@@ -44,6 +44,8 @@ CREEP = 0.05
 """Speed at which deep overlaps are mended; m/s."""
 FIRST, SWEEPS, STEPS = 2, 400, 15
 """Steps of Newton's method, then sweeps, then steps again, before pivoting is tried."""
+AGREE = 1e-3
+"""Error that redundant closures may have once the others have none; beyond it they contradict each other; m or rad."""
 ENOUGH = 1e-5
 """Natural residual, over the largest |b|, with which an answer counts as one."""
 LOOK_WORK, STEP_WORK = 5e6, 5e5
@@ -70,6 +72,10 @@ class Settled:
 
     calm: float
     """Time in which errors of held rows fade; s."""
+    seen: Seen
+    """Rows as the part begins."""
+    left: set[int]
+    """Closures that are redundant then, and stay so: in the stages between, bodies are off their places."""
     holds: dict[int, Hold] = field(default_factory=dict)
     lam: dict[int, Array] = field(default_factory=dict)
     """Multipliers to start from, in world axes for contacts."""
@@ -95,7 +101,7 @@ def settle(seen: Seen, active: Array, h: float, calm: float, before: dict[int, t
 
     `before` has the multipliers and last tangents of blocks that acted in the part before.
     """
-    settled = Settled(calm)
+    settled = Settled(calm, seen, set(seen.keys[seen.redundant.is_left(len(seen.speed))[seen.starts]].tolist()))
     closures, one_sided, most = seen.closures, seen.one_sided, 2.0 * calm * CREEP
     for k in np.flatnonzero(active):
         key, start = int(seen.keys[k]), int(seen.starts[k])
@@ -150,6 +156,8 @@ class _Reduced:
     """(m, unknowns) forces of rows per unknown."""
     warm: Array
     """Unknowns to start from."""
+    kept: Array
+    """(m,) forces of redundant rows, which stay as they are."""
 
 
 def _wanted(seen: Seen, settled: Settled) -> Array:
@@ -247,6 +255,8 @@ class _Rows:
 def _reduce(seen: Seen, settled: Settled, cone: bool) -> _Reduced:
     """The problem of the rows that act; friction as cones, or as pyramids along the last tangents."""
     rows = _Rows(seen, cone)
+    m = len(seen.speed)
+    left, kept = seen.redundant.is_left(m), np.zeros(m)
     for k, key in enumerate(seen.keys.tolist()):
         hold = settled.holds.get(key)
         if hold is None:
@@ -258,17 +268,18 @@ def _reduce(seen: Seen, settled: Settled, cone: bool) -> _Reduced:
             rows.add_contact(n, hold, old)
         elif seen.kinds[k] == BALL:
             rows.add_ball(n, old)
+        elif left[n] or key in settled.left:
+            kept[n] = old[0]
         else:
             rows.add_single(n, old)
-    m = len(seen.speed)
     P, E = np.array(rows.P).reshape(-1, m), np.array(rows.E).reshape(-1, m).T
     A = P @ seen.A @ E
     if not any(hold.slides for hold in settled.holds.values()):
         A = 0.5 * (A + A.T)
-    b = P @ (seen.pull - _wanted(seen, settled))
+    b = P @ (seen.pull - _wanted(seen, settled) + seen.A @ kept)
     b[np.diagonal(A) == 0.0] = 0.0
     problem = Problem(A, b, rows.lo, rows.hi, frictions=rows.frictions, balls=rows.balls)
-    return _Reduced(problem, E, np.array(rows.warm))
+    return _Reduced(problem, E, np.array(rows.warm), kept)
 
 
 def _against(seen: Seen, hold: Hold, n: int) -> Array:
@@ -313,8 +324,19 @@ def forces(seen: Seen, settled: Settled, tolerance: float) -> Forces | None:
         work += LOOK_WORK + (found.iterations + len(steps)) * each
         if residual > ENOUGH * size:
             x, residual = found.lam, found.natural  # a pyramid along the last tangent, as KOK has it
-    lam = reduced.E @ x
+    lam = reduced.E @ x + reduced.kept
+    if seen is settled.seen:
+        lam = seen.redundant.share_load(lam)
+        if _contradict(seen, settled, lam):
+            return None
     return Forces(lam, seen.pull + seen.A @ lam, residual / size, spent, work)
+
+
+def _contradict(seen: Seen, settled: Settled, lam: Array) -> bool:
+    """Whether redundant closures ask for another acceleration than those that determine them."""
+    left = seen.redundant.is_left(len(lam))
+    off = (seen.pull + seen.A @ lam - _wanted(seen, settled))[left]
+    return bool(float(np.abs(off).max(initial=0.0)) * settled.calm**2 > AGREE)
 
 
 def _longer(problem: Problem, x: Array, tolerance: float) -> tuple[Array, int, int]:

@@ -31,6 +31,7 @@ from poise.dynamics.apart_forces import (
     hold,
     keep_momentum,
     lay_turning,
+    least_displacements,
     let_go,
     stop_slips,
     turn_body,
@@ -48,6 +49,7 @@ from poise.formulations.rules import (
     HASTY,
     THE_REST,
     UNLESS_HASTY,
+    WITH_LOOPS,
     look_ahead,
 )
 from poise.formulations.velocity import end_speeds, find_impulses
@@ -55,7 +57,7 @@ from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store
 from poise.kernel.scalars import any_lane, zero
 from poise.kernel.spatial import Motion, motion_at, no_motion
-from poise.kernel.vec import cross
+from poise.kernel.vec import cross, zero3
 
 
 @kernel
@@ -89,6 +91,31 @@ def rate_joints(m, s, w, f):
         origin, R, r = set_out(m, w, i, load(w.a, 0))
         _, _, _, _, bias, _ = carry_on(m, s, w, i, origin, R, r, velocity)
         store(w.bias, i, bias - load(f.gap, i) * load(f.alpha, 0) - load(f.slip, i) * load(f.beta, 0))
+
+
+@kernel
+def going_straight(m, w, i):
+    """Spatial acceleration of a body on its own, which keeps its spin and the velocity of its centre of mass."""
+    return Motion(zero3(load(w.a, 0)), -carried(m, w, i))
+
+
+@kernel
+def find_ways(m, s, w):
+    """Spatial accelerations of bodies, in `w.coast`, that no forces act on but those of their joints: what these take
+    is that of least mass-weighted square, as in `bend_ways`, which bends the ways of bodies by it. `factor` was there.
+    """
+    none = no_motion(load(w.a, 0))
+    for i in range(m.n_links):
+        velocity, above = none, none
+        if load(m.link_parent, i) >= 0:
+            velocity = load(w.velocity, load(m.link_parent, i))
+            above = going_straight(m, w, load(m.link_parent, i))
+        origin, R, r = set_out(m, w, i, load(w.a, 0))
+        _, _, _, _, bias, _ = carry_on(m, s, w, i, origin, R, r, velocity)
+        store(w.bias, i, bias + above - going_straight(m, w, i))
+    least_displacements(m, w)
+    for i in range(m.n_links):
+        store(w.coast, i, going_straight(m, w, i) + load(w.acceleration, i))
 
 
 @kernel
@@ -173,6 +200,9 @@ def free_motion(m, s, x, w, y, g, u, b, z, o, ahead, f, dt, wanted):
     else:
         drift(m, w, f, o, dt)
         factor(m, w)
+        if o.separate == WITH_LOOPS:
+            find_ways(m, s, w)
+            drift(m, w, f, o, dt)
         lay_turning(m, w, f, dt)
     driven = add_motor_forces(s, b, w)
     if f.forces == 0:

@@ -23,7 +23,7 @@ from poise.dynamics.apart_forces import IMPLICIT, MOMENTUM, SINGULAR
 from poise.dynamics.integrate import STAGES
 from poise.dynamics.layout import INPUT, MODEL, STATE, WORK, work_block
 from poise.formulations import apart
-from poise.formulations.rules import BY_DISPLACEMENT, RULES
+from poise.formulations.rules import ALL, BY_DISPLACEMENT, RULES, WITH_LOOPS
 from poise.formulations.sleep_state import SLEEP
 from poise.formulations.stepper import Stepper
 from poise.kernel.jit import entry
@@ -107,6 +107,7 @@ class ApartStepper(Stepper):
     """Steps bodies of which each has a state of its own."""
 
     _free_motion, _advance = _free_motion, _advance
+    _separate = True
 
     def __init__(
         self,
@@ -126,6 +127,11 @@ class ApartStepper(Stepper):
         self._free_views = self._advance_views = (self.end, self.bodies)
         self._drifts = options.get("stabilize", BY_DISPLACEMENT) != BY_DISPLACEMENT
         super().__init__(model, width, **options)
+
+    def free_motion(self, dt: float, wanted: int = ALL) -> float:
+        """As that of trees; with loops, how joints bend the ways of bodies too."""
+        self.rules.set_count("separate", WITH_LOOPS if self.extras.needs_python else 1)
+        return super().free_motion(dt, wanted)
 
     def own_memory(self) -> dict[str, Array]:
         """The states of all bodies."""

@@ -6,9 +6,10 @@ from math import inf
 
 from poise.constraints.ball_limit_rows import strays
 from poise.constraints.limit_rows import share_within
+from poise.constraints.row_kernels import is_joint
 from poise.dynamics.responses import spread_acceleration
 from poise.formulations.impulses import allow, count_work, lay_island, weight_of
-from poise.formulations.problem_kernels import begin, is_joint, only_pushes
+from poise.formulations.problem_kernels import begin, bending, only_pushes
 from poise.kernel.calls import ask_bound, call_entry
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store
@@ -87,9 +88,10 @@ def lay_shift(r, t, i, plain, p, a, o, dt):
         row = load(i.shifted, k)
         slot = load(t.slot, row)
         moves = load(p.a, k * load(p.stride, 0) + k) > 0.0  # what nothing can move has no multiplier
-        joint, pushes = is_joint(r, slot) & moves, only_pushes(r, slot) & moves
+        joint = is_joint(r, slot) & (load(p.lo, row) < load(p.hi, row)) & moves
+        pushes = only_pushes(r, slot) & moves
         fastest = select(load(r.dof, slot) >= 0, load(o.fastest_turn, 0), load(o.fastest, 0))
-        ahead = load(r.phi, slot) * (1.0 / dt) + load(plain.speed, row)
+        ahead = load(r.phi, slot) * (1.0 / dt) + load(plain.speed, row) + bending(r, slot, dt)
         over = select(joint, ahead, minimum(ahead + slop * (1.0 / dt), none))
         own = select(joint, load(r.erp, slot), none + share)
         mend = maximum(minimum(over * own, fastest), -fastest)
@@ -126,7 +128,7 @@ def shift_island(m, s, w, r, i, t, flow, plain, p, a, newton, o, dt, k, share):
     freedom take of them.
     """
     if load(i.laid, 0) != k:
-        lay_island(m, s, w, r, i, t, flow, plain, p, a, o, dt, k)
+        lay_island(m, s, w, r, i, t, flow, plain, p, a, newton, o, dt, k)
     speeds_after(r, t, plain, p, a)
     lay_shift(r, t, i, plain, p, a, o, dt)
     allow(a, o, load(o.last_sweeps, 0), load(o.last_work, 0), share)

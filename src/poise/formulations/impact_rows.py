@@ -64,7 +64,7 @@ def impulses(seen: Seen, touching: Array, bouncing: Array, most: float = np.inf)
         x = _without_gain(A, before, passive, share_of)
     lam = np.zeros(len(seen.speed))
     lam[listed] = x
-    return lam, spent, work
+    return seen.redundant.share_load(lam), spent, work
 
 
 def _without_gain(A: Array, before: Array, passive: Array, share_of: Any) -> Array:
@@ -100,7 +100,7 @@ def _listed(seen: Seen, touching: Array) -> tuple[list[int], list[tuple[int, int
     """Rows that take part, normals with their blocks, friction, least impulses. Finite forces have no part in it."""
     listed: list[int] = []
     normals, frictions, lo = [], [], list[float]()
-    one_sided = seen.one_sided
+    one_sided, left = seen.one_sided, seen.redundant.is_left(len(seen.speed))
     for k in range(len(seen.keys)):
         n, at = int(seen.starts[k]), len(listed)
         endless = seen.one["lo"][n] == -np.inf and seen.one["hi"][n] == np.inf and seen.kinds[k] != BALL
@@ -114,7 +114,7 @@ def _listed(seen: Seen, touching: Array) -> tuple[list[int], list[tuple[int, int
                 listed += [n + 1, n + 2]
                 lo += [-np.inf, -np.inf]
                 frictions.append(Friction(at, (at + 1, at + 2), float(seen.one["strike"][n])))
-        elif not one_sided[k] and endless:
+        elif not one_sided[k] and endless and not left[n]:
             listed.append(n)
             lo.append(-np.inf)
     return listed, normals, frictions, lo

@@ -9,6 +9,8 @@ from poise.constraints.tree import take_links
 from poise.dynamics.responses import spread_acceleration
 from poise.formulations.immovable_rows import blank_immovable
 from poise.formulations.problem_kernels import begin, keep_answer, lay_problem, list_island
+from poise.formulations.redundant_rows import hold_redundant, share_load
+from poise.formulations.restitution import bounce_island, find_falling
 from poise.kernel.calls import ask_bound, call_entry
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store
@@ -23,7 +25,7 @@ ROLLS = 8
 
 
 @kernel
-def lay_island(m, s, w, r, i, t, flow, plain, p, a, o, dt, k):
+def lay_island(m, s, w, r, i, t, flow, plain, p, a, newton, o, dt, k):
     """The problem of an island, with the multipliers that its rows hold."""
     take_links(m, t, i, load(i.link_start, k), load(i.link_start, k + 1))
     list_island(r, i, t, plain, p, o.lanes, k)
@@ -31,6 +33,7 @@ def lay_island(m, s, w, r, i, t, flow, plain, p, a, o, dt, k):
     call_entry(o.multiply, m, t, plain)
     blank_immovable(m, w, r, t, plain, p, o.lanes)
     lay_problem(r, t, plain, p, a, dt, load(o.creep, 0), load(o.tolerance, 0))
+    hold_redundant(m, r, t, p, a, newton)
     store(i.laid, 0, k)
 
 
@@ -39,13 +42,16 @@ def lay_island(m, s, w, r, i, t, flow, plain, p, a, o, dt, k):
 
 @kernel
 def raise_bounces(r, t, plain, p, a):
-    """Ask of contacts that push, and met fast, the speed that they bounce back with; worlds that have any."""
+    """Ask of soft contacts that push, and met fast, the speed that they bounce back with; worlds that have any. Others
+    bounce at their times of impact: see `restitution`.
+    """
     changed = load(a.residual, 0) != load(a.residual, 0)
     for k in range(load(p.n_blocks, 0)):
         if load(p.block_kind, k) == CONE:
             row = load(p.block_start, k)
-            bounce = load(r.bounce, load(t.slot, row))
-            hit = (bounce > 0.0) & (load(a.lam, row) > 0.0)
+            slot = load(t.slot, row)
+            bounce = load(r.bounce, slot)
+            hit = (bounce > 0.0) & (load(a.lam, row) > 0.0) & (load(r.cfm, slot) > 0.0)
             if any_lane(hit):
                 changed = changed | hit
                 b = load(p.b, row)
@@ -118,10 +124,13 @@ def give_no_energy(p, a):
 
 
 @kernel
-def solve_island(r, u, i, t, plain, p, a, newton, o, k, share):
+def solve_island(m, s, w, r, u, i, t, flow, plain, p, a, newton, o, dt, k, share):
     """Impulses of the island at hand, for a share of the work that is left."""
     allow(a, o, load(o.most_sweeps, 0), load(o.most_work, 0), share)
+    bounce_island(m, s, w, r, i, t, flow, plain, p, a, newton, o, dt, 1)
     ask_bound(o.solve, o.solve_table, o.sweeps, o.every, o.steps)
+    if load(i.lively, 0) != 0 and o.centred != 0:
+        find_falling(m, r, i, t, p, a, o)
     changed = raise_bounces(r, t, plain, p, a)
     if any_lane(changed):
         solve_again(p, a, newton, o, changed)
@@ -148,9 +157,10 @@ def solve_islands(m, s, w, u, r, i, t, flow, plain, p, a, newton, o, dt):
     for k in range(load(i.count, 0)):
         left += weight_of(i, k)
     for k in range(load(i.count, 0)):
-        lay_island(m, s, w, r, i, t, flow, plain, p, a, o, dt, k)
-        solve_island(r, u, i, t, plain, p, a, newton, o, k, weight_of(i, k) / left)
+        lay_island(m, s, w, r, i, t, flow, plain, p, a, newton, o, dt, k)
+        solve_island(m, s, w, r, u, i, t, flow, plain, p, a, newton, o, dt, k, weight_of(i, k) / left)
         left -= weight_of(i, k)
+        share_load(m, r, t, p, a, newton)
         keep_answer(r, t, plain, p, a)
         call_entry(o.share, m, w, t, flow)
         solved = solved and not any_lane(load(i.residual, k) > 1.0)
@@ -163,11 +173,12 @@ def solve_islands(m, s, w, u, r, i, t, flow, plain, p, a, newton, o, dt):
 
 
 @kernel
-def answer_islands(m, s, w, r, i, t, flow, plain, p, a, o, dt):
+def answer_islands(m, s, w, r, i, t, flow, plain, p, a, newton, o, dt):
     """What the impulses do that the rows hold."""
     for k in range(load(i.count, 0)):
         if load(i.count, 0) > 1 or load(i.laid, 0) != k:
-            lay_island(m, s, w, r, i, t, flow, plain, p, a, o, dt, k)
+            lay_island(m, s, w, r, i, t, flow, plain, p, a, newton, o, dt, k)
+        share_load(m, r, t, p, a, newton)
         keep_answer(r, t, plain, p, a)
         call_entry(o.share, m, w, t, flow)
     spread_acceleration(m, w, flow)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from math import inf
 
-from poise.constraints.row_kernels import stride_of
+from poise.constraints.row_kernels import is_joint, stride_of
 from poise.constraints.store import BALL, CONTACT, LAW, VERTICES
 from poise.kernel.jit import kernel
 from poise.kernel.memory import gather_where, load, store
@@ -82,12 +82,6 @@ def list_island(r, i, t, plain, p, lanes, island):
 
 
 @kernel
-def is_joint(r, slot):
-    """Whether a row pushes and pulls without end, and has an error to mend."""
-    return (load(r.lo, slot) == -inf) & (load(r.hi, slot) == inf) & (load(r.erp, slot) > 0.0)
-
-
-@kernel
 def only_pushes(r, slot):
     """Whether a row pushes without end and never pulls."""
     return (load(r.lo, slot) >= 0.0) & (load(r.hi, slot) == inf)
@@ -97,8 +91,15 @@ def only_pushes(r, slot):
 
 
 @kernel
+def bending(r, slot, dt):
+    """What the error of a row gains in a step beside its velocity at the end, as a speed."""
+    return load(r.gamma, slot) * (0.5 * dt)
+
+
+@kernel
 def wanted_speed(r, slot, dt, creep):
-    """Row velocity that a row is to have; of what is still apart, the one that closes its gap in a step.
+    """Row velocity that a row is to have; of what is still apart, the one that closes its gap in a step; both but for
+    what the error gains beside it.
 
     Errors are mended at the speed `creep` at most. Soft rows mend theirs at any speed: it is their spring.
     """
@@ -106,7 +107,7 @@ def wanted_speed(r, slot, dt, creep):
     apart = (load(r.lo, slot) >= 0.0) & (phi > 0.0)
     mend = load(r.erp, slot) * phi * (1.0 / dt)
     mend = select(load(r.cfm, slot) > 0.0, mend, maximum(minimum(mend, creep), -creep))
-    return select(apart, phi * (-1.0 / dt), load(r.target, slot) - mend)
+    return select(apart, phi * (-1.0 / dt), load(r.target, slot) - mend) - bending(r, slot, dt)
 
 
 @kernel

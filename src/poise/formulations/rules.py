@@ -16,6 +16,9 @@ DRIVEN, ASLEEP, HASTY = 1, 2, 3
 ALL, UNLESS_HASTY, THE_REST = range(3)
 """How much of it is wanted: all; where shapes are too fast for the step, where they are and no more; the rest then."""
 
+WITH_LOOPS = 2
+"""Of separate bodies: some are held by rows, which need to know how joints bend their ways."""
+
 RULES = View(
     "Rules",
     lanes=Count,  # of worlds
@@ -29,6 +32,8 @@ RULES = View(
     every=Count,  # sweeps at least before Newton's method
     steps=Count,  # of Newton's method at most, between sweeps
     stabilize=Count,  # BY_SPEED or BY_DISPLACEMENT
+    centred=Count,  # 1 where velocities of free flight are those of their time, 0 where they are half a step behind
+    separate=Count,  # 1 where links are bodies on their own, WITH_LOOPS where rows hold them as well, else 0
     erp=Real,  # (1) share of an error that is mended in a step
     creep=Real,  # (1) speed at most by which errors are mended; m/s or rad/s
     slop=Real,  # (1) error beyond which a displacement mends it; m or rad
@@ -44,6 +49,10 @@ RULES = View(
     ahead=Real,  # (1) gap up to which contacts are looked for; told by `free_motion`; m
     haste=Real,  # (1) the most that a shape moves in a second, over its least extent; told by `free_motion`; 1/s
     shift=Real,  # (nv) M⁻¹Jᵀμ, then all that moves coordinates
+    unmoved=Real,  # (nv) shares of what coordinates move less, for impacts that come late in the step
+    lagging=Real,  # (n_links) of a tree's first link: 1 where velocities of free flight are half a step behind
+    falling=Real,  # (n_links) likewise: 1 where a tree flies, but for impacts in an instant
+    any_unmoved=Index,  # (1) 1 where there are any
     top=Real,  # (1) speed that no point of a shape exceeds; m/s
     residual=Real,  # (1) natural residual of the last step's impulses, over the largest |b|, of the worst island
     swept=Real,  # (1) sweeps of all solves of the step, of each time that of the island that took most

@@ -110,7 +110,9 @@ class Stepper:
     _free_views: tuple[Block, ...] = ()
     """What the free motion works on beside; likewise the rest of a step."""
     _advance_views: tuple[Block, ...] = ()
-    _drifts = False
+    _drifts, _separate = False, False
+    _centred = False
+    """Whether free flight moves coordinates by v + h a/2, and not by the velocity at the end of the step."""
     by_kernels = True
     """Whether kernels can do whole steps: see `march`."""
 
@@ -196,7 +198,8 @@ class Stepper:
             "fastest_turn": fastest_turn,
         }
         counts = {"lanes": width.lanes, "sweeps": sweeps, "every": every, "stabilize": stabilize}
-        counts |= {"steps": STEPS if self.newton else 0}
+        counts |= {"steps": STEPS if self.newton else 0, "separate": int(self._separate)}
+        counts |= {"centred": int(self._centred)}
         held = 2 * self.limits.counts()["n_limits"] + 3 * self.limits.counts()["n_balls"]
         told = dict.fromkeys((*numbers, "top", "haste", "ahead", "residual", "swept", "stepped", "wrong"), 1)
         told |= dict.fromkeys(("work", "newton_work", "status", "shift_status"), 1)
@@ -212,6 +215,10 @@ class Stepper:
             look=1,
             answered=1,
             parted=1,
+            unmoved=self.model.nv,
+            lagging=self.model.n_links,
+            falling=self.model.n_links,
+            any_unmoved=1,
             **(told | counts | addresses),
         )
         for name, value in numbers.items():

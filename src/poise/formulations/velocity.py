@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from poise.constraints.ball_limit_rows import emit_ball_limits, strays
 from poise.constraints.contact_rows import emit_contacts, overlooked_contacts
-from poise.constraints.guest_rows import emit_guests
+from poise.constraints.guest_rows import bend_guests, emit_guests
 from poise.constraints.islands import find_islands, join_blocks
 from poise.constraints.limit_rows import emit_frictions, emit_limits, overlooked_limits
 from poise.constraints.motor_rows import add_motor_forces
@@ -21,6 +21,7 @@ from poise.dynamics.abm import accelerate, balance, factor
 from poise.dynamics.integrate import displace, follow, is_sound, keep
 from poise.dynamics.kinematics import place_links
 from poise.dynamics.passive import gather_forces
+from poise.dynamics.responses import spread_acceleration
 from poise.formulations.displacements import shift_out
 from poise.formulations.haste import HASTE, find_haste
 from poise.formulations.impulses import answer_islands, solve_islands
@@ -72,17 +73,29 @@ def foresee(m, x):
 
 
 @kernel
-def emit(m, s, w, g, u, c, l, e, r, x, o, dt, look):
-    """The rows of a step. `x` has what impulses add to velocities, as far as it is known; `look` counts from 0.
-
-    Rows stand against what will be wrong at the end of the step. In the last look, worlds that were wrong each
-    time look at all that could be.
-    """
+def begin_rows(m, w, e, r, o):
+    """No rows but those that are made once a step."""
     for kind in range(N_KINDS):
         store(r.count, kind, zero(load(r.count, kind)))
     store(r.term_count, 0, zero(load(r.term_count, 0)))
     place_centres(m, w)
     emit_guests(e, r, o.lanes)
+
+
+@kernel
+def emit(m, s, w, g, u, c, l, e, r, x, o, dt, look):
+    """The rows of a step. `x` has what impulses add to velocities, as far as it is known; `look` counts from 0."""
+    begin_rows(m, w, e, r, o)
+    emit_others(m, s, w, g, u, c, l, r, x, o, dt, look)
+
+
+@kernel
+def emit_others(m, s, w, g, u, c, l, r, x, o, dt, look):
+    """Rows of contacts, limits and joint friction.
+
+    Rows stand against what will be wrong at the end of the step. In the last look, worlds that were wrong each
+    time look at all that could be.
+    """
     predict(m, s, w, x, dt)
     erp, close = load(o.erp, 0), load(o.close, 0) + load(o.turn, 0) * (dt * dt)
     margin = load(o.margin, 0) + load(o.push, 0) * (dt * dt)
@@ -135,6 +148,7 @@ def tell_nothing(o):
     store(o.status, 0, none)
     store(o.shift_status, 0, none)
     store(o.answered, 0, 0)
+    store(o.any_unmoved, 0, 0)
 
 
 @kernel
@@ -143,7 +157,9 @@ def make_rows(m, s, x, w, g, u, c, l, e, r, old, i, z, flow, o, dt, look):
     someone awake, wakes; then rows are made again, for who wakes accelerates.
     """
     while True:
-        emit(m, s, w, g, u, c, l, e, r, flow, o, dt, look)
+        begin_rows(m, w, e, r, o)
+        bend_guests(m, w, e, r, flow, o.lanes, o.separate)
+        emit_others(m, s, w, g, u, c, l, r, flow, o, dt, look)
         if not has_room(r, o.lanes):
             return False
         if o.lanes > 1:
@@ -247,12 +263,27 @@ def find_impulses(m, s, x, w, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a,
         open_budget(o)
         end = solve_rows(m, s, x, w, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, newton, o, dt, 0)
     elif load(o.answered, 0) == 0:
-        answer_islands(m, s, w, r, i, t, flow, plain, p, a, o, dt)
+        answer_islands(m, s, w, r, i, t, flow, plain, p, a, newton, o, dt)
     while end == DONE and load(o.look, 0) < LOOKS and look_again(m, s, w, g, c, l, i, flow, o, dt):
         store(o.look, 0, load(o.look, 0) + 1)
         look = load(o.look, 0)
         end = solve_rows(m, s, x, w, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, newton, o, dt, look)
     return end
+
+
+@kernel
+def hold_back(m, w, flow, o, dt):
+    """Let coordinates move less, as impacts that come late in the step have it. Those of trees that fly move by their
+    mean velocity, as in steps without impacts.
+    """
+    for d in range(m.nv):
+        store(flow.share, d, load(o.unmoved, d))
+    spread_acceleration(m, w, flow)
+    for d in range(m.nv):
+        root = load(m.link_root, load(m.dof_link, d))
+        flies = load(o.falling, root) > load(o.lagging, root)
+        less = select(flies, load(w.a, d) * (0.5 * dt), zero(load(w.a, d)))
+        store(o.shift, d, load(o.shift, d) + load(flow.a, d) - less)
 
 
 @kernel
@@ -265,6 +296,8 @@ def end_speeds(m, s, w, l, r, i, t, flow, plain, p, a, newton, o, dt):
             store(s.v, d, load(s.v, d) + load(flow.a, d))
         if o.stabilize == BY_DISPLACEMENT:
             shift_out(m, s, w, l, r, i, t, flow, plain, p, a, newton, o, dt)
+        if load(o.any_unmoved, 0) != 0:
+            hold_back(m, w, flow, o, dt)
     for d in range(m.nv):
         v = load(s.v, d) + load(w.a, d) * dt
         store(s.v, d, v)

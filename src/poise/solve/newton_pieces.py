@@ -57,6 +57,16 @@ NEWTON = View(
     last=Real,  # and those that the one before it found
     below_start=Real,  # what these do to w of the rows before them
     below_last=Real,
+    # of rows of joints, in search of those that are redundant (`rank`)
+    n_joint=Index,  # (1)
+    depends=Index,  # (1) 1 where any depends on others, in any lane
+    joint=Index,  # which rows they are
+    part=Real,  # 1 where a lane has such a row, else 0
+    weight=Real,  # inverse masses that they would have if bodies were free
+    own=Real,  # diagonal entries
+    open=Real,  # 1 where they are still to be taken
+    redundant=Real,  # 1 where they are
+    blur=Real,  # (1) least pivot, of the diagonal, that counts
     softness=Real,  # (1)
     allowed=Real,  # (1) merit below which a step is accepted
     steps=Real,  # (1) that were
@@ -66,9 +76,12 @@ NEWTON = View(
 def newton_block(width: Width, rows: int) -> Block:
     """Room for so many rows."""
     names = ("row", "change", "free", "aim", "way", "step", "shift", "kept", "swept", "right")
+    names = (*names, "joint", "part", "weight", "own", "open", "redundant")
     sizes = dict.fromkeys((*names, "above", "below", "start", "last", "below_start", "below_last"), rows)
     sizes |= {"known": rows + GROUP}
-    one = dict.fromkeys(("n_active", "n_even", "across", "softness", "allowed", "steps"), 1)
+    one = dict.fromkeys(
+        ("n_active", "n_even", "across", "n_joint", "depends", "blur", "softness", "allowed", "steps"), 1
+    )
     return NEWTON.block(width, lanes=width.lanes, matrix=rows * (rows + 2 * GROUP), **sizes, **one)
 
 
