@@ -17,8 +17,12 @@ from poise.constraints.row_kernels import (
     stride_of,
 )
 from poise.constraints.store import LAW, SINGLE, VERTICES
-from poise.constraints.tree import about_origin, link_of
-from poise.kernel.jit import kernel
+from poise.constraints.tree import FLOW, about_origin, link_of
+from poise.dynamics.apart_forces import least_displacements
+from poise.dynamics.kinematics import carry_on, set_out
+from poise.dynamics.layout import MODEL, STATE, WORK
+from poise.kernel.calls import call_entry
+from poise.kernel.jit import entry, kernel
 from poise.kernel.memory import gather_where, load, scatter_where, store, store_where
 from poise.kernel.scalars import any_lane, minimum, select, zero
 from poise.kernel.spatial import Motion, motion_at, no_motion, pair
@@ -83,21 +87,39 @@ def emit_guests(e, r, lanes):
 
 
 @kernel
-def coast(m, w, x, separate):
-    """Spatial accelerations of all links, in `x.motion`, while velocities of coordinates stay as they are; where bodies
-    are `separate`, while theirs do.
-    """
-    like = load(w.a, 0)
+def coast(m, w, x):
+    """Spatial accelerations of all links, in `x.motion`, while velocities of coordinates stay as they are."""
     for i in range(m.n_links):
-        if separate != 0:
-            velocity = load(w.velocity, i)
-            centre = load(w.R, i) @ load(m.link_com, i) + load(w.r, i)
-            store(x.motion, i, Motion(zero3(like), -cross(velocity.w, motion_at(velocity, centre))))
-        else:
-            motion = no_motion(like)
-            if load(m.link_parent, i) >= 0:
-                motion = load(x.motion, load(m.link_parent, i))
-            store(x.motion, i, motion + load(w.bias, i))
+        motion = no_motion(load(w.a, 0))
+        if load(m.link_parent, i) >= 0:
+            motion = load(x.motion, load(m.link_parent, i))
+        store(x.motion, i, motion + load(w.bias, i))
+
+
+@kernel
+def coast_apart(m, s, w, x):
+    """The same of separate bodies, which would move straight but for their joints: `dynamics.apart_forces.bend_ways`
+    bends their ways in the same way, as least displacements along the joints. Accelerations are in `w.a` by now, and
+    nothing else that `abm` leaves behind is read afterwards.
+    """
+    for i in range(m.n_links):
+        velocity = load(w.velocity, i)
+        centre = load(w.R, i) @ load(m.link_com, i) + load(w.r, i)
+        store(x.motion, i, Motion(zero3(load(w.a, 0)), -cross(velocity.w, motion_at(velocity, centre))))
+    for i in range(m.n_links):
+        velocity, base = no_motion(load(w.a, 0)), no_motion(load(w.a, 0))
+        if load(m.link_parent, i) >= 0:
+            parent = load(m.link_parent, i)
+            velocity, base = load(w.velocity, parent), load(x.motion, parent)
+        origin, R, r = set_out(m, w, i, load(w.a, 0))
+        _, _, _, _, bias, _ = carry_on(m, s, w, i, origin, R, r, velocity)
+        store(w.bias, i, bias - (load(x.motion, i) - base))
+    least_displacements(m, w)
+    for i in range(m.n_links):
+        store(x.motion, i, load(x.motion, i) + load(w.acceleration, i))
+
+
+COAST_APART = entry(coast_apart, MODEL, STATE, WORK, FLOW)
 
 
 @kernel
@@ -127,15 +149,19 @@ def bend_row(m, w, r, x, slot, there):
 
 
 @kernel
-def bend_guests(m, w, e, r, x, lanes, separate):
+def bend_guests(m, s, w, e, r, x, lanes, coast_by):
     """γ = J̇v of rows that hold, at velocity level, and none of others.
 
     Their error at the end of a step is φ + h J v⁺ + h² γ/2: without the last term the next step would take away what
-    the velocity has across the constraint by then. `x` is free to be written to.
+    the velocity has across the constraint by then. `x` is free to be written to. `coast_by` is the
+    address of `COAST_APART` where bodies are separate, else 0.
     """
     n = minimum(busiest(e, SINGLE, lanes), load(r.room, SINGLE))
     if n > 0:
-        coast(m, w, x, separate)
+        if coast_by != 0:
+            call_entry(coast_by, m, s, w, x)
+        else:
+            coast(m, w, x)
     for kind in range(N_KINDS):
         stride = stride_of(kind)
         for k in range(minimum(busiest(e, kind, lanes), load(r.room, kind)) * stride):

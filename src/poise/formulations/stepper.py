@@ -15,6 +15,7 @@ from poise.collision.layout import CONTACTS, SHAPES
 from poise.collision.pipeline import Collider
 from poise.constraints import tree
 from poise.constraints.contact_rows import SURFACES, surfaces_block
+from poise.constraints.guest_rows import COAST_APART
 from poise.constraints.islands import ISLANDS, islands_block
 from poise.constraints.limit_rows import LIMITS, limits_block
 from poise.constraints.motor_rows import MOTORS
@@ -171,6 +172,7 @@ class Stepper:
             "see": (SEE_LANES if alone else SEE_ROWS).address(width),
             "multiply": (GRAM_LANES if alone else _MULTIPLY).address(width),
             "share": (SHARE_LANES if alone else SHARE_ROWS).address(width),
+            "coast": COAST_APART.address(width) if self._separate else 0,
             "solve": 0,  # see `_make_room`
             "solve_table": 0,
         }
@@ -189,8 +191,7 @@ class Stepper:
             "carry": 1.0,
         }
         counts = {"lanes": width.lanes, "sweeps": sweeps, "every": every, "stabilize": stabilize}
-        counts |= {"steps": STEPS if self.newton else 0, "separate": int(self._separate)}
-        counts |= {"centred": int(self._centred)}
+        counts |= {"steps": STEPS if self.newton else 0, "centred": int(self._centred)}
         held = 2 * self.limits.counts()["n_limits"] + 3 * self.limits.counts()["n_balls"]
         told = dict.fromkeys((*numbers, "top", "haste", "ahead", "residual", "swept", "stepped", "wrong"), 1)
         self.near, self._far = near, far

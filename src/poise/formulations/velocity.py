@@ -154,7 +154,7 @@ def make_rows(m, s, x, w, g, u, c, l, e, r, old, i, z, flow, o, dt, look):
     """
     while True:
         begin_rows(m, w, e, r, o)
-        bend_guests(m, w, e, r, flow, o.lanes, o.separate)
+        bend_guests(m, s, w, e, r, flow, o.lanes, o.coast)
         emit_others(m, s, w, g, u, c, l, r, flow, o, dt, look)
         if not has_room(r, o.lanes):
             return False
