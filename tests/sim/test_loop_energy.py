@@ -176,7 +176,7 @@ def set_going(one: Linkage, form, dt: float, speed: float) -> poise.World:
 @pytest.mark.parametrize("name", MECHANISMS)
 @pytest.mark.parametrize("seed", [2, 5])
 def test_mechanisms_keep_energy(name: str, seed: int, form: str) -> None:
-    """For 1 s, in a plane that is turned by chance: where rows asked for J v = 0, 15 to 70 % were lost."""
+    """For 1 s, in a plane that is turned by chance: where rows ask for J v = 0, up to a third is lost."""
     world = set_going(MECHANISMS[name](seed), FORMS[form], STEP, SPEEDS[name])
     before, off = world.report().energy.total, 0.0
     for _ in range(240):
