@@ -69,3 +69,130 @@ def test_loops_between_free_bodies_keep_energy(form: str, turn: tuple) -> None:
     print(f"\nloops of free bodies, {form}: energy off by {swings[0]:.2%} (2 %), at half the step {swings[1]:.2%}")
     assert swings[0] < 0.02
     assert swings[1] < 0.5 * swings[0]
+
+
+# ---- mechanisms ------------------------------------------------------------------------------------------------------
+
+
+def rod(name: str, first: np.ndarray, second: np.ndarray, mass: float) -> Body:
+    """A uniform rod from one point to another of its frame."""
+    way = second - first
+    inertia = mass / 12 * (way @ way * np.eye(3) - np.outer(way, way)) + 1e-4 * np.eye(3)
+    moments, products = tuple(np.diag(inertia)), (inertia[0, 1], inertia[0, 2], inertia[1, 2])
+    return Body(name, inertia=Inertia(mass, com=tuple(0.5 * (first + second)), moments=moments, products=products))
+
+
+class Linkage:
+    """Rods in a plane with hinges between them; the plane is turned by chance."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = np.random.default_rng(seed)
+        self.quat = quat_exp(self.rng.normal(size=3))
+        self.scene = poise.Scene(gravity=(0, 0, 0))
+        self.start: dict[str, np.ndarray] = {}
+
+    def at(self, point) -> np.ndarray:
+        return rotate(self.quat, (point[0], 0.0, point[1]))
+
+    def rod(self, name: str, parent: str | None, a, b, hinge=None) -> None:
+        """A rod from point a to point b of the plane, hinged to its parent at a or at another point."""
+        own = self.at(a if hinge is None else hinge)
+        body = rod(name, self.at(a) - own, self.at(b) - own, float(self.rng.uniform(0.5, 2.0)))
+        place = own - (self.start[parent] if parent else 0.0)
+        self.scene.hinge(parent, body, axis=tuple(rotate(self.quat, (0, 1, 0))), position=tuple(place))
+        self.start[name] = own
+
+    def close(self, first: str, second: str, point, kind: str = "hinge") -> None:
+        """A loop at a point."""
+        where = {} if kind == "ball" else {"axis": tuple(rotate(self.quat, (0, 1, 0)))}
+        self.scene.loop(kind, first, second, position=tuple(self.at(point)), **where)
+
+
+def slider_crank(seed: int) -> Linkage:
+    """A crank, a rod, and a slider that closes the loop; a ball loop where the seed is odd."""
+    one = Linkage(seed)
+    crank, length = one.rng.uniform(0.2, 0.35), one.rng.uniform(0.8, 1.2)
+    one.rod("crank", None, (0, 0), (crank, 0))
+    one.rod("rod", "crank", (crank, 0), (crank + length, 0))
+    slider = Body("slider", inertia=Inertia(float(one.rng.uniform(0.5, 3.0)), moments=(0.01, 0.01, 0.01)))
+    along, place = tuple(rotate(one.quat, (1, 0, 0))), tuple(one.at((crank + length, 0)))
+    one.scene.slider(None, slider, axis=along, position=place)
+    one.close("rod", "slider", (crank + length, 0), "ball" if seed % 2 else "hinge")
+    return one
+
+
+def four_bar(seed: int) -> Linkage:
+    """A crank and a rocker (Grashof)."""
+    one = Linkage(seed)
+    a, b = (0.0, 0.0), (float(one.rng.uniform(0.9, 1.0)), 0.0)
+    tip, far = (0.0, 0.3), (0.7, 0.8 + float(one.rng.uniform(0.0, 0.1)))
+    one.rod("crank", None, a, tip)
+    one.rod("coupler", "crank", tip, far)
+    one.rod("rocker", None, b, far)
+    one.close("coupler", "rocker", far, "ball" if seed % 2 else "hinge")
+    return one
+
+
+def scissors(seed: int) -> Linkage:
+    """Two pairs of crossed rods, one upon the other."""
+    one, w, h = Linkage(seed), 0.6, 0.5
+    one.rod("a1", None, (0, 0), (w, h))
+    one.rod("b1", "a1", (w, 0), (0, h), hinge=(w / 2, h / 2))
+    one.rod("a2", "b1", (0, h), (w, 2 * h))
+    one.rod("b2", "a1", (w, h), (0, 2 * h))
+    one.close("a2", "b2", (w / 2, 1.5 * h))
+    return one
+
+
+def watt(seed: int) -> Linkage:
+    """Watt's linkage: two long arms and a short coupler that swings."""
+    one = Linkage(seed)
+    one.rod("left", None, (-1.0, 0.1), (0.0, 0.1))
+    one.rod("coupler", "left", (0.0, 0.1), (0.0, -0.1))
+    one.rod("right", None, (1.0, -0.1), (0.0, -0.1))
+    one.close("coupler", "right", (0.0, -0.1))
+    return one
+
+
+MECHANISMS = {"slider-crank": slider_crank, "four-bar": four_bar, "scissors": scissors, "Watt": watt}
+SPEEDS = {"slider-crank": 12.0, "four-bar": 12.0, "scissors": 3.0, "Watt": 1.0}
+"""Of the fastest joint at the beginning; where a linkage turns back, joints become several times as fast; rad/s."""
+BOUNDS = {"reduced": 0.1, "reduced by speed": 0.1, "maximal": 0.01}
+"""Share of the energy: trees in reduced coordinates have velocity products on top, which are first order."""
+
+
+def set_going(one: Linkage, form, dt: float, speed: float) -> poise.World:
+    """The first joint at a speed, the others as loops have it after a step."""
+    world = one.scene.build(form, dt=1e-5)
+    world.v[0] = 1.0
+    world.step(2)
+    v = world.v * (speed / np.abs(world.v).max())
+    world = one.scene.build(form, dt=dt)
+    world.v[...] = v
+    return world
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.parametrize("seed", [2, 5])
+def test_mechanisms_keep_energy(name: str, seed: int, form: str) -> None:
+    """For 1 s, in a plane that is turned by chance: where rows ask for J v = 0, up to a third is lost."""
+    world = set_going(MECHANISMS[name](seed), FORMS[form], STEP, SPEEDS[name])
+    before, off = world.report().energy.total, 0.0
+    for _ in range(240):
+        world.step()
+        off = max(off, abs(world.report().energy.total / before - 1.0))
+    print(f"\n{name} {seed}, {form}: energy off by {off:.2%} ({BOUNDS[form]:.0%})")
+    assert off < BOUNDS[form]
+
+
+def test_a_slider_crank_of_separate_bodies_keeps_its_energy_for_10_s() -> None:
+    """12 rad/s, 20 turns: within 2 %; and the crank turns as far as at a twentieth of the step, to 0.5 %."""
+    angles = []
+    for dt in (STEP, STEP / 20):
+        world = set_going(slider_crank(3), poise.Maximal(), dt, 12.0)
+        before = world.report().energy.total
+        world.step(round(10.0 / dt))
+        assert world.report().energy.total == pytest.approx(before, rel=0.02)
+        angles.append(world.q[0])
+    assert angles[0] == pytest.approx(angles[1], rel=5e-3)

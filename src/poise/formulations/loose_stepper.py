@@ -34,6 +34,8 @@ from poise.solve.pgs import PGS
 from poise.solve.problem import Options, Problem, Result
 
 Array = NDArray[Any]
+TINY = 1e-12
+"""Least speed of approach; m/s."""
 Parts = list[tuple[int, int, Array]]
 """(row, link, six numbers) of Jacobians."""
 
@@ -68,6 +70,8 @@ class LooseStepper(ApartStepper):
         self._options = Options(tolerance=tolerance, iterations=sweeps)
         self._joint_lam = np.zeros(0)
         self._iterations, self._residual, self._work = 0, 0.0, 0.0
+        self._unmoved = np.zeros((model.n_links, 6))
+        """(n_links, 6) what links move less in a step, because impacts come late in it."""
         xx, yy, zz, xy, xz, yz = model.link_inertia.T
         self._inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]).transpose(2, 0, 1)
 
@@ -90,8 +94,9 @@ class LooseStepper(ApartStepper):
         links = Links(own[:, :4].copy(), own[:, CENTRE:SPIN].copy(), own[:, SPIN:].copy())
         joints = joint_rows(self.model, self.space.s.q, *links)
         twist = self._go_on(joints, links, dt)
-        own[:, :4] = quat_normalize(quat_multiply(quat_exp(dt * twist[:, :3]), links.quat_wxyz))
-        own[:, CENTRE:SPIN] = links.x + dt * twist[:, 3:]
+        way = dt * twist - self._unmoved
+        own[:, :4] = quat_normalize(quat_multiply(quat_exp(way[:, :3]), links.quat_wxyz))
+        own[:, CENTRE:SPIN] = links.x + way[:, 3:]
         own[:, SPIN:] = twist
         if np.isfinite(own).all():
             MEND[F64](*(one.handle for one in (self.space.m, self.space.s, self.end, self.bodies, self.rules)))
@@ -128,12 +133,13 @@ class LooseStepper(ApartStepper):
         free[:, 3:] += dt * self.model.gravity
         posed, problem = self._problem(joints, links, inverse, free, dt)
         result = self._solve(problem, np.concatenate((warm_multipliers(self.rows), self._warm(posed))))
-        result = self._bounce(problem, result)
+        result, late = self._bounce(problem, result, posed, links.twist, free, dt)
         m = self.rows.listing().size
         keep_multipliers(self.rows, result.lam[:m])
         self._joint_lam = result.lam[m:]
         self._iterations, self._residual = result.iterations, result.natural / size_of(problem)
         self._work = float(result.iterations) * (problem.size**2 if self._dense else posed.J.size)
+        self._unmoved = posed.velocities(late)
         return np.asarray(free + posed.velocities(result.lam))
 
     def _forces(self, links: Links, R: Array) -> Array:
@@ -164,7 +170,7 @@ class LooseStepper(ApartStepper):
                 parts += [(first + k, int(a[k]), Ja[k]), (first + k, int(b[k]), Jb[k])]
         size = m + len(joints.phi) + len(sprung)
         A = BodyRows(*_laid(parts, size), inverse)
-        speed = np.einsum("mei,mei->m", A.J, np.append(free, np.zeros((1, 6)), axis=0)[A.body])
+        speed = np.einsum("mei,mei->m", A.J, _of_links(free)[A.body])
         seen = Seen(np.zeros((m, m)), speed[:m], None, np.zeros(self.model.nv), dt)
         fastest = float(self.rules.creep[0])
         problem = velocity_problem(rows, seen, dt, cone=not self._dense, fastest=fastest)
@@ -217,24 +223,37 @@ class LooseStepper(ApartStepper):
     def _solve(self, problem: Problem, warm: Array) -> Result:
         return self._solver.solve(problem, replace(self._options, warm=warm))
 
-    def _bounce(self, problem: Problem, result: Result) -> Result:
-        """Once more, with the speed that contacts bounce back with which push, and met fast."""
+    def _bounce(
+        self, problem: Problem, result: Result, posed: BodyRows, twist: Array, free: Array, dt: float
+    ) -> tuple[Result, Array]:
+        """Once more, with what contacts bounce back with which push, and met fast, each at its own time of impact as
+        if it were alone; and (m,) impulses times these times.
+        """
         listing, now = self.rows.listing(), self.rows.now
         heads = listing.starts[:-1][listing.kinds == CONTACT]
-        bounce = now.bounce[listing.slots[heads]]
-        hit = (bounce > 0.0) & (result.lam[heads] > 0.0)
+        slots, late = listing.slots[heads], np.zeros(len(result.lam))
+        hit = (now.bounce[slots] > 0.0) & (result.lam[heads] > 0.0)
         if not hit.any():
-            return result
-        b, phi = problem.b.copy(), now.phi[listing.slots[heads]]
-        mend, fastest = now.erp[listing.slots[heads]] * phi / self._whole, float(self.rules.creep[0])
-        mend = np.where(now.cfm[listing.slots[heads]] > 0.0, mend, np.clip(mend, -fastest, fastest))
-        speed = b[heads] + np.where(phi > 0.0, -phi / self._whole, -mend)
-        b[heads[hit]] = np.minimum(b[heads], speed - bounce)[hit]
+            return result, late
         left = self._options.iterations - result.iterations
         if left <= 0:
-            return result
+            return result, late
+        before, after = (
+            np.einsum("mei,mei->m", posed.J[heads], _of_links(v)[posed.body[heads]]) for v in (twist, free)
+        )
+        pull, gap = (after - before) / dt, np.maximum(now.phi[slots], 0.0)
+        speed = np.minimum(before + 0.5 * dt * pull, -TINY)  # velocities are half a step behind
+        time = np.minimum(2.0 * gap / (np.sqrt(np.maximum(speed**2 - 2.0 * pull * gap, 0.0)) - speed), dt)
+        back = -now.restitution[slots] * (speed + pull * time)
+        lasts = hit & (back + 0.5 * pull * (dt - time) > 0.0)
+        goal = np.where(lasts, back + pull * (0.5 * dt - time), 0.0)
+        b = problem.b.copy()
+        b[heads[hit]] = np.minimum(b[heads], after - goal)[hit]
         again = self._solver.solve(replace(problem, b=b), replace(self._options, warm=result.lam, iterations=left))
-        return replace(again, iterations=again.iterations + result.iterations)
+        result = replace(again, iterations=again.iterations + result.iterations)
+        for k in range(3):
+            late[heads[lasts] + k] = (time * result.lam[heads + k])[lasts]
+        return result, late
 
     # ---- memory ------------------------------------------------------------------------------------------------------
 
@@ -246,6 +265,11 @@ class LooseStepper(ApartStepper):
         """Take that up."""
         super().remember_own(slots)
         self._joint_lam = np.array(slots.get("bodies/joints", np.zeros(0)))
+
+
+def _of_links(twist: Array) -> Array:
+    """(n_links + 1, 6) twists, those of the world last."""
+    return np.append(twist, np.zeros((1, 6)), axis=0)
 
 
 def _laid(parts: Parts, size: int) -> tuple[Array, Array]:
