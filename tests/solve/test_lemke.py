@@ -12,6 +12,7 @@ from poise.solve.pivots import End, lemke
 from poise.solve.problem import Ball, Friction, Operator, Options, Problem, Status
 from solve.problems import FAMILIES, draw, draw_any_size, matrix
 from solve.test_dantzig import HARD
+from solve.test_near_duplicates import near
 
 TAKEN = [name for name in FAMILIES if name not in ("cone", "balls", "conflicting", "infeasible")]
 
@@ -133,6 +134,18 @@ def test_ties_decided_otherwise_would_go_round(M, q, cover):
     found = lemke(M, q, np.array(cover), 20)
     assert found.end is End.ANSWER
     assert np.minimum(found.z, M @ found.z + q) == pytest.approx(np.zeros(3), abs=1e-14)
+
+
+def test_paths_over_nearly_dependent_rows_meet_no_basis_twice():
+    """Contacts given twice, 1e-7 apart: pivots of 1e-14 wear an inverse that is only updated, and ties then go wrong.
+
+    A path over n columns takes some 2 n pivots; one that goes round takes all that it may.
+    """
+    for seed in range(60):
+        problem = near("pyramids", 1e-7, 0.0, seed)
+        result = Lemke().solve(problem, Options(iterations=3000))
+        assert result.ok, seed
+        assert result.iterations <= 6 * 2 * 32, seed  # six paths; 20 columns and 8 caps, and as much again
 
 
 def test_the_path_ends_where_it_may():
