@@ -31,7 +31,7 @@ from poise.solve.dantzig_kernels import solve_tableau
 from poise.solve.dantzig_tableau import TABLEAU
 from poise.solve.laws import UPRIGHT, Law
 from poise.solve.manifest import check_form
-from poise.solve.newton import is_definite, newton, polished
+from poise.solve.newton import is_definite, newton, newton_from_soft, polished
 from poise.solve.problem import Form, Options, Problem, Result, Status
 from poise.solve.rounds import solve_in_rounds, wants_rounds
 
@@ -265,10 +265,13 @@ def _softened(problem: Problem, found: Result, options: Options) -> Result:
 
 
 def _coupled(problem: Problem, found: Result, options: Options) -> Result:
-    """Friction whose passes did not converge: Newton's method on the natural map, from the best answer so far."""
+    """Friction whose passes did not converge: Newton's method on the natural map, from the best answer so far, and from
+    soft rows.
+    """
     best = found
-    for start in (found.lam, np.zeros(problem.size)):
-        lam, steps = newton(problem, start, options.tolerance * size_of(problem))
+    tolerance = options.tolerance * size_of(problem)
+    for method in (lambda: newton(problem, found.lam, tolerance), lambda: newton_from_soft(problem, tolerance)):
+        lam, steps = method()
         result = report(problem, lam, best.iterations + len(steps), options)
         if result.ok:
             return result if is_definite(problem, lam) else replace(result, status=Status.SINGULAR)
