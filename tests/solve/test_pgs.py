@@ -96,6 +96,17 @@ def test_newton_is_not_tried_where_sweeps_get_on(monkeypatch):
     assert result.iterations > 3000
 
 
+def test_newton_is_tried_where_sweeps_get_on_but_not_in_time():
+    """The chain again: a fifth of the error is left after 256 sweeps, 1e-9 of it would take some 3300."""
+    n = 40
+    chain = Problem(2.0 * np.eye(n) - np.eye(n, k=1) - np.eye(n, k=-1), np.ones(n))
+    assert not PGS(newton=False).solve(chain, Options(iterations=1500)).ok
+    for solver in (PGS(), PGS(check_every=3)):
+        result = solver.solve(chain, Options(iterations=1500))
+        assert result.ok
+        assert result.iterations < 600
+
+
 def test_newton_leaves_large_problems_alone(monkeypatch):
     monkeypatch.setattr("poise.solve.pgs.NEWTON_ROWS", 5)
     assert PGS().solve(draw("pyramid", 331).problem, Options(iterations=3000)).status is Status.STOPPED  # 6 rows

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import isfinite
+from math import isfinite, log
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
@@ -24,7 +24,7 @@ from poise.kernel.memory import F64, F64X8, Block, Width
 from poise.solve import check
 from poise.solve.anderson import Anderson
 from poise.solve.manifest import check_form, check_warm
-from poise.solve.newton import STEPS, newton
+from poise.solve.newton import STEPS, newton, newton_from_soft
 from poise.solve.pgs_kernels import REFRESH, RUN
 from poise.solve.pgs_pack import pack, start
 from poise.solve.problem import Ball, Form, Operator, Options, Problem, Result, Status
@@ -143,23 +143,39 @@ class PGS:
         patience = _Patience(-(-PATIENCE // look) * look)
         last = min(self.check_every, options.iterations)
         while (left := options.iterations - last - int(s.sweeps[0])) > 0 and _unsolved(s):
-            RUN[F64](p.handle, s.handle, min(patience.bout, left), self.check_every, 1)
-            if patience.lost(s):
-                self._try_newton(problem, s, options.iterations - last - int(s.sweeps[0]))
+            RUN[F64](p.handle, s.handle, min(patience.bout, left) - 1, self.check_every, 1)
+            before = s.lam.copy()
+            RUN[F64](p.handle, s.handle, 1, 1, 1)
+            if patience.lost(s, options.iterations - last) and not proves_conflict(problem, s.lam - before):
+                self._try_newton(problem, s, options.iterations - last - int(s.sweeps[0]), patience.tries)
         before = s.lam.copy()
         RUN[F64](p.handle, s.handle, last, self.check_every, 1)
         return np.asarray(s.lam - before)
 
-    def _try_newton(self, problem: Problem, s: Block, left: int) -> list[float]:
-        """Newton's method from the best multipliers so far, `left` steps at most; the residuals."""
+    def _try_newton(self, problem: Problem, s: Block, left: int, tries: int) -> list[float]:
+        """Newton's method, `left` steps at most; the residuals.
+
+        It goes on from the best multipliers the first time, later from the last ones; where that is in vain, from soft
+        rows, each time unevenly soft in another way.
+        """
+        residuals: list[float] = []
         if not self.newton or problem.size > NEWTON_ROWS:
-            return []
-        lam, residuals = newton(problem, s.best.copy(), float(s.tolerance[0]), max(0, min(STEPS, left)))
-        s.sweeps[0] += len(residuals)
-        if min(residuals, default=np.inf) < s.best_residual[0]:
-            s.best[...], s.best_residual[0] = lam, min(residuals)
+            return residuals
+        tolerance, start = float(s.tolerance[0]), (s.best if tries == 1 else s.lam).copy()
+        for soft in (False, True):
+            most = max(0, min(STEPS, left - len(residuals)))
+            lam, found = (
+                newton_from_soft(problem, tolerance, most, tries - 1)
+                if soft
+                else newton(problem, start, tolerance, most)
+            )
+            residuals += found
+            if min(found, default=np.inf) < s.best_residual[0]:
+                s.best[...], s.best_residual[0] = lam, min(found)
             if not _unsolved(s):
-                s.lam[...], s.residual[0] = lam, s.best_residual[0]
+                s.lam[...], s.residual[0] = s.best, s.best_residual[0]
+                break
+        s.sweeps[0] += len(residuals)
         return residuals
 
     def _step_by_step(self, problem: Problem, p: Block, s: Block, options: Options, history: list[float]) -> Floats:
@@ -172,8 +188,8 @@ class PGS:
             run(p.handle, s.handle, min(stride, options.iterations - int(s.sweeps[0])), stride, 0)
             history.append(float(s.residual[0]))
             drift = s.lam - before
-            if patience.lost(s):
-                history += self._try_newton(problem, s, options.iterations - int(s.sweeps[0]))
+            if patience.lost(s, options.iterations) and not proves_conflict(problem, drift):
+                history += self._try_newton(problem, s, options.iterations - int(s.sweeps[0]), patience.tries)
             if self.memory and _unsolved(s):
                 s.lam[...] = ahead.propose(before, s.lam.copy(), float(s.residual[0]))
         return drift
@@ -248,21 +264,30 @@ def proves_conflict(problem: Problem, drift: Floats) -> bool:
 
 
 class _Patience:
-    """Tells when a bout of sweeps has not halved the residual; the next bout is twice as long then."""
+    """Tells when a bout of sweeps has not halved the residual, or when more like it will not be enough; the next bout
+    is twice as long then.
+    """
 
     def __init__(self, bout: int) -> None:
         self.bout = self.end = bout
-        self.best = np.inf
+        self.best, self.tries = np.inf, 0
 
-    def lost(self, s: Block) -> bool:
-        """Whether a bout has just ended in vain."""
+    def lost(self, s: Block, sweeps: int) -> bool:
+        """Whether a bout has just ended in vain, of so many sweeps in all."""
         if s.sweeps[0] < self.end or not _unsolved(s):
             return False
-        lost = bool(s.best_residual[0] > 0.5 * self.best)
-        self.best = float(s.best_residual[0])
+        before, self.best = self.best, float(s.best_residual[0])
+        lost = self.best > 0.5 * before or self._too_slow(before, float(s.tolerance[0]), sweeps - int(s.sweeps[0]))
+        self.tries += lost
         self.bout *= 2 if lost else 1
         self.end = int(s.sweeps[0]) + self.bout
         return lost
+
+    def _too_slow(self, before: float, tolerance: float, left: int) -> bool:
+        """Whether `left` sweeps like those of the bout, which began at the residual `before`, miss the tolerance."""
+        if not (isfinite(before) and 0.0 < tolerance < self.best < before):
+            return False
+        return log(self.best / tolerance) * self.bout > log(before / self.best) * left
 
 
 def _unsolved(s: Block) -> bool:
