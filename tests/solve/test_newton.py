@@ -68,7 +68,7 @@ def test_moves_along_a_direction_without_effect_until_a_bound_is_met():
 
 @pytest.mark.parametrize(("family", "seeds"), [("redundant", [2114, 187, 375]), ("bounded_semidefinite", [160, 931])])
 def test_springs_are_let_loose_again_where_they_lead_to_an_answer(family, seeds):
-    """Multipliers far from an answer along a direction that w hardly feels: firm springs alone take steps without end."""
+    """Multipliers far from an answer along a direction that w hardly feels: firm springs alone take too many steps."""
     for seed in seeds:
         problem = draw(family, seed).problem
         start = PGS(newton=False).solve(problem, Options(iterations=512)).lam
