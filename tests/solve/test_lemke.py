@@ -292,9 +292,10 @@ def test_a_contact_at_rest_could_carry_as_well():
 
 @pytest.mark.parametrize("family", ["nearly_duplicate", "scaled_duplicates"])
 def test_newton_mends_what_rounding_spoils(family, monkeypatch):
-    """Rows that are all but copies of others: pivots of 1e-11 mislead the path in one problem of forty."""
+    """Rows that are all but copies of others, and paths that all end early, as where small pivots have misled them."""
+    monkeypatch.setattr("poise.solve.lemke.lemke", lambda M, q, cover, pivots: lemke(M, q, cover, min(pivots, 2)))
     spoilt = 0
-    for seed in (43, 44, 160, 188, 206, 236, 273, 326):
+    for seed in range(40):
         problem = HARD[family](np.random.default_rng([99, seed]))
         result = Lemke().solve(problem)
         assert result.ok, seed
@@ -302,7 +303,7 @@ def test_newton_mends_what_rounding_spoils(family, monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr("poise.solve.lemke._mended", lambda problem, found, options: found)
             spoilt += Lemke().solve(problem).status is Status.STOPPED
-    assert spoilt > 0
+    assert spoilt > 20
 
 
 # ---------------------------------------------------------------- hostile
