@@ -121,6 +121,17 @@ def test_newton_is_tried_where_sweeps_get_on_but_not_in_time():
         assert result.iterations < 600
 
 
+def test_steps_of_newton_count_by_rows():
+    """A chain of 300 rows, of which sweeps take 1e-4 each: one step solves it, and counts as ten sweeps."""
+    n = 300
+    chain = Problem(2.0 * np.eye(n) - np.eye(n, k=1) - np.eye(n, k=-1), np.ones(n))
+    assert PGS(newton=False).solve(chain).status is Status.STOPPED
+    result = PGS().solve(chain)
+    assert result.ok
+    assert result.iterations == 512 + n // 30
+    assert PGS().solve(chain, Options(iterations=512 + n // 30)).status is Status.STOPPED  # no room for a step
+
+
 def test_newton_leaves_large_problems_alone(monkeypatch):
     problem = left_by_sweeps("redundant")[0].problem
     monkeypatch.setattr("poise.solve.pgs.NEWTON_ROWS", problem.size - 1)

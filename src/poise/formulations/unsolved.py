@@ -9,15 +9,14 @@ import numpy as np
 from poise.kernel.memory import Block
 from poise.solve.check import natural_map
 from poise.solve.newton import newton
-from poise.solve.pgs import NEWTON_ROWS
 from poise.solve.pgs_kernels import BALL, CONE, LAW
 from poise.solve.problem import Ball, Friction, Problem
 
 if TYPE_CHECKING:
     from poise.formulations.stepper import Stepper
 
-NEWTON_STEPS = 12
-"""Of an island."""
+NEWTON_STEPS, NEWTON_ROWS = 12, 250
+"""Of an island, and of how many rows at most."""
 
 
 def try_newton(stepper: Stepper, island: int) -> int:
