@@ -11,16 +11,16 @@ import pytest
 
 from poise.solve.check import natural_map, size_of, violation
 from poise.solve.manifest import SOLVERS, solver_class
+from poise.solve.pgs import PGS
 from poise.solve.problem import Friction, Options, Problem, Status
 
 GAPS = [0.0, 1e-16, 1e-14, 1e-12, 1e-9, 1e-7, 1e-5, 1e-3]
 FORMS = ["equalities", "contacts", "motors", "pyramids", "cones"]
 OPTIONS = Options(iterations=3000)
 SEEDS = 40
-MISSES = {("PGS", "pyramids"): 1, ("PGS", "cones"): 1}
-"""Of so many seeds: friction is not monotone, and sweeps with Newton's method miss one such problem in some thousands.
-
-Two in one set of seeds are then one chance in 1e5. One in 25 was missed where Newton's method gave up in valleys."""
+MISSES = {("PGS", "pyramids"): 2, ("PGS", "cones"): 2}
+"""Of so many seeds: friction is not monotone, and sweeps with Newton's method miss one such problem in some thousands,
+where copies are 1e-7 apart one in 700 or so; three of one set are then one chance in 1e5."""
 
 
 def near(form: str, gap: float, clash: float, seed: int) -> Problem:
@@ -74,6 +74,18 @@ def test_copies_that_agree_are_solved(form, gap):
             name = type(solver).__name__
             missed[name] += check(solver, problem) not in (Status.SOLVED, Status.SINGULAR)
             assert missed[name] <= MISSES.get((name, form), 0), (name, seed)
+
+
+def test_friction_given_twice_is_seldom_missed_by_sweeps():
+    """One problem in 25 was, where Newton's method was not tried in time or gave up in valleys; one in thousands is."""
+    solver, cases = PGS(), [(form, gap) for form in ("pyramids", "cones") for gap in GAPS]
+    missed = [
+        (form, gap, seed)
+        for form, gap in cases
+        for seed in range(60)
+        if not solver.solve(near(form, gap, 0.0, seed), OPTIONS).ok
+    ]
+    assert len(missed) <= 6, missed  # of 960, where half a problem is expected and 38 were
 
 
 @pytest.mark.parametrize("gap", GAPS)
