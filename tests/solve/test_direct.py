@@ -135,9 +135,12 @@ def test_an_operator_that_is_not_symmetric():
 
 
 def test_a_tolerance_that_cannot_be_met_is_told():
-    result = Direct().solve(draw("spd", 3).problem, Options(tolerance=1e-40))
-    assert result.status is Status.STOPPED
-    assert result.natural < 1e-14
+    """Rounding leaves something of most residuals; where by chance nothing is left, the tolerance is met."""
+    results = [Direct().solve(draw("spd", seed).problem, Options(tolerance=1e-40)) for seed in range(20)]
+    for result in results:
+        assert result.status is (Status.SOLVED if result.natural == 0.0 else Status.STOPPED)
+        assert result.natural < 1e-14
+    assert any(result.status is Status.STOPPED for result in results)
 
 
 def test_refuses_bounds():

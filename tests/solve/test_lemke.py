@@ -12,6 +12,7 @@ from poise.solve.pivots import End, lemke
 from poise.solve.problem import Ball, Friction, Operator, Options, Problem, Status
 from solve.problems import FAMILIES, draw, draw_any_size, matrix
 from solve.test_dantzig import HARD
+from solve.test_near_duplicates import near
 
 TAKEN = [name for name in FAMILIES if name not in ("cone", "balls", "conflicting", "infeasible")]
 
@@ -133,6 +134,18 @@ def test_ties_decided_otherwise_would_go_round(M, q, cover):
     found = lemke(M, q, np.array(cover), 20)
     assert found.end is End.ANSWER
     assert np.minimum(found.z, M @ found.z + q) == pytest.approx(np.zeros(3), abs=1e-14)
+
+
+def test_paths_over_nearly_dependent_rows_meet_no_basis_twice():
+    """Contacts given twice, 1e-7 apart: pivots of 1e-14 wear an inverse that is only updated, and ties then go wrong.
+
+    A path over n columns takes some 2 n pivots; one that goes round takes all that it may.
+    """
+    for seed in range(60):
+        problem = near("pyramids", 1e-7, 0.0, seed)
+        result = Lemke().solve(problem, Options(iterations=3000))
+        assert result.ok, seed
+        assert result.iterations <= 6 * 2 * 32, seed  # six paths; 20 columns and 8 caps, and as much again
 
 
 def test_the_path_ends_where_it_may():
@@ -279,9 +292,10 @@ def test_a_contact_at_rest_could_carry_as_well():
 
 @pytest.mark.parametrize("family", ["nearly_duplicate", "scaled_duplicates"])
 def test_newton_mends_what_rounding_spoils(family, monkeypatch):
-    """Rows that are all but copies of others: pivots of 1e-11 mislead the path in one problem of forty."""
+    """Rows that are all but copies of others, and paths that all end early, as where small pivots have misled them."""
+    monkeypatch.setattr("poise.solve.lemke.lemke", lambda M, q, cover, pivots: lemke(M, q, cover, min(pivots, 2)))
     spoilt = 0
-    for seed in (43, 44, 160, 188, 206, 236, 273, 326):
+    for seed in range(40):
         problem = HARD[family](np.random.default_rng([99, seed]))
         result = Lemke().solve(problem)
         assert result.ok, seed
@@ -289,7 +303,7 @@ def test_newton_mends_what_rounding_spoils(family, monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr("poise.solve.lemke._mended", lambda problem, found, options: found)
             spoilt += Lemke().solve(problem).status is Status.STOPPED
-    assert spoilt > 0
+    assert spoilt > 20
 
 
 # ---------------------------------------------------------------- hostile

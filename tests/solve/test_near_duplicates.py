@@ -4,16 +4,23 @@ With rows ε apart the smallest eigenvalue of A is about ε². What the rows ask
 answer of size 1 is known), or differ by much more than ε (then multipliers of 1/ε or 1/ε² would be needed, or none do).
 """
 
+from collections import Counter
+
 import numpy as np
 import pytest
 
 from poise.solve.check import natural_map, size_of, violation
 from poise.solve.manifest import SOLVERS, solver_class
+from poise.solve.pgs import PGS
 from poise.solve.problem import Friction, Options, Problem, Status
 
 GAPS = [0.0, 1e-16, 1e-14, 1e-12, 1e-9, 1e-7, 1e-5, 1e-3]
 FORMS = ["equalities", "contacts", "motors", "pyramids", "cones"]
 OPTIONS = Options(iterations=3000)
+SEEDS = 40
+MISSES = {("PGS", "pyramids"): 2, ("PGS", "cones"): 2}
+"""Of so many seeds: friction is not monotone, and sweeps with Newton's method miss one such problem in some thousands,
+where copies are 1e-7 apart one in 700 or so; three of one set are then one chance in 1e5."""
 
 
 def near(form: str, gap: float, clash: float, seed: int) -> Problem:
@@ -58,13 +65,27 @@ def takers(problem: Problem) -> list:
 @pytest.mark.parametrize("form", FORMS)
 def test_copies_that_agree_are_solved(form, gap):
     """By every solver: an answer of size 1 exists, and the tolerance is far above what rounding leaves."""
-    for seed in range(10):
+    missed = Counter[str]()
+    for seed in range(SEEDS):
         problem = near(form, gap, 0.0, seed)
         solvers = takers(problem)
         assert len(solvers) >= (1 if form == "cones" else 3)
         for solver in solvers:
-            status = check(solver, problem)
-            assert status in (Status.SOLVED, Status.SINGULAR), (type(solver).__name__, seed, status)
+            name = type(solver).__name__
+            missed[name] += check(solver, problem) not in (Status.SOLVED, Status.SINGULAR)
+            assert missed[name] <= MISSES.get((name, form), 0), (name, seed)
+
+
+def test_friction_given_twice_is_seldom_missed_by_sweeps():
+    """One problem in 25 was, where Newton's method was not tried in time or gave up in valleys; one in thousands is."""
+    solver, cases = PGS(), [(form, gap) for form in ("pyramids", "cones") for gap in GAPS]
+    missed = [
+        (form, gap, seed)
+        for form, gap in cases
+        for seed in range(60)
+        if not solver.solve(near(form, gap, 0.0, seed), OPTIONS).ok
+    ]
+    assert len(missed) <= 6, missed  # of 960, where half a problem is expected and 38 were
 
 
 @pytest.mark.parametrize("gap", GAPS)

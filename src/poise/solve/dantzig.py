@@ -7,8 +7,9 @@ rounding, or at a proof that there is none: multipliers that could grow for ever
 Friction is a pyramid whose bounds μ λ_normal are set from the normal forces as they stand and then set again, pass by
 pass, until they no longer change (ODE stops after the second). A pass starts from the answer of the one before, so it
 costs little. Passes that swing are damped. Where they do not converge, Newton's method on the natural map, the normals
-being unknown as well, goes on from the best answer. What is found either way is an answer of the whole pyramid; where
-neither leads to one, the status is STOPPED. Of several answers, which friction may have, it finds one.
+being unknown as well, goes on from the best answer and from other starts. What is found either way is an answer of the
+whole pyramid; where neither leads to one, the status is STOPPED. Of several answers, which friction may have, it finds
+one.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from poise.solve.dantzig_kernels import solve_tableau
 from poise.solve.dantzig_tableau import TABLEAU
 from poise.solve.laws import UPRIGHT, Law
 from poise.solve.manifest import check_form
-from poise.solve.newton import is_definite, newton, polished
+from poise.solve.newton import is_definite, newton, newton_from_soft, polished
 from poise.solve.problem import Form, Options, Problem, Result, Status
 from poise.solve.rounds import solve_in_rounds, wants_rounds
 
@@ -46,6 +47,9 @@ _local = threading.local()
 
 class Dantzig:
     """Solves by pivoting. Its iterations are pivots and steps: so many at most in a pass for every 50 rows.
+
+    SINGULAR is certain: other multipliers would do as well. SOLVED does not prove that there are no others, where
+    several rows would have to leave their bounds at once.
 
     >>> problem = Problem([[2.0, 1.0], [1.0, 2.0]], [-3.0, 4.0], lo=[0.0, 0.0])
     >>> result = Dantzig().solve(problem)
@@ -265,10 +269,17 @@ def _softened(problem: Problem, found: Result, options: Options) -> Result:
 
 
 def _coupled(problem: Problem, found: Result, options: Options) -> Result:
-    """Friction whose passes did not converge: Newton's method on the natural map, from the best answer so far."""
-    best = found
-    for start in (found.lam, np.zeros(problem.size)):
-        lam, steps = newton(problem, start, options.tolerance * size_of(problem))
+    """Friction whose passes did not converge: Newton's method on the natural map, the normals being unknown as well.
+
+    From the best answer so far, from nought, and from soft rows, evenly and unevenly so: what one start does not lead
+    to another one does.
+    """
+    tolerance, best = options.tolerance * size_of(problem), found
+    for start in (found.lam, np.zeros(problem.size), 0, 1, 2):
+        if isinstance(start, int):
+            lam, steps = newton_from_soft(problem, tolerance, uneven=start)
+        else:
+            lam, steps = newton(problem, start, tolerance)
         result = report(problem, lam, best.iterations + len(steps), options)
         if result.ok:
             return result if is_definite(problem, lam) else replace(result, status=Status.SINGULAR)

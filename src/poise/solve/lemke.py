@@ -15,7 +15,7 @@ import numpy as np
 from poise.solve.check import natural_map, report, size_of
 from poise.solve.lemke_form import Standard, standard
 from poise.solve.manifest import check_form
-from poise.solve.newton import STEPS, is_definite, newton, polished, within
+from poise.solve.newton import STEPS, is_definite, newton, newton_from_soft, polished, within
 from poise.solve.pivots import End, lemke
 from poise.solve.problem import Floats, Form, Options, Problem, Result, Status
 from poise.solve.rounds import solve_in_rounds, wants_rounds
@@ -202,11 +202,18 @@ def _solved(M: Floats, right: Floats) -> Floats:
 
 
 def _mended(problem: Problem, found: Result, options: Options) -> Result:
-    """Nearly dependent rows, of which rounding has misled the pivots: Newton's method from the best answer."""
-    left = min(STEPS, options.iterations - found.iterations)
-    lam, steps = newton(problem, found.lam, options.tolerance * size_of(problem), left)
-    result = report(problem, lam, found.iterations + len(steps), options)
-    return replace(result, status=Status.SINGULAR) if result.ok and not is_definite(problem, lam) else result
+    """Nearly dependent rows, of which rounding has misled the pivots: Newton's method, from the best answer and then
+    from soft rows.
+    """
+    tolerance, best = options.tolerance * size_of(problem), found
+    for soft in (False, True):
+        left = max(0, min(STEPS, options.iterations - best.iterations))
+        lam, steps = newton_from_soft(problem, tolerance, left) if soft else newton(problem, found.lam, tolerance, left)
+        result = report(problem, lam, best.iterations + len(steps), options)
+        if result.ok:
+            return result if is_definite(problem, lam) else replace(result, status=Status.SINGULAR)
+        best = replace(result if result.natural < best.natural else best, iterations=result.iterations)
+    return best
 
 
 def has_others(form: Standard, units: Floats, z: Floats) -> bool:

@@ -8,7 +8,14 @@ so that their units do not matter.
 
 Where the pieces make a singular system that has no answer, multipliers must first move, along a direction without
 effect, until one of them meets a bound. So they are held softly where they are, by a spring that is let loose and held
-again (a proximal point step, Rockafellar 1976): w + softness (λ − λ before) has no such direction.
+again (a proximal point step, Rockafellar 1976): w + softness (λ − λ before) has no such direction. A spring that leads
+to an answer is followed by a softer one, one that does not by a firmer one (as Levenberg 1944 and Marquardt 1963 do).
+
+|G| has kinks, and a search that may only go down can creep along one in ever shorter steps. After a few short steps it
+gives up and takes a few bold ones, which may go up.
+
+Where no way leads down from a given start, another begins with soft rows, whose answer is easily found, and makes them
+stiffer step by step (a continuation). Of the many answers of redundant rows it leads to a short one.
 """
 
 from __future__ import annotations
@@ -32,8 +39,16 @@ ROUNDING = 1e-12
 """Natural residual, of the largest |b|, that rounding leaves of a few hundred rows."""
 RANK = 1e-12
 """Singular values, of the largest, that count as nought."""
+SHORT, SHORT_STEPS = 0.1, 4
+"""A share of a step that is short, and how many of them in turn are the last."""
+BOLD_STEPS, BOLD = 8, 100.0
+"""Steps that may go up, at most, and how many times |G| may be then what it was before them."""
 PULLS, SOFTEST = 30, 1.0
 """Springs at most, and how soft, of the diagonal."""
+LOOSER, FIRMER = 0.2, 10.0
+"""What a spring is multiplied by after an answer, and after none."""
+STIFFER, STIFF = 0.3, 1e-10
+"""What softness is multiplied by from one problem to the next, and its least, of the diagonal."""
 
 
 def newton(problem: Problem, start: Floats, tolerance: float, steps: int = STEPS) -> tuple[Floats, list[float]]:
@@ -55,7 +70,29 @@ def newton(problem: Problem, start: Floats, tolerance: float, steps: int = STEPS
             break
         held = replace(problem, cfm=problem.cfm + own, b=problem.b - own * centre)
         reached, lam = search.descend(held, centre)
-        centre, firmness = (lam, firmness) if reached else (centre, 10.0 * firmness)
+        centre, firmness = (lam, firmness * LOOSER) if reached else (centre, firmness * FIRMER)
+    return search.best, search.residuals
+
+
+def newton_from_soft(
+    problem: Problem, tolerance: float, steps: int = STEPS, uneven: int = 0
+) -> tuple[Floats, list[float]]:
+    """As `newton`, without a start: the answer with soft rows, followed while they are made stiffer.
+
+    All rows are as soft, of their diagonals; or unevenly so, in a way that the number `uneven` tells from others.
+
+    >>> problem = Problem([[1.0, 1.0], [1.0, 1.0]], [-3.0, -3.0], lo=[0.0, 0.0])
+    >>> newton_from_soft(problem, 1e-9)[0].round(6).tolist()  # of many answers a short one
+    [1.5, 1.5]
+    """
+    own, lam, softness = scales_of(problem), within(problem, np.zeros(problem.size)), SOFTEST
+    if uneven:
+        own = own * np.exp(np.random.default_rng(uneven).uniform(-1.0, 1.0, problem.size))
+    search = _Search(problem, lam, tolerance, steps)
+    while softness > STIFF and not search.over:
+        _, lam = search.descend(replace(problem, cfm=problem.cfm + softness * own), lam)
+        softness *= STIFFER
+    search.descend(problem, lam)
     return search.best, search.residuals
 
 
@@ -81,17 +118,29 @@ class _Search:
 
     def descend(self, held: Problem, lam: Floats) -> tuple[bool, Floats]:
         """Newton's steps on a problem, this one or one that is held softly; whether they reach an answer, and it."""
+        reached, lam = self._steps(held, lam, bold=False)
+        return (True, lam) if reached or self.over else self._steps(held, lam, bold=True)
+
+    def _steps(self, held: Problem, lam: Floats, bold: bool) -> tuple[bool, Floats]:
+        """Steps that all go down, or a few that may go up; whether they reach an answer of the problem, and it."""
         A, scales = held.matrix(), scales_of(held)
         weights = 1.0 / np.sqrt(scales)
-        while not self.over and _largest(held, within(held, lam)) > self.tolerance:
+        allowed = (BOLD if bold else 1.0) * _length(held, lam, weights)
+        short = 0
+        for _ in range(BOLD_STEPS if bold else self.left):
+            reached = _largest(held, within(held, lam)) <= self.tolerance
+            if reached or self.over:
+                return reached, lam
             step = _step(held, A, lam, scales, weights)
-            share = _share(held, lam, step, weights)
-            if share == 0.0:
+            share, length = _share(held, lam, step, weights, allowed)
+            short = 0 if share >= SHORT else short + 1
+            if share == 0.0 or short > SHORT_STEPS:
                 return False, lam
+            allowed = allowed if bold else length
             lam = lam + share * step
             self.left -= 1
             self._look(lam)
-        return True, lam
+        return _largest(held, within(held, lam)) <= self.tolerance, lam
 
     def _look(self, lam: Floats) -> None:
         found = within(self.problem, lam)
@@ -163,15 +212,22 @@ def _step(problem: Problem, A: Floats, lam: Floats, scales: Floats, weights: Flo
     return np.asarray(np.linalg.lstsq(matrix, right, rcond=RANK)[0] * weights)
 
 
-def _share(problem: Problem, lam: Floats, step: Floats, weights: Floats) -> float:
-    """How much of a step to go: the most, halved and halved again, that makes |G| fall; 0 where none does."""
-    now = float(np.linalg.norm(weights * natural_map(problem, lam)))
+def _length(problem: Problem, lam: Floats, weights: Floats) -> float:
+    """|G|, rows weighed."""
+    return float(np.linalg.norm(weights * natural_map(problem, lam)))
+
+
+def _share(problem: Problem, lam: Floats, step: Floats, weights: Floats, allowed: float) -> tuple[float, float]:
+    """How much of a step to go: the most, halved and halved again, that takes |G| below what is allowed, and |G| then.
+
+    The share is 0 where none does.
+    """
     for halvings in range(HALVINGS):
         share = 0.5**halvings
-        then = float(np.linalg.norm(weights * natural_map(problem, lam + share * step)))
-        if then < (1.0 - 1e-4 * share) * now:
-            return share
-    return 0.0
+        length = _length(problem, lam + share * step, weights)
+        if length < (1.0 - 1e-4 * share) * allowed:
+            return share, length
+    return 0.0, inf
 
 
 # ---- slopes of the natural map ---------------------------------------------------------------------------------------

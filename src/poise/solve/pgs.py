@@ -7,14 +7,15 @@ formed: see `factors.Factors`, and `body_sweeps.BodyRows` for rows on two bodies
 
 On a few problems sweeps go round in circles (friction whose normals and tangents have much to do with each other), or
 hardly get on (singular systems with eigenvalues near nought). Where hundreds of sweeps have not halved the residual,
-Newton's method on the natural map goes on from the best multipliers; a step of it counts as a sweep.
+or are too slow for those that are left to reach the tolerance, Newton's method on the natural map goes on from the best
+multipliers. A step of it counts as a sweep, of more than 30 rows as one for every 30.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import isfinite
+from math import isfinite, log
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
@@ -24,7 +25,7 @@ from poise.kernel.memory import F64, F64X8, Block, Width
 from poise.solve import check
 from poise.solve.anderson import Anderson
 from poise.solve.manifest import check_form, check_warm
-from poise.solve.newton import STEPS, newton
+from poise.solve.newton import STEPS, newton, newton_from_soft
 from poise.solve.pgs_kernels import REFRESH, RUN
 from poise.solve.pgs_pack import pack, start
 from poise.solve.problem import Ball, Form, Operator, Options, Problem, Result, Status
@@ -35,8 +36,11 @@ FrictionMode = Literal["as_given", "two_pass"]
 DEFAULTS = Options()
 PATIENCE = 256
 """Sweeps that should halve the residual at the least."""
-NEWTON_ROWS = 250
-"""Rows at most of a problem that Newton's method is tried on: a step costs their cube, a sweep their square."""
+NEWTON_ROWS = 1000
+"""Rows at most of a problem that Newton's method is tried on."""
+PRICE_ROWS = 30
+"""A step of Newton's method counts as a sweep for every so many rows: it costs their cube, in large blocks, and a sweep
+their square."""
 CERTAINTY = 1e-9
 """A drift d of the multipliers proves a conflict where |Aᵀ d| is below this share of |A| |d|, and −b · d above its root
 of |b| |d|."""
@@ -54,8 +58,12 @@ class PGS:
         memory: Steps that Anderson's acceleration remembers; 0 for none. 5 to 10 often save nine sweeps in ten where
             many are needed. A step is `check_every` sweeps: 1 suits small problems, 4 large ones.
         passes: How often "two_pass" solves: 2 as in VON, more to estimate again.
-        newton: Whether Newton's method is tried where 256 sweeps have not halved the residual. Never in lanes, and
-            never before the 512th sweep.
+        newton: Whether Newton's method is tried where 256 sweeps have not halved the residual, or sweeps will not
+            reach the tolerance in time. Never in lanes, never before the 512th sweep, and up to 1000 rows.
+
+    What is claimed: systems of monotone laws, symmetric A positive semi-definite, are solved given sweeps enough.
+    Friction is not monotone, and nothing is certain of it: of contacts given twice over, which is the worst known, one
+    problem in some thousands ends as STOPPED.
 
     >>> PGS().solve(Problem([[2.0, 1.0], [1.0, 2.0]], [-3.0, 6.0], lo=[0.0, 0.0])).lam.tolist()
     [1.5, 0.0]
@@ -143,23 +151,40 @@ class PGS:
         patience = _Patience(-(-PATIENCE // look) * look)
         last = min(self.check_every, options.iterations)
         while (left := options.iterations - last - int(s.sweeps[0])) > 0 and _unsolved(s):
-            RUN[F64](p.handle, s.handle, min(patience.bout, left), self.check_every, 1)
-            if patience.lost(s):
-                self._try_newton(problem, s, options.iterations - last - int(s.sweeps[0]))
+            RUN[F64](p.handle, s.handle, min(patience.bout, left) - 1, self.check_every, 1)
+            before = s.lam.copy()
+            RUN[F64](p.handle, s.handle, 1, 1, 1)
+            if patience.lost(s, options.iterations - last) and not proves_conflict(problem, s.lam - before):
+                self._try_newton(problem, s, options.iterations - last - int(s.sweeps[0]), patience.tries)
         before = s.lam.copy()
         RUN[F64](p.handle, s.handle, last, self.check_every, 1)
         return np.asarray(s.lam - before)
 
-    def _try_newton(self, problem: Problem, s: Block, left: int) -> list[float]:
-        """Newton's method from the best multipliers so far, `left` steps at most; the residuals."""
+    def _try_newton(self, problem: Problem, s: Block, left: int, tries: int) -> list[float]:
+        """Newton's method, for as much as `left` sweeps cost at most; the residuals.
+
+        It goes on from the best multipliers the first time, later from the last ones; where that is in vain, from soft
+        rows, each time unevenly soft in another way.
+        """
+        residuals: list[float] = []
         if not self.newton or problem.size > NEWTON_ROWS:
-            return []
-        lam, residuals = newton(problem, s.best.copy(), float(s.tolerance[0]), max(0, min(STEPS, left)))
-        s.sweeps[0] += len(residuals)
-        if min(residuals, default=np.inf) < s.best_residual[0]:
-            s.best[...], s.best_residual[0] = lam, min(residuals)
+            return residuals
+        tolerance, start = float(s.tolerance[0]), (s.best if tries == 1 else s.lam).copy()
+        price = max(1, problem.size // PRICE_ROWS)
+        for soft in (False, True):
+            most = max(0, min(STEPS, left // price - len(residuals)))
+            lam, found = (
+                newton_from_soft(problem, tolerance, most, tries - 1)
+                if soft
+                else newton(problem, start, tolerance, most)
+            )
+            residuals += found
+            if min(found, default=np.inf) < s.best_residual[0]:
+                s.best[...], s.best_residual[0] = lam, min(found)
             if not _unsolved(s):
-                s.lam[...], s.residual[0] = lam, s.best_residual[0]
+                s.lam[...], s.residual[0] = s.best, s.best_residual[0]
+                break
+        s.sweeps[0] += price * len(residuals)
         return residuals
 
     def _step_by_step(self, problem: Problem, p: Block, s: Block, options: Options, history: list[float]) -> Floats:
@@ -172,8 +197,8 @@ class PGS:
             run(p.handle, s.handle, min(stride, options.iterations - int(s.sweeps[0])), stride, 0)
             history.append(float(s.residual[0]))
             drift = s.lam - before
-            if patience.lost(s):
-                history += self._try_newton(problem, s, options.iterations - int(s.sweeps[0]))
+            if patience.lost(s, options.iterations) and not proves_conflict(problem, drift):
+                history += self._try_newton(problem, s, options.iterations - int(s.sweeps[0]), patience.tries)
             if self.memory and _unsolved(s):
                 s.lam[...] = ahead.propose(before, s.lam.copy(), float(s.residual[0]))
         return drift
@@ -248,21 +273,30 @@ def proves_conflict(problem: Problem, drift: Floats) -> bool:
 
 
 class _Patience:
-    """Tells when a bout of sweeps has not halved the residual; the next bout is twice as long then."""
+    """Tells when a bout of sweeps has not halved the residual, or when more like it will not be enough; the next bout
+    is twice as long then.
+    """
 
     def __init__(self, bout: int) -> None:
         self.bout = self.end = bout
-        self.best = np.inf
+        self.best, self.tries = np.inf, 0
 
-    def lost(self, s: Block) -> bool:
-        """Whether a bout has just ended in vain."""
+    def lost(self, s: Block, sweeps: int) -> bool:
+        """Whether a bout has just ended in vain, of so many sweeps in all."""
         if s.sweeps[0] < self.end or not _unsolved(s):
             return False
-        lost = bool(s.best_residual[0] > 0.5 * self.best)
-        self.best = float(s.best_residual[0])
+        before, self.best = self.best, float(s.best_residual[0])
+        lost = self.best > 0.5 * before or self._too_slow(before, float(s.tolerance[0]), sweeps - int(s.sweeps[0]))
+        self.tries += lost
         self.bout *= 2 if lost else 1
         self.end = int(s.sweeps[0]) + self.bout
         return lost
+
+    def _too_slow(self, before: float, tolerance: float, left: int) -> bool:
+        """Whether `left` sweeps like those of the bout, which began at the residual `before`, miss the tolerance."""
+        if not (isfinite(before) and 0.0 < tolerance < self.best < before):
+            return False
+        return log(self.best / tolerance) * self.bout > log(before / self.best) * left
 
 
 def _unsolved(s: Block) -> bool:

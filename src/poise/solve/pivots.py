@@ -13,6 +13,8 @@ NOUGHT = 1e-11
 """Of the largest entry of a column: what cannot be a pivot."""
 TIE = 1e-12
 """Ratios nearer to each other than this are decided by the next column of the lexicographic order."""
+EXACT = 1e-10
+"""Error of an updated inverse, of the size of its terms, at which it is computed from the basis again."""
 
 
 class End(Enum):
@@ -25,6 +27,8 @@ class End(Enum):
     """A ray whose direction proves that no z ≥ 0 has M z + q ≥ 0."""
     PIVOTS = auto()
     """Out of pivots."""
+    CYCLE = auto()
+    """A basis came twice, or became singular: rounding has decided a ratio test, and the path is lost."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,9 @@ class Pivoted:
 def lemke(M: Floats, q: Floats, cover: Floats, pivots: int) -> Pivoted:
     """z ≥ 0 complementary to w = M z + q ≥ 0, by the path from z = 0, w = q + cover z₀ down to z₀ = 0.
 
-    Ties of the ratio test are broken in lexicographic order of the rows of (x, B⁻¹), so that no basis comes twice.
+    Ties of the ratio test are broken in lexicographic order of the rows of (x, B⁻¹), so that no basis comes twice in
+    exact arithmetic. With nearly dependent rows rounding may decide a tie wrongly: the inverse is then computed afresh,
+    and a path that meets a basis again ends there.
     """
     n = len(q)
     if n == 0 or q.min() >= 0.0:
@@ -59,6 +65,7 @@ class _Path:
         self.basis = np.arange(n)
         self.inverse = np.eye(n)
         self.count = 0
+        self.met: set[bytes] = set()
 
     def follow(self, pivots: int) -> Pivoted:
         n = self.n
@@ -73,6 +80,8 @@ class _Path:
             self._pivot(place, entering, column)
             if leaving == 2 * n:
                 return self._pivoted(End.ANSWER)
+            if not self._refresh() or self._again():
+                return self._pivoted(End.CYCLE)
         return self._pivoted(End.PIVOTS)
 
     def _first(self) -> int:
@@ -108,6 +117,29 @@ class _Path:
         row = self.inverse[place] / column[place]
         self.inverse -= np.outer(column, row)
         self.inverse[place] = row
+
+    def _refresh(self) -> bool:
+        """Compute the inverse from the basis where updates have worn it; False where the basis is singular."""
+        basis = self.columns[:, self.basis]
+        x = self.inverse @ self.q
+        error = np.abs(basis @ x - self.q).max()
+        if error <= EXACT * (np.abs(self.q).max() + np.abs(x).max()):
+            return True
+        try:
+            self.inverse = np.linalg.inv(basis)
+        except np.linalg.LinAlgError:
+            return False
+        return bool(np.isfinite(self.inverse).all())
+
+    def _again(self) -> bool:
+        """Whether the basis has been met before."""
+        within = np.zeros(2 * self.n + 1, bool)
+        within[self.basis] = True
+        key = np.packbits(within).tobytes()
+        if key in self.met:
+            return True
+        self.met.add(key)
+        return False
 
     def _proof(self, entering: int, column: Floats) -> bool:
         """Whether the ray's direction u ≥ 0 in z has Mᵀu ≤ 0 and q·u < 0: then 0 ≤ u·(M z + q) < 0 for any answer z."""

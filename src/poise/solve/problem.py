@@ -298,7 +298,7 @@ class Status(Enum):
     """How a solver ended."""
 
     SOLVED = "solved"
-    """The tolerance is met."""
+    """The tolerance is met. Whether other multipliers would do as well, solvers do not all find out."""
     SINGULAR = "singular"
     """The tolerance is met, but other multipliers would do as well; of linear systems this is the shortest answer."""
     CONFLICTING = "conflicting"
