@@ -19,6 +19,7 @@ from math import inf, isfinite
 
 import numpy as np
 
+from poise.kernel.blas import few_blas_threads
 from poise.solve.check import natural_map, nearest_in_ball, nearest_in_cone, report, size_of
 from poise.solve.laws import UPRIGHT, Law
 from poise.solve.problem import Ball, Floats, Friction, Options, Problem, Result
@@ -35,6 +36,7 @@ PULLS, SOFTEST = 30, 1.0
 """Springs at most, and how soft, of the diagonal."""
 
 
+@few_blas_threads
 def newton(problem: Problem, start: Floats, tolerance: float, steps: int = STEPS) -> tuple[Floats, list[float]]:
     """The best multipliers met, within their bounds, and the largest natural residual, in units of w, after each step.
 
