@@ -7,6 +7,8 @@ import subprocess
 import sys
 import time
 
+from everywhere import THREADS, everywhere
+
 Command = list[str]
 
 LINT: dict[str, Command] = {
@@ -20,8 +22,6 @@ LINT: dict[str, Command] = {
 # each worker begins elsewhere and takes tests in their order, so that few kernels are compiled twice; who is done takes
 # from the others, so that nobody waits for a long file. More workers would only compile more
 PARALLEL = ["-n", "auto", "--maxprocesses", "4", "--dist", "worksteal"]
-# the workers have the cores: threads of theirs would wait for each other, far longer than small matrices take
-THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def main(arguments: list[str]) -> int:
@@ -30,6 +30,8 @@ def main(arguments: list[str]) -> int:
         return lint()
     if arguments[:1] == ["slow"]:
         return tests(["-m", "slow", *arguments[1:]])
+    if arguments[:1] == ["everywhere"]:
+        return everywhere(arguments[1:], ["-m", "pytest", *PARALLEL])
     if arguments:
         return tests(arguments)
     return max(lint(), parallel_tests())
@@ -46,7 +48,7 @@ def tests(arguments: list[str]) -> int:
 
 
 def parallel_tests() -> int:
-    """Pytest in several processes of one thread each."""
+    """Pytest in several processes of one thread each: they have the cores, and threads of theirs would wait."""
     for name in THREADS:
         os.environ.setdefault(name, "1")
     return tests(PARALLEL)

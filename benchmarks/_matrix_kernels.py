@@ -7,7 +7,7 @@ from _kernels import touch
 from poise.constraints.matrix_kernels import by_cached_test_forces, by_deltas, by_test_forces
 from poise.constraints.store import STORE
 from poise.constraints.tree import FLOW, PLAIN, SYSTEM, gram, gram_lanes
-from poise.constraints.tree_values import VELOCITY, see_lanes, see_rows
+from poise.constraints.tree_values import VELOCITY, look, see_lanes, see_rows
 from poise.dynamics.abm import prepare
 from poise.dynamics.layout import INPUT, MODEL, STATE, WORK
 from poise.kernel.jit import entry, kernel
@@ -43,6 +43,7 @@ def repeat_gram(m, s, x, w, r, t, f, n):
     """YᵀY of rows one by one, or of worlds in lanes, n times."""
     for _ in range(n):
         prepare(m, s, x, w, 0.0)
+        look(m, s, w, t, f, 0.0)
         see_rows(m, s, w, r, t, f, 0.0, VELOCITY)
         gram(m, t)
         touch(s.q, 0)
@@ -53,6 +54,7 @@ def repeat_gram_lanes(m, s, x, w, r, t, f, plain, n):
     """YᵀY of rows in lanes, n times."""
     for _ in range(n):
         prepare(m, s, x, w, 0.0)
+        look(m, s, w, t, f, 0.0)
         see_lanes(m, s, w, r, t, f, 0.0, VELOCITY)
         gram_lanes(m, t, plain)
         touch(s.q, 0)

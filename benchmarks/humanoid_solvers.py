@@ -7,7 +7,6 @@ second of steps leaves of the joints when solvers begin where the step before ha
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -19,6 +18,7 @@ from _common import Case, Effort, Report, Row, Spread, arguments, effort, machin
 from _loose_bodies import LooseBodies, Posed, hanging, standing
 from solvers import markdown, replace_between
 
+from poise.kernel.blas import asked_for
 from poise.kernel.memory import F64, Block
 from poise.solve import check
 from poise.solve.cg import CG
@@ -268,8 +268,7 @@ def main(argv: Sequence[str]) -> int:
         print(f"\n{name}\n\n{table}")
     if options.docs:
         text = DOCS.read_text(encoding="utf-8")
-        threads = os.environ.get("OPENBLAS_NUM_THREADS", "as many as there are cores")
-        facts = f"Measured on {machine()['cpu']}; rounds {rounds}, threads of BLAS {threads}.\n"
+        facts = f"Measured on {machine()['cpu']}; rounds {rounds}, threads of BLAS {asked_for()}.\n"
         for name, table in tables.items():
             text = replace_between(text, BEGIN.format(name=name), END.format(name=name), f"{facts}\n{table}")
         DOCS.write_text(text, encoding="utf-8")

@@ -6,14 +6,12 @@ natural residual, measured here and not by itself, meets the tolerance; where a 
 saying that. A claim that is not true (solved, and the residual is too large or there is no answer; conflicting, and
 there is one) is counted apart, and fails the benchmark.
 
-NumPy's threads wait for each other; on a busy machine factorizations of a hundred rows take a hundred times as long as
-with one. Set OPENBLAS_NUM_THREADS=1 to compare times.
+Solvers use one thread of BLAS, or as many as POISE_BLAS_THREADS says.
 """
 
 from __future__ import annotations
 
 import gc
-import os
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -25,6 +23,7 @@ from _common import Report, Row, Spread, arguments, circumstances, machine
 from _problems import FAMILIES, Known, draw
 from _round_problems import ROUNDS, draw_round
 
+from poise.kernel.blas import asked_for
 from poise.solve.check import natural_map, size_of
 from poise.solve.manifest import SOLVERS, Solver, solver_class
 from poise.solve.problem import Form, Options, Problem, Result, Status
@@ -293,7 +292,7 @@ def main(argv: Sequence[str]) -> int:
     entries = [entry for row in found.values() for entry in row.values() if entry is not None]
     settings = {"tolerance": OPTIONS.tolerance, "iterations": OPTIONS.iterations}
     settings |= {"problems": count, "larger problems": -(-count // 4), "rounds": rounds}
-    settings |= {"threads of BLAS": os.environ.get("OPENBLAS_NUM_THREADS", "as many as there are cores")}
+    settings |= {"threads of BLAS": asked_for()}
     report = Report("solvers", QUESTION, settings, [entry.row() for entry in entries])
     report.results = [np.array(entry.residuals) for entry in entries]
     refused = {name: [solver for solver, entry in row.items() if entry is None] for name, row in found.items()}

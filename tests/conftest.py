@@ -7,7 +7,9 @@ from hypothesis import settings
 
 from browser import chromium, find_browser
 from gltf import find_validator
+from seeds import VARIABLE, move_examples, move_seeds, offset
 
+move_seeds()
 settings.register_profile("same", deadline=None, derandomize=True)
 settings.register_profile("explore", deadline=None, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
@@ -18,11 +20,12 @@ def pytest_report_header():
     found = find_validator()
     checker = f"glTF validator: {found[1]}" if found else "glTF validator: none found (.ci/validator.sh): left out"
     browser = f"browser: {find_browser() or 'none found (POISE_BROWSER, PATH): tests marked `browser` are left out'}"
-    return [browser, checker]
+    return [browser, checker, *([f"seeds: moved by {offset()} ({VARIABLE})"] if offset() else [])]
 
 
 def pytest_collection_modifyitems(config, items):
-    """Leave out what needs a browser where there is none, and likewise what needs the validator of glTF."""
+    """Move seeds; leave out what needs a browser where there is none, and likewise what needs the validator of glTF."""
+    move_examples(items)
     for marker, found in (("browser", find_browser()), ("validator", find_validator())):
         out = [item for item in items if found is None and item.get_closest_marker(marker)]
         if out:

@@ -35,6 +35,9 @@ TARGETED = {
     "motion": 1,
 }
 
+BRIEF = ("call_overhead", "collision", "constraint_matrix", "convergence", "motion")
+"""Those that take a few seconds; the others run with the slow tests."""
+
 
 def is_spread(data: dict) -> bool:
     """Median between the quartiles, all finite."""
@@ -42,12 +45,12 @@ def is_spread(data: dict) -> bool:
     return all(math.isfinite(x) for x in numbers) and numbers == sorted(numbers)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[] if n in BRIEF else pytest.mark.slow) for n in NAMES])
 def test_benchmark_prints_a_table_and_writes_json(name, tmp_path, capsys):
     file = tmp_path / "found.json"
-    assert script(name)["main"](["--quick", "--rounds", "2", "--json", str(file)]) == 0
+    status = script(name)["main"](["--quick", "--rounds", "2", "--json", str(file)])
     printed = capsys.readouterr().out
+    assert status == 0, printed
     found = json.loads(file.read_text(encoding="utf-8"))
     assert found["benchmark"] == name
     assert f"{name}: {found['question']}" in printed

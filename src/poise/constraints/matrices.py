@@ -27,6 +27,7 @@ from poise.dynamics.functions import forward_dynamics, mass_matrix
 from poise.dynamics.inputs import check_result
 from poise.dynamics.layout import INPUT, MODEL, STATE, WORK
 from poise.dynamics.measures import jacobian
+from poise.kernel.blas import few_blas_threads
 from poise.kernel.jit import entry
 from poise.kernel.memory import F64
 from poise.model.model import Model
@@ -38,6 +39,7 @@ _by_test_forces = entry(matrix_kernels.by_test_forces, *_TREE, extra=("float64",
 _by_deltas = entry(matrix_kernels.by_deltas, MODEL, WORK, STORE, SYSTEM, FLOW, lanes=False)
 
 
+@few_blas_threads
 def constraint_matrix(rows: Rows, q: ArrayLike, method: str = "gram") -> Array:
     """(m, m) K of rows at a pose; `method` is gram, deltas, test_forces or jacobians.
 

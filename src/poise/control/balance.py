@@ -26,6 +26,7 @@ from poise.control.support import check_gravity, hull, nearest_within, sole_poin
 from poise.dynamics.functions import bias_forces, mass_matrix, passive_forces
 from poise.dynamics.inputs import body_number
 from poise.dynamics.measures import Bodies, bodies, difference, jacobian
+from poise.kernel.blas import few_blas_threads
 from poise.model.model import Model
 from poise.model.state import State
 from poise.motion.rotations import quat_to_matrix, rotate
@@ -198,6 +199,7 @@ class Balance:
 
     # ---- before each step --------------------------------------------------------------------------------------------
 
+    @few_blas_threads
     def update(self, state: StateToAct) -> Targets:
         """Torques of the joints."""
         model, q, v = self._model, state.q, state.v

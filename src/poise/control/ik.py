@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from poise.control.goals import Goal
 from poise.control.ik_rows import LIMIT, GoalRows, checked_goals, held_model
 from poise.dynamics.inputs import check_model, checked_row
+from poise.kernel.blas import few_blas_threads
 from poise.model.model import Model
 from poise.motion.inputs import positive
 from poise.solve.dantzig import pivot_rows
@@ -129,6 +130,7 @@ def _approach(rows: GoalRows, start: Floats, tolerance: float) -> Floats:
     return search(GoalRows(held_model(model, others), rows.goals, False), start, tolerance, 10).q
 
 
+@few_blas_threads
 def search(rows: GoalRows, start: Floats, tolerance: float, iterations: int) -> Reached:
     """The search of `reach`, for goals that have their rows."""
     levels = np.unique(rows.level)

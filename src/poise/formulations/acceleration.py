@@ -43,6 +43,7 @@ from poise.formulations.rules import DIVERGED, DONE
 from poise.formulations.sleep_state import Sleep
 from poise.formulations.stepper import Stepper, Told
 from poise.formulations.tracking import TRACK
+from poise.kernel.blas import few_blas_threads
 from poise.model.model import Model
 
 Array = NDArray[Any]
@@ -183,6 +184,7 @@ class Accelerated:
 
     # ---- the step ----------------------------------------------------------------------------------------------------
 
+    @few_blas_threads
     def step(self, dt: float, time: float = 0.0) -> int:
         """One step from a time on; DONE, or DIVERGED and the state as it was."""
         self.extras.check_explicit()

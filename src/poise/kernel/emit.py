@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
+from poise.kernel.fuse import whole
 from poise.kernel.trace import FLAGS, ScalarType
 
 _ELEMENTS = {
@@ -140,11 +141,15 @@ class Emitter:
 
     def get_lane(self, value: ir.Value, t: ScalarType, lane: ir.Value) -> ir.Value:
         """One number; of a plain one, itself."""
-        return value if t.width == 1 else self.b.extract_element(value, lane)
+        return self._itself(value, t) if t.width == 1 else self.b.extract_element(value, lane)
 
     def set_lane(self, value: ir.Value, t: ScalarType, lane: ir.Value, number: ir.Value) -> ir.Value:
         """The lanes with one of them changed."""
-        return number if t.width == 1 else self.b.insert_element(value, number, lane)
+        return self._itself(number, t) if t.width == 1 else self.b.insert_element(value, number, lane)
+
+    def _itself(self, value: ir.Value, t: ScalarType) -> ir.Value:
+        """A plain number where lanes would be taken apart: its products are not fused there, and here neither."""
+        return whole(self.b, value) if t.is_float else value
 
     def mask_to_bits(self, mask: ir.Value, t: ScalarType) -> ir.Value:
         """Lane k as bit k of an integer."""

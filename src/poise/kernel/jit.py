@@ -37,6 +37,7 @@ from numba.extending import intrinsic
 from poise.kernel import bridge, calls, quat, scalars, spatial, vec  # noqa: F401  (these teach Numba the others)
 from poise.kernel.cachefile import SealedFile, fingerprint, forget_oldest, prune
 from poise.kernel.emit import align_stack
+from poise.kernel.fuse import fused_multiply_adds, has_fma
 from poise.kernel.memory import View, Width
 from poise.kernel.sources import Sources
 from poise.kernel.trace import FLAGS
@@ -406,7 +407,9 @@ def compile_now(function: Any, name: str, signature: tuple[Any, ...]) -> Any:
         _progress.tell(name)
     # one thread at a time: of two that change how Numba compiles, the later one would keep the change of the other
     qualified = function.py_func.__qualname__
-    with global_compiler_lock, _no_interrupt_lost(), _machine_code_only_of(qualified), _no_collections():
+    machine = cpu()
+    fusing = fused_multiply_adds if has_fma(machine["name"], machine["features"]) else contextlib.nullcontext
+    with global_compiler_lock, _no_interrupt_lost(), _machine_code_only_of(qualified), _no_collections(), fusing():
         function.compile(signature)
     if not function._cache_hits:
         _compiled.append((name, time.perf_counter() - start))

@@ -4,9 +4,10 @@ A formula is an ordinary Python function. Called with floats it computes; called
 LLVM instructions that would compute. The same call with nothing to write to (`emit` is None) finds the type of the
 result: so typing rules live here, in the arithmetic, and nowhere else.
 
-Floating point: instructions may be contracted to fused multiply-adds, and the sign of zero is not kept. Nothing else:
-no reassociation, and NaN and infinity mean themselves. Reciprocals are not allowed either: with them 1/√x in float32
-becomes an estimate that differs from CPU to CPU, and is NaN for 0 and ∞.
+Floating point: products that are added are fused by the rule of `fuse`, the same at every width, and the sign of zero
+is not kept. Nothing else: the compiler fuses and reassociates nothing, and NaN and infinity mean themselves.
+Reciprocals are not allowed either: with them 1/√x in float32 becomes an estimate that differs from CPU to CPU, and is
+NaN for 0 and ∞.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ import numpy as np
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-FLAGS = ("contract", "nsz")
-"""The floating-point liberties that every kernel takes, and all of them."""
+FLAGS = ("nsz",)
+"""The floating-point liberties that the compiler has in every kernel, and all of them."""
 
 
 @dataclass(frozen=True)

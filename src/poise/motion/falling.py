@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from poise.kernel.blas import few_blas_threads
 from poise.motion.splines import Spline
 
 Floats = NDArray[np.float64]
@@ -48,6 +49,7 @@ class Fall(NamedTuple):
     """How far a key was moved, at most; m."""
 
 
+@few_blas_threads
 def without_falls(times: Floats, heights: Floats, loop: bool, most: float) -> tuple[Floats, list[Fall]]:
     """Heights (n,) (m) whose smooth curve falls at `most` (m/s²) where it fell faster, and a list of these stretches.
 

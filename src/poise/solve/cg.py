@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from poise.kernel.blas import few_blas_threads
 from poise.solve.check import report, size_of
 from poise.solve.manifest import check_form
 from poise.solve.problem import Floats, Form, Operator, Options, Problem, Result, Status
@@ -36,6 +37,7 @@ class CG:
 
     takes: ClassVar[Form] = Form.EQUALITY | Form.OPERATOR
 
+    @few_blas_threads
     def solve(self, problem: Problem, options: Options = Options()) -> Result:  # noqa: B008  frozen, never changed
         """The answer; CONFLICTING, with one of least squares, where what is left proves that there is none."""
         check_form(self, problem, options)

@@ -26,6 +26,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from poise.kernel.blas import few_blas_threads
 from poise.kernel.memory import F64, Block
 from poise.solve.check import report, size_of
 from poise.solve.dantzig_kernels import solve_tableau
@@ -59,6 +60,7 @@ class Dantzig:
 
     takes: ClassVar[Form] = Form.EQUALITY | Form.BOUNDS | Form.LAWS | Form.PYRAMIDS | Form.STICK_SLIP | Form.SECONDARY
 
+    @few_blas_threads
     def solve(self, problem: Problem, options: Options = Options()) -> Result:  # noqa: B008  (frozen)
         """An answer, with an honest status."""
         check_form(self, problem, options)

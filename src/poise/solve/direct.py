@@ -11,6 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from poise.kernel.blas import few_blas_threads
 from poise.solve.check import report
 from poise.solve.manifest import check_form
 from poise.solve.problem import Floats, Form, Options, Problem, Result, Status
@@ -34,6 +35,7 @@ class Direct:
 
     takes: ClassVar[Form] = Form.EQUALITY | Form.NONSYMMETRIC | Form.OPERATOR
 
+    @few_blas_threads
     def solve(self, problem: Problem, options: Options = Options()) -> Result:  # noqa: B008  frozen, never changed
         """The answer; SINGULAR with the shortest one where there are many, CONFLICTING where there is none."""
         check_form(self, problem, options)

@@ -12,6 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from poise.kernel.blas import few_blas_threads
 from poise.solve.check import natural_map, report, size_of
 from poise.solve.lemke_form import Standard, standard
 from poise.solve.manifest import check_form
@@ -50,6 +51,7 @@ class Lemke:
 
     takes: ClassVar[Form] = ~(Form.BALLS | Form.CONES)
 
+    @few_blas_threads
     def solve(self, problem: Problem, options: Options = Options()) -> Result:  # noqa: B008  frozen, never changed
         """The answer. CONFLICTING where it is proved that none exists, STOPPED where the paths end without a proof."""
         check_form(self, problem, options)

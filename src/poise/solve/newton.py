@@ -26,6 +26,7 @@ from math import inf, isfinite
 
 import numpy as np
 
+from poise.kernel.blas import few_blas_threads
 from poise.solve.check import in_cone, natural_map, nearest_in_ball, report, size_of
 from poise.solve.cones import STEEP
 from poise.solve.laws import UPRIGHT, Law
@@ -51,6 +52,7 @@ STIFFER, STIFF = 0.3, 1e-10
 """What softness is multiplied by from one problem to the next, and its least, of the diagonal."""
 
 
+@few_blas_threads
 def newton(problem: Problem, start: Floats, tolerance: float, steps: int = STEPS) -> tuple[Floats, list[float]]:
     """The best multipliers met, within their bounds, and the largest natural residual, in units of w, after each step.
 

@@ -21,6 +21,7 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from poise.kernel.blas import few_blas_threads
 from poise.kernel.memory import F64, F64X8, Block, Width
 from poise.solve import check
 from poise.solve.anderson import Anderson
@@ -92,6 +93,7 @@ class PGS:
         self.passes = _whole("passes", passes, 2)
         self.newton = bool(newton)
 
+    @few_blas_threads
     def solve(self, problem: Problem, options: Options = DEFAULTS) -> Result:
         """The multipliers with the least natural residual that were met; see `Solver.solve`."""
         check_form(self, problem, options)
@@ -102,6 +104,7 @@ class PGS:
             return self._solve_in_passes(problem, options)
         return self._solve(problem, options)
 
+    @few_blas_threads
     def solve_many(
         self, problems: Sequence[Problem], options: Options = DEFAULTS, width: Width = F64X8
     ) -> list[Result]:
