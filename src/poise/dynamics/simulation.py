@@ -244,13 +244,22 @@ class Simulation:
     def state(self, state: State) -> None:
         self._take(state)
 
-    def _take(self, state: State) -> None:
-        """Become a state."""
+    def _check_motion(self, state: State) -> tuple[np.ndarray, np.ndarray, float]:
+        """Coordinates, velocities and time of a state, all of them finite."""
         if not isinstance(state, State):
             raise TypeError(f"state must be a poise.State, not {type(state).__name__}; for coordinates alone, assign q")
         q, v = checked_row(self.model, "q", state.q), checked_row(self.model, "v", state.v)
-        self.q[...], self.v[...] = q, v
-        self.time = float(state.time)
+        try:
+            time = float(state.time)
+        except (TypeError, ValueError, OverflowError):
+            time = np.nan
+        if not np.isfinite(time):
+            raise ValueError(f"time is {state.time!r}; it must be a finite number of seconds")
+        return q, v, time
+
+    def _take(self, state: State) -> None:
+        """Become a state."""
+        self.q[...], self.v[...], self.time = self._check_motion(state)
 
     def step(self, n: int = 1) -> None:
         """Go n steps on. Raises `Diverged`, with the last good state kept, when the numbers are no longer finite."""

@@ -35,6 +35,7 @@ from poise.formulations.sleep_state import Sleep
 from poise.formulations.stepper import Stepper, Told
 from poise.formulations.tracking import TRACK
 from poise.model.model import Model
+from poise.model.slots import SlotCheck
 
 Array = NDArray[Any]
 STAY = 1e-3
@@ -138,6 +139,15 @@ class Accelerated:
             "held/forces": np.array([lam for lam, _ in both]).reshape(-1, 3),
             "held/tangents": np.array([tangent for _, tangent in both]).reshape(-1, 3),
         } | (self.extras.memory() | self.inner.own_memory())
+
+    def check_memory(self, check: SlotCheck) -> None:
+        """Refuse a memory that cannot be taken up, before anything of it is."""
+        self.extras.check_memory(check)
+        self.inner.check_own_memory(check)
+        if any(name.startswith("held/") for name in check.slots):
+            n = len(check.fits("held/keys", check.array("held/keys").shape[:1], np.int64))
+            check.fits("held/forces", (n, 3), np.float64)
+            check.fits("held/tangents", (n, 3), np.float64)
 
     def remember(self, slots: Mapping[str, Array]) -> None:
         """Take up a memory; without one, nothing is remembered."""

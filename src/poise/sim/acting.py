@@ -21,9 +21,10 @@ from poise.dynamics.simulation import Diverged
 from poise.formulations.stepper import Stepper
 from poise.model.errors import did_you_mean
 from poise.model.model import Model
+from poise.model.slots import SlotCheck
 from poise.model.state import State
 from poise.sim.driven import Driven
-from poise.sim.events import Event, Watcher, checked_kind, is_watched
+from poise.sim.events import Event, Watcher, check_events, checked_kind, is_watched
 from poise.sim.motors import Controls, MotorGoals
 
 Array = NDArray[Any]
@@ -132,6 +133,10 @@ class Hooks:
         """Nothing touches yet."""
         if self.watcher is not None:
             self.watcher = Watcher()
+
+    def check_memory(self, check: SlotCheck, model: Model) -> None:
+        """Refuse a memory that cannot be taken up. What controllers keep is their own."""
+        check_events(check, model)
 
     def remember(self, slots: Mapping[str, Array]) -> None:
         """Take up a memory."""
@@ -372,7 +377,7 @@ class Acting(Driven):
         stepper, controls = self._stepper, self._controls
         if isinstance(stepper, Stepper):
             memory = {f"rows/{name}": array.copy() for name, array in stepper.rows.now.arrays.items()}
-            memory |= stepper.own_memory()
+            memory |= stepper.own_memory() | stepper.sleep.memory()
         else:
             memory = stepper.memory()
         return memory, stepper.extras.kept(), controls.values.copy(), controls.applied.copy(), [*self._pushes]
@@ -382,6 +387,7 @@ class Acting(Driven):
         memory, extras, values, applied, self._pushes = kept
         self._stepper.remember(memory)
         self._stepper.extras.put_back(extras)
+        self._stepper.sleep.remember(memory)  # of the loops that are there again
         self._controls.values[...], self._controls.applied[...] = values, applied
 
     def _afterwards(self) -> None:

@@ -23,6 +23,7 @@ from poise.formulations.stepper import Stepper
 from poise.formulations.tracking import Reference, Track, make_track, tracked_dofs
 from poise.model.errors import did_you_mean
 from poise.model.model import Model
+from poise.model.slots import SlotCheck
 from poise.model.state import State
 from poise.sim.acting import Hooks
 from poise.sim.clock import Clock
@@ -124,6 +125,7 @@ class World(Stepped):
 
     @state.setter
     def state(self, state: State) -> None:
+        self._check_state(state)
         self._take(state)
         self._stepper.remember(state.slots)
         self._hooks.remember(state.slots)
@@ -131,6 +133,21 @@ class World(Stepped):
         self._remember_drive(state.slots)
         self._pushes = [(int(row[0]), row[1:].copy()) for row in state.slots.get("pushes", ())]
         self._tell_nothing()
+
+    def _check_state(self, state: State) -> None:
+        """Refuse a state that cannot be taken up, by the name of the slot, before anything of it is."""
+        self._check_motion(state)
+        check = SlotCheck(state.slots)
+        self._stepper.check_memory(check)
+        self._hooks.check_memory(check, self.model)
+        self._check_joint_memory(check)
+        self._check_drive_memory(check)
+        if "pushes" in state.slots:
+            pushes = check.fits("pushes", (len(np.atleast_1d(check.array("pushes"))), 7), np.float64)
+            bodies = pushes[:, 0]
+            if not np.isin(bodies, np.arange(self.model.n_bodies)).all():
+                check.fail("pushes", f"must name bodies by numbers below {self.model.n_bodies}")
+        check.finish()
 
     def _tell_nothing(self) -> None:
         """What was found and solved in a step that is gone is not told as that of another."""
