@@ -1,4 +1,4 @@
-"""Steps that fail and states that are refused leave nothing behind: the next steps have the bits of an untouched copy."""
+"""Steps that fail and states that are refused leave nothing behind: worlds go on as untouched copies do, bit by bit."""
 
 from __future__ import annotations
 
