@@ -344,6 +344,7 @@ class Accelerated:
             self.looker.place(now + 0.5 * k * left)
             for path, n in ((y.path_q, model.nq), (y.path_v, model.nv), (y.path_a, model.nv)):
                 path[k * n : (k + 1) * n] = path[:n]
+        self.looker.act(now)
         rules = self.inner.rules
         tau, slop = x.tau.copy(), rules.slop.copy()
         for track in self.looker.tracks:

@@ -7,7 +7,7 @@ just before and after.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -106,6 +106,8 @@ class Looker:
         self.stepper, self.model, self.carrier = stepper, stepper.model, carrier
         self.rows = Rows(stepper.model, F64)
         self.tracks: Sequence[Track] = ()
+        self.lay_forces: Callable[[float], None] | None = None
+        """Lays forces that depend on time and state, where there are any."""
         self._systems: dict[tuple[int, ...], System] = {}
         self.last = System(self.rows)
 
@@ -122,12 +124,19 @@ class Looker:
             y.path_a[d : d + 6] = (*point.acceleration, *point.angular_acceleration)
             space.s.q[j : j + 7], space.s.v[d : d + 6] = y.path_q[j : j + 7], y.path_v[d : d + 6]
 
+    def act(self, time: float) -> None:
+        """Lay the forces of the present state."""
+        if self.lay_forces is not None:
+            self.carrier.begin()  # coordinates are those of the bodies
+            self.lay_forces(time)
+
     # ---- its rows ----------------------------------------------------------------------------------------------------
 
     def look(self, time: float, implicit: float = 0.0) -> Seen:
         """The rows of the present state; springs, dampers and drives are met at the end of `implicit` (s)."""
         stepper, space = self.stepper, self.stepper.space
         self.place(time)
+        self.act(time)
         stepper.free_motion(implicit)
         if not (np.isfinite(space.w.a).all() and np.isfinite(space.s.q).all() and np.isfinite(space.s.v).all()):
             raise FloatingPointError("the free motion is not finite")
