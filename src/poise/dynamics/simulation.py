@@ -49,14 +49,14 @@ class Diverged(ArithmeticError):
     recording: Any = None
     """What was recorded until then, where `World.run` raised it."""
 
-    def __init__(self, time: float, body: str, what: str) -> None:
-        self.time, self.body, self.what = time, body, what
-        advice = "no longer finite; try a smaller dt" if what == "motion" else "not finite"
+    def __init__(self, time: float, body: str, what: str, advice: str = "try a smaller dt") -> None:
+        self.time, self.body, self.what, self._advice = time, body, what, advice
+        advice = f"no longer finite; {advice}" if what == "motion" else "not finite"
         super().__init__(f"diverged at t = {time:.6g} s: {what} of body '{body}' is {advice}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Cross to another process whole: a pool of workers waits for ever for an exception that it cannot read."""
-        return type(self), (self.time, self.body, self.what)
+        return type(self), (self.time, self.body, self.what, self._advice)
 
 
 @dataclass(frozen=True, eq=False)

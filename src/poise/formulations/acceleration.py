@@ -12,6 +12,7 @@ level, and told.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -32,6 +33,7 @@ from poise.formulations.impact_rows import impulses
 from poise.formulations.integrators import INTEGRATORS
 from poise.formulations.rules import DIVERGED, DONE
 from poise.formulations.sleep_state import Sleep
+from poise.formulations.stability import FormulationWarning, StiffnessGuard
 from poise.formulations.stepper import Stepper, Told
 from poise.formulations.tracking import TRACK
 from poise.model.model import Model
@@ -50,6 +52,8 @@ TOLERANCE = 1e-8
 """Natural residual of constraint forces, over the largest |b|."""
 JOLT = 20.0
 """Times the present speeds: a larger change within a part is none of forces."""
+FALLS = 10
+"""Steps in a row at velocity level that are told."""
 ROUNDS = 3
 """In which contacts turn from sliding to holding."""
 
@@ -77,10 +81,33 @@ class Accelerated:
             self.carrier = OnBodies(self.inner)
         self.looker = Looker(self.inner, self.carrier)
         self.space, self.collider = self.inner.space, self.inner.collider
+        self.guard = StiffnessGuard(model, integrator)
+        self._fallen, self._tells_falls = 0, True
         self._before: dict[int, tuple[Array, Array]] = {}
         self.watch: Callable[[Any], None] | None = None
         """Called after every part of a step and every impact, with the stepper that was at work."""
         self._clear_told()
+
+    def check_stiffness(self, dt: float, motors: bool = True) -> None:
+        """Refuse, or warn of once, what explicit integrators cannot step; motors where nothing sets them before."""
+        tracked = [d for track in self.looker.tracks for d in track.dofs.tolist()]
+        told = self.guard.look(self.space.s.q, self.space.x, self.extras.motors if motors else None, dt, tracked)
+        if told is not None:
+            self.guard.warned = True
+            warnings.warn(told, FormulationWarning, stacklevel=3)
+
+    def _note_level(self) -> None:
+        """Warn once where step after step falls back to the velocity level."""
+        self._fallen = self._fallen + 1 if self.level == "velocity" else 0
+        if self._fallen == FALLS and self._tells_falls:
+            self._tells_falls = False
+            warnings.warn(
+                f'{FALLS} steps in a row found no forces at level="acceleration" and were taken at velocity level '
+                "(report().level): rows that contradict each other, jams, or more parts than a step may have. Take a "
+                'smaller dt, or level="velocity"',
+                FormulationWarning,
+                stacklevel=3,
+            )
 
     def _use_forces(self, on: bool, dt: float = 1.0) -> None:
         """Let bodies that are apart move by forces, or by impulses."""
@@ -167,6 +194,7 @@ class Accelerated:
     def step(self, dt: float, time: float = 0.0) -> int:
         """One step from a time on; DONE, or DIVERGED and the state as it was."""
         self.extras.check_explicit()
+        self.check_stiffness(dt)
         s, carrier = self.space.s, self.carrier
         self._use_forces(True, dt)
         carrier.begin()
@@ -186,6 +214,7 @@ class Accelerated:
         finally:
             self.extras.end_parts(end == DONE)
         if end == DONE:
+            self._note_level()
             return DONE
         carrier.put(*start)
         s.q[...], s.v[...] = face
@@ -227,6 +256,8 @@ class Accelerated:
     def _longest(self, left: float, held: set[int]) -> float:
         """How long a part may be: near others, nothing moves on by more than half of its least extent."""
         haste, top = float(self.inner.rules.haste[0]), float(self.inner.rules.top[0])
+        if not (np.isfinite(haste) and np.isfinite(left * top)):
+            raise FloatingPointError("speeds are not finite")
         if left * haste <= HASTE:
             return left
         self.collider.find(self.space, self.inner.near + 2.0 * left * top)

@@ -107,7 +107,10 @@ class Extras:
     def check_explicit(self) -> None:
         """Refuse what the acceleration level has no forces for: rows of hooks, motors without end."""
         if self.hooks:
-            raise ValueError("rows of hooks take the velocity level")
+            raise ValueError(
+                "rows of hooks take the velocity level, and so do motors between bodies: build with "
+                'level="velocity", or let springs be forces (world.add_force, poise.sim.PointSpring)'
+            )
         if self.model.motors and is_endless(self.motors).any():
             ends = np.cumsum([3 if motor.ball else 1 for motor in self.model.motors])
             row = int(np.flatnonzero(is_endless(self.motors))[0])

@@ -42,8 +42,8 @@ class Stepped(Joined):
 
     def _marches(self) -> bool:
         """Whether kernels do all that is in a step."""
-        busy = self._clock is not None or self._hooks.busy() or self._hooks.laws
-        busy = busy or self._pushes or self._paths or self._row_hooks
+        listed = (self._hooks.laws, self._pushes, self._paths, self._row_hooks)
+        busy = self._clock is not None or self._hooks.busy() or any(listed)
         ordinary = self.formulation.level == "velocity" and self.formulation.substeps == 1
         return ordinary and not busy and self._stepper.march.can
 
@@ -82,7 +82,7 @@ class Stepped(Joined):
                 if laws is not None and self.formulation.level == "velocity":
                     laws(self.time + k * h)
                 if (stepper.step(h, self.time + k * h) if end == AGAIN else stepper.close(end, h)) != DONE:
-                    raise Diverged(self.time, *self._culprit())
+                    raise Diverged(self.time, *self._culprit(), self._advice())
             last.end(v, tau, forces)
         except BaseException:
             q[...], v[...] = start
@@ -96,6 +96,15 @@ class Stepped(Joined):
                 forces[...] = saved
         self._pushes.clear()
         self.time += self._dt
+
+    def _advice(self) -> str:
+        """What to try where a step has diverged."""
+        formulation = self.formulation
+        if formulation.level == "velocity":
+            return "try a smaller dt"
+        integrator = formulation.integrator or "rk4"
+        other = "" if integrator == "euler" else 'integrator="euler", which meets springs and drives implicitly, or '
+        return f'integrator="{integrator}" is explicit: try a smaller dt, {other}level="velocity"'
 
     def _may_change_more(self) -> bool:
         """Whether a step that fails may have changed more than q and v: others are spared the copies."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,6 +20,7 @@ from poise.formulations.loose_stepper import LooseStepper
 from poise.formulations.maximal import Maximal
 from poise.formulations.options import Options
 from poise.formulations.reduced import Reduced
+from poise.formulations.stability import FormulationWarning
 from poise.formulations.stepper import Stepper
 from poise.formulations.tracking import Reference, Track, make_track, tracked_dofs
 from poise.model.errors import did_you_mean
@@ -79,6 +81,9 @@ class World(Stepped):
         self._row_hooks: list[Hook] = []
         super().__init__(model, state, dt=dt)
         self._first = self.state
+        if isinstance(self._stepper, Accelerated):
+            self._stepper.check_stiffness(self.dt / self.formulation.substeps, motors=False)
+            warn_of_euler(model, self.formulation)
 
     # ---- memory ------------------------------------------------------------------------------------------------------
 
@@ -388,6 +393,22 @@ class World(Stepped):
         if self._clock is not None:
             self._clock.stop()
         self._clock = Clock(self._stepper) if on else None
+
+
+def warn_of_euler(model: Model, formulation: Options) -> None:
+    """Of joints that Euler's method holds by forces of the beginning of a step."""
+    if formulation.level != "acceleration" or formulation.integrator != "euler":
+        return
+    held = "loops" if model.loops else ""
+    if isinstance(formulation, Maximal) and any(kind != "free" for kind in model.joint_kinds):
+        held = "joints"
+    if held:
+        warnings.warn(
+            f'level="acceleration" with integrator="euler" holds {held} by forces of where a step begins: they open, '
+            'and fast motion gains energy. Take integrator="rk4", or level="velocity"',
+            FormulationWarning,
+            stacklevel=4,
+        )
 
 
 def make_stepper(model: Model, formulation: Options, tracks: list[Track]) -> Stepper | Accelerated:
