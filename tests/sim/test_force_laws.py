@@ -18,6 +18,7 @@ from poise.sim.force_laws import evaluate
 
 ORDERS = {"euler": 1, "midpoint": 2, "rk4": 4}
 KINDS = {"reduced": poise.Reduced, "maximal": poise.Maximal}
+pytestmark = pytest.mark.filterwarnings("ignore:.*holds joints by forces:poise.FormulationWarning")
 
 
 @dataclass

@@ -30,6 +30,7 @@ WAYS: dict[str, tuple[Any, int]] = {
 """Formulations by name, and the order of each."""
 TRACKING = [name for name in WAYS if "acceleration" in name]
 every_way = pytest.mark.parametrize("name", WAYS)
+pytestmark = pytest.mark.filterwarnings("ignore:.*holds joints by forces:poise.FormulationWarning")
 
 
 def shapes() -> dict[str, Any]:
