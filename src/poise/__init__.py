@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from poise.dynamics.simulation import Diverged
     from poise.formulations.maximal import Maximal
     from poise.formulations.reduced import Reduced
+    from poise.formulations.stability import FormulationWarning
     from poise.io.load import load
     from poise.io.motions import load_motion
     from poise.model.model import Model
@@ -41,6 +42,7 @@ __all__ = [
     "Batch",
     "Body",
     "Diverged",
+    "FormulationWarning",
     "Inertia",
     "Joint",
     "Keyframe",
@@ -82,6 +84,7 @@ _HOMES = {
     "Batch": "poise.batch.worlds",
     "Body": "poise.model.scene",
     "Diverged": "poise.dynamics.simulation",
+    "FormulationWarning": "poise.formulations.stability",
     "Inertia": "poise.model.scene",
     "Joint": "poise.model.scene",
     "Keyframe": "poise.model.scene",

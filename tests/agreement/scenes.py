@@ -21,7 +21,10 @@ from poise.motion.rotations import quat_exp, quat_from_matrix, quat_multiply, un
 
 Array = NDArray[Any]
 KINDS = tuple(JOINTS)
-FEATURES = ("free motion", "limit", "motor", "spring", "armature", "impact", "contact", "loop", "ring")
+FEATURES = (
+    *("free motion", "limit", "motor", "spring", "armature", "impact", "contact", "loop", "ring"),
+    *("one body", "one body, motor", "one body, impact", "one body, contact", "one body, loop"),
+)
 WHAT = {
     "free motion": "gravity alone",
     "limit": "a coordinate of two's joint meets the end of its range: each one in turn; of a ball its cone, its twist",
@@ -32,6 +35,11 @@ WHAT = {
     "contact": "the same, but two slides along a rough wall from the beginning",
     "loop": "two is a free body in the tree, and a loop of this kind is its joint",
     "ring": "one hangs on a ball joint, two is on it by this kind, and a ball joint closes the ring to the world",
+    "one body": "two alone, on the world by this kind, under gravity",
+    "one body, motor": "two alone, with a motor on every coordinate, as above",
+    "one body, impact": "two alone, on the world by this kind, strikes a smooth wall that does not bounce",
+    "one body, contact": "two alone, on the world by this kind, slides along a rough wall from the beginning",
+    "one body, loop": "two alone is a free body in the tree, and a loop of this kind to the world is its joint",
 }
 
 SPAN = 0.1
@@ -183,10 +191,10 @@ def swing_and_twist(model: poise.Model, q: Array, v: Array) -> tuple[float, floa
     return swing, 2.0 * atan2(along, w), bool(axis @ v[int(model.joint_v_start[1]) :][:3] > 0.0)
 
 
-def motor(kind: str) -> Start:
+def motor(kind: str, names: tuple[str, ...] = ("one", "two")) -> Start:
     """The targets are 0.4 rad or 0.12 m from the rest pose; bounds are met at first."""
-    scene = chain({"one": kind, "two": kind})
-    for name in ("one", "two"):
+    scene = chain(dict.fromkeys(names, kind))
+    for name in names:
         if kind == "ball":
             turn = tuple(quat_exp(np.array((0.3, -0.2, 0.25))))
             scene.motor(name, f"{name}'s", stiffness=25.0, damping=0.5, target=turn, limit=6.0)
@@ -213,9 +221,14 @@ def tip(model: poise.Model, q: Array, v: Array) -> tuple[Array, Array, Array]:
     return placed.position[two] + placed.rotation[two] @ TIP, J.J[3:] @ v, J.J[3:] @ a + J.rate[3:] @ v
 
 
-def walled(kind: str, surface: poise.Material, point: Array, normal: Array) -> Start:
-    """A chain that hangs on a ball joint, and a wall: with less freedom than that, forces on two are not unique."""
-    scene = chain({"one": "ball", "two": kind}, tip=surface)
+def hung(kind: str) -> dict[str, str]:
+    """Joints of a chain that hangs on a ball joint: with less freedom than that, forces on two are not unique."""
+    return {"one": "ball", "two": kind}
+
+
+def walled(kinds: dict[str, str], surface: poise.Material, point: Array, normal: Array) -> Start:
+    """A chain with these joints, and a wall."""
+    scene = chain(kinds, tip=surface)
     half = np.array((1.0 + normal[2], -normal[1], normal[0], 0.0))  # turns z to the normal
     scene.add(
         poise.model.Plane(material=surface),
@@ -227,23 +240,37 @@ def walled(kind: str, surface: poise.Material, point: Array, normal: Array) -> S
     return start_of(scene)
 
 
-def impact(kind: str) -> Start:
+def impact_alone(kind: str) -> Start:
+    """Of two alone on the world; with one way to move it strikes head on, and a motor presses it there."""
+    if JOINTS[kind].nv > 1:
+        return impact({"two": kind})
+    scene = chain({"two": kind})
+    way, slide = float(np.sign(start_of(scene).v[0])), JOINTS[kind].v_names[0]
+    law = {"torque": way * (40.0 if slides(kind, slide) else 10.0)}
+    scene.motor("two", "press", **law)
+    place, velocity, _ = tip(*flight(scene, HIT))
+    start = walled({"two": kind}, SMOOTH, place, -unit(velocity))
+    start.scene.motor("two", "press", **law)
+    return start
+
+
+def impact(kinds: dict[str, str]) -> Start:
     """The wall is where two gets to, across the middle of its velocity and its acceleration there.
 
     It is smooth: what a blow with friction does depends on where in a step it comes, at velocity level, which spreads
     it over two of them.
     """
-    place, velocity, acceleration = tip(*flight(chain({"one": "ball", "two": kind}), HIT))
-    return walled(kind, SMOOTH, place, -unit(unit(velocity) + unit(acceleration)))
+    place, velocity, acceleration = tip(*flight(chain(kinds), HIT))
+    return walled(kinds, SMOOTH, place, -unit(unit(velocity) + unit(acceleration)))
 
 
-def contact(kind: str) -> Start:
+def contact(kinds: dict[str, str]) -> Start:
     """The wall is along two's velocity, and across as much of its acceleration as can be."""
-    scene = chain({"one": "ball", "two": kind})
+    scene = chain(kinds)
     start = start_of(scene)
     place, velocity, acceleration = tip(scene.compile(), start.q, start.v)
     way = unit(velocity)
-    return walled(kind, ROUGH, place, -unit(acceleration - (acceleration @ way) * way))
+    return walled(kinds, ROUGH, place, -unit(acceleration - (acceleration @ way) * way))
 
 
 def loop(kind: str) -> Start:
@@ -261,6 +288,40 @@ def loop(kind: str) -> Start:
     R, spin = placed.rotation[two], placed.twist[two, :3]
     q = np.concatenate((as_tree.q[: JOINTS[first].nq], placed.position[two], quat_from_matrix(R)))
     return Start(scene, q, np.concatenate((as_tree.v[: JOINTS[first].nv], placed.twist[two, 3:], R.T @ spin)))
+
+
+def loop_alone(kind: str) -> Start:
+    """Begins as two on a joint of this kind on the world does."""
+    if kind == "fixed":
+        raise Meaningless("welds the body to the world: no motion is left")
+    scene = poise.Scene(gravity=GRAVITY)
+    scene.add(shapes("two"), name="two", joint=poise.Joint("free"), position=PLACES["two"])
+    options = options_of(kind, "two")
+    options.pop("anchor", None)
+    scene.loop(kind, None, "two", "loop", position=tuple(np.add(PLACES["two"], ANCHORS["two"])), **options)
+    as_tree = start_of(chain({"two": kind}))
+    model = as_tree.scene.compile()
+    two, placed = model.body_index("two"), bodies(model, as_tree.q, as_tree.v)
+    R = placed.rotation[two]
+    q = np.concatenate((placed.position[two], quat_from_matrix(R)))
+    return Start(scene, q, np.concatenate((placed.twist[two, 3:], R.T @ placed.twist[two, :3])))
+
+
+def contact_alone(kind: str) -> Start:
+    """Of two alone on the world, with a freedom to move across the wall along which it slides."""
+    if JOINTS[kind].nv < 2:
+        raise Meaningless("leaves a body one way to move: nothing presses it to what it slides along")
+    if kind == "planar":
+        raise Meaningless("leaves no way out of its plane: friction across it is not unique")
+    scene = chain({"two": kind})
+    start = start_of(scene)
+    model = scene.compile()
+    place, velocity, acceleration = tip(model, start.q, start.v)
+    J = jacobian(model, start.q, model.body_index("two"), TIP).J[3:]
+    ways = np.linalg.svd(J)[0][:, : np.linalg.matrix_rank(J, 1e-9)]  # the tip can move in these directions
+    press = ways @ (ways.T @ acceleration)
+    along = unit(velocity)
+    return walled({"two": kind}, ROUGH, place, -unit(press - (press @ along) * along))
 
 
 def ring(kind: str) -> Start:
@@ -287,16 +348,21 @@ _MAKERS: dict[str, Callable[[str], Start | list[Start]]] = {
     "motor": motor,
     "spring": spring,
     "armature": lambda kind: spring(kind, 0.15),
-    "impact": impact,
-    "contact": contact,
+    "impact": lambda kind: impact(hung(kind)),
+    "contact": lambda kind: contact(hung(kind)),
     "loop": loop,
     "ring": ring,
+    "one body": lambda kind: start_of(chain({"two": kind})),
+    "one body, motor": lambda kind: motor(kind, ("two",)),
+    "one body, impact": impact_alone,
+    "one body, contact": contact_alone,
+    "one body, loop": loop_alone,
 }
 
 
 def make(kind: str, feature: str) -> list[Start]:
     """The scenes of a cell, at their beginning."""
-    if kind == "fixed" and feature != "loop":
+    if kind == "fixed" and feature not in ("loop", "one body, loop"):
         raise Meaningless("welds two bodies into one: no joint is left")
     made = _MAKERS[feature](kind)
     return made if isinstance(made, list) else [made]

@@ -17,7 +17,11 @@ from .scenes import FEATURES, KINDS, chain, make
 from .table import LEAST, Hole, disagreements, look, rows_of, sorts_of
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "agreement.md"
-EXPECTED = {("free", "limit"), ("free", "loop")} | {("fixed", feature) for feature in FEATURES if feature != "loop"}
+EXPECTED = (
+    {("free", "limit"), ("free", "loop"), ("free", "one body, loop")}
+    | {(kind, "one body, contact") for kind in ("hinge", "slider", "screw", "planar")}
+    | {("fixed", feature) for feature in FEATURES if feature != "loop"}
+)
 """Cells without a scene."""
 
 
@@ -57,6 +61,7 @@ def test_what_acts_is_there() -> None:
     """Or nothing would be told of it: limits and walls push, in all kinds; loops and motors pull."""
     told = rows_of(PAGE.read_text(encoding="utf-8"))
     wanted = {"limit": "limits", "motor": "motors", "impact": "contacts", "contact": "contacts", "loop": "loops"}
+    wanted |= {f"one body, {feature}": sort for feature, sort in wanted.items() if feature != "limit"}
     for feature, sort in (wanted | {"ring": "loops"}).items():
         for kind in KINDS:
             assert (kind, feature) in EXPECTED or sort in told[kind, feature], (kind, feature)

@@ -292,6 +292,7 @@ def painleve_rod(share: float, mu: float = 2.0) -> poise.World:
     return world
 
 
+@pytest.mark.filterwarnings("ignore:10 steps in a row:poise.FormulationWarning")
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.9])
 def test_a_rod_that_jams_is_resolved_at_velocity_level(share: float) -> None:
     """Painlevé: with μ > 4/3 and tan θ = 2 no force is right where θ̇² < g / (l sin θ) (A < 0 and b < 0)."""

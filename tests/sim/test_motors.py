@@ -479,3 +479,50 @@ def test_motors_that_are_not_there() -> None:
     with pytest.raises(ValueError, match=r"ctrl\[0\] is nan"):
         world.step()
     world.step()
+
+
+# ---- goals without bounds --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [poise.Reduced, poise.Maximal])
+@pytest.mark.parametrize("much", [1e3, -1e5, 1e7, 1e10, 1e100, -1e308])
+@pytest.mark.parametrize("goal", ["target", "speed", "torque", "acceleration"])
+def test_a_motor_with_a_goal_out_of_reach_pushes_with_its_limit(kind, much: float, goal: str) -> None:
+    """However far the goal is: f = limit, and the arm gains limit · h / I about its end."""
+    scene = poise.Scene(gravity=(0, 0, 0))
+    scene.hinge(None, poise.box(0.1, 0.1, 1.0, mass=3.0), name="arm", axis="y", anchor=(0, 0, 0.5))
+    scene.motor("arm", stiffness=20.0, damping=2.0, limit=15.0)
+    world = scene.build(kind(), dt=1 / 240)
+    setattr(world.motor("arm"), goal, much)
+    world.step()
+    inertia = 3.0 * (1.0 + 0.01) / 12 + 3.0 * 0.25
+    assert world.motor("arm").force == pytest.approx(np.sign(much) * 15.0, rel=1e-3)
+    assert world.v[0] == pytest.approx(np.sign(much) * 15.0 / 240 / inertia, rel=1e-3)
+
+
+def test_a_goal_out_of_reach_does_not_loosen_the_tolerance_of_what_it_pushes() -> None:
+    """A cart with a motor of 5 N towards 1e9 m rests against a wall, which bears 5 N."""
+    scene = poise.Scene()
+    scene.add_ground(friction=0.0)
+    scene.add(poise.box(0.2, 1.0, 1.0), name="wall", position=(0.6, 0, 0.5), fixed=True)
+    scene.slider(None, poise.box(0.2, 0.2, 0.2, mass=2.0), name="cart", axis="x", position=(0.4, 0, 0.1))
+    scene.motor("cart", stiffness=10.0, damping=1.0, limit=5.0)
+    world = scene.build(dt=1 / 240)
+    world.motor("cart").target = 1e9
+    world.step(20)
+    push = sum((c.force for c in world.report().contacts if "wall" in (c.body_a, c.body_b)), np.zeros(3))
+    assert abs(float(push[0])) == pytest.approx(5.0, rel=1e-3)
+
+
+def test_a_control_that_makes_a_goal_infinite_is_refused_by_its_name() -> None:
+    scene = poise.Scene(gravity=(0, 0, 0))
+    scene.hinge(None, poise.box(0.1, 0.1, 1.0), name="arm", axis="y", anchor=(0, 0, 0.5))
+    scene.motor("arm", stiffness=20.0, damping=2.0, limit=15.0)
+    (motor,) = scene.compile().motors
+    model = scene.compile()
+    object.__setattr__(model, "motors", (motor._replace(gain=10.0),))
+    world = poise.World(model)
+    world.ctrl[0] = 1e308
+    with pytest.raises(ValueError, match=r'ctrl\[0\] is 1e\+308; the target of motor "arm" is not finite then'):
+        world.step()
+    world.step()

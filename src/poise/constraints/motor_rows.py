@@ -126,6 +126,12 @@ def plain_forces(b: Block, nv: int) -> Array:
 
 
 @formula
+def within_most(x: Any) -> Any:
+    """A number that sums and products of motors do not carry beyond the largest ones there are."""
+    return maximum(minimum(x, MOST), -MOST)
+
+
+@formula
 def motor_law(
     stiffness: Any,
     damping: Any,
@@ -138,13 +144,17 @@ def motor_law(
     dt: Any,
     whole: Any,
 ) -> Any:
-    """Wanted velocity and softness of a motor's row; `error` is from x to its target, `now` its velocity."""
+    """Wanted velocity and softness of a motor's row; `error` is from x to its target, `now` its velocity.
+
+    Goals beyond all bounds want as much as numbers can hold: the force is then that of the motor's limit.
+    """
     erp, cfm = spring_row(stiffness, damping, dt)
+    error, speed, acceleration = within_most(error), within_most(speed), within_most(acceleration)
     # the hard ones have the whole of a step to get there, also where it is split
     reach = select(stiffness == inf, error * (1.0 / whole), error * (1.0 / dt))
-    wanted = reach * erp + speed * (1.0 - erp) + torque * cfm * dt
+    wanted = reach * erp + speed * (1.0 - erp) + within_most(torque * cfm * dt)
     hurry = hurries > 0.0
-    return select(hurry, now + acceleration * dt, wanted), select(hurry, zero(cfm), cfm)
+    return within_most(select(hurry, now + acceleration * dt, wanted)), select(hurry, zero(cfm), cfm)
 
 
 @kernel

@@ -49,14 +49,14 @@ class Diverged(ArithmeticError):
     recording: Any = None
     """What was recorded until then, where `World.run` raised it."""
 
-    def __init__(self, time: float, body: str, what: str) -> None:
-        self.time, self.body, self.what = time, body, what
-        advice = "no longer finite; try a smaller dt" if what == "motion" else "not finite"
+    def __init__(self, time: float, body: str, what: str, advice: str = "try a smaller dt") -> None:
+        self.time, self.body, self.what, self._advice = time, body, what, advice
+        advice = f"no longer finite; {advice}" if what == "motion" else "not finite"
         super().__init__(f"diverged at t = {time:.6g} s: {what} of body '{body}' is {advice}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Cross to another process whole: a pool of workers waits for ever for an exception that it cannot read."""
-        return type(self), (self.time, self.body, self.what)
+        return type(self), (self.time, self.body, self.what, self._advice)
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,13 +244,22 @@ class Simulation:
     def state(self, state: State) -> None:
         self._take(state)
 
-    def _take(self, state: State) -> None:
-        """Become a state."""
+    def _check_motion(self, state: State) -> tuple[np.ndarray, np.ndarray, float]:
+        """Coordinates, velocities and time of a state, all of them finite."""
         if not isinstance(state, State):
             raise TypeError(f"state must be a poise.State, not {type(state).__name__}; for coordinates alone, assign q")
         q, v = checked_row(self.model, "q", state.q), checked_row(self.model, "v", state.v)
-        self.q[...], self.v[...] = q, v
-        self.time = float(state.time)
+        try:
+            time = float(state.time)
+        except (TypeError, ValueError, OverflowError):
+            time = np.nan
+        if not np.isfinite(time):
+            raise ValueError(f"time is {state.time!r}; it must be a finite number of seconds")
+        return q, v, time
+
+    def _take(self, state: State) -> None:
+        """Become a state."""
+        self.q[...], self.v[...], self.time = self._check_motion(state)
 
     def step(self, n: int = 1) -> None:
         """Go n steps on. Raises `Diverged`, with the last good state kept, when the numbers are no longer finite."""

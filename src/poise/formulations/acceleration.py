@@ -12,6 +12,7 @@ level, and told.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -41,10 +42,12 @@ from poise.formulations.impact_rows import impulses
 from poise.formulations.integrators import INTEGRATORS
 from poise.formulations.rules import DIVERGED, DONE
 from poise.formulations.sleep_state import Sleep
+from poise.formulations.stability import FormulationWarning, StiffnessGuard
 from poise.formulations.stepper import Stepper, Told
 from poise.formulations.tracking import TRACK
 from poise.kernel.blas import few_blas_threads
 from poise.model.model import Model
+from poise.model.slots import SlotCheck
 
 Array = NDArray[Any]
 STAY = 1e-3
@@ -61,6 +64,8 @@ JOLT = 20.0
 """Times the present speeds: a larger change within a part is none of forces."""
 SHARE = 0.8
 """Of a step's work: what this level may take; the rest is for what is left of a step at velocity level."""
+FALLS = 10
+"""Steps in a row at velocity level that are told."""
 ROUNDS = 3
 """In which contacts turn from sliding to holding."""
 
@@ -88,10 +93,33 @@ class Accelerated:
             self.carrier = OnBodies(self.inner)
         self.looker = Looker(self.inner, self.carrier)
         self.space, self.collider = self.inner.space, self.inner.collider
+        self.guard = StiffnessGuard(model, integrator)
+        self._fallen, self._tells_falls = 0, True
         self._before: dict[int, tuple[Array, Array]] = {}
         self.watch: Callable[[Any], None] | None = None
         """Called after every part of a step and every impact, with the stepper that was at work."""
         self._clear_told()
+
+    def check_stiffness(self, dt: float, motors: bool = True) -> None:
+        """Refuse, or warn of once, what explicit integrators cannot step; motors where nothing sets them before."""
+        tracked = [d for track in self.looker.tracks for d in track.dofs.tolist()]
+        told = self.guard.look(self.space.s.q, self.space.x, self.extras.motors if motors else None, dt, tracked)
+        if told is not None:
+            self.guard.warned = True
+            warnings.warn(told, FormulationWarning, stacklevel=3)
+
+    def _note_level(self) -> None:
+        """Warn once where step after step falls back to the velocity level."""
+        self._fallen = self._fallen + 1 if self.level == "velocity" else 0
+        if self._fallen == FALLS and self._tells_falls:
+            self._tells_falls = False
+            warnings.warn(
+                f'{FALLS} steps in a row found no forces at level="acceleration" and were taken at velocity level '
+                "(report().level): rows that contradict each other, jams, or more parts than a step may have. Take a "
+                'smaller dt, or level="velocity"',
+                FormulationWarning,
+                stacklevel=3,
+            )
 
     def _use_forces(self, on: bool, dt: float = 1.0) -> None:
         """Let bodies that are apart move by forces, or by impulses."""
@@ -169,6 +197,15 @@ class Accelerated:
             "held/tangents": np.array([tangent for _, tangent in both]).reshape(-1, 3),
         } | (self.extras.memory() | self.inner.own_memory())
 
+    def check_memory(self, check: SlotCheck) -> None:
+        """Refuse a memory that cannot be taken up, before anything of it is."""
+        self.extras.check_memory(check)
+        self.inner.check_own_memory(check)
+        if any(name.startswith("held/") for name in check.slots):
+            n = len(check.fits("held/keys", check.array("held/keys").shape[:1], np.int64))
+            check.fits("held/forces", (n, 3), np.float64)
+            check.fits("held/tangents", (n, 3), np.float64)
+
     def remember(self, slots: Mapping[str, Array]) -> None:
         """Take up a memory; without one, nothing is remembered."""
         self._before = {}
@@ -188,6 +225,7 @@ class Accelerated:
     def step(self, dt: float, time: float = 0.0) -> int:
         """One step from a time on; DONE, or DIVERGED and the state as it was."""
         self.extras.check_explicit()
+        self.check_stiffness(dt)
         s, carrier = self.space.s, self.carrier
         self._use_forces(True, dt)
         carrier.begin()
@@ -207,6 +245,7 @@ class Accelerated:
         finally:
             self.extras.end_parts(end == DONE)
         if end == DONE:
+            self._note_level()
             return DONE
         carrier.put(*start)
         s.q[...], s.v[...] = face
@@ -248,6 +287,8 @@ class Accelerated:
     def _longest(self, left: float, held: set[int]) -> float:
         """How long a part may be: near others, nothing moves on by more than half of its least extent."""
         haste, top = float(self.inner.rules.haste[0]), float(self.inner.rules.top[0])
+        if not (np.isfinite(haste) and np.isfinite(left * top)):
+            raise FloatingPointError("speeds are not finite")
         if left * haste <= HASTE:
             return left
         self.collider.find(self.space, self.inner.near + 2.0 * left * top)
@@ -373,6 +414,7 @@ class Accelerated:
             self.looker.place(now + 0.5 * k * left)
             for path, n in ((y.path_q, model.nq), (y.path_v, model.nv), (y.path_a, model.nv)):
                 path[k * n : (k + 1) * n] = path[:n]
+        self.looker.act(now)
         rules = self.inner.rules
         tau, slop, budget = x.tau.copy(), rules.slop.copy(), rules.budget.copy()
         for track in self.looker.tracks:

@@ -7,7 +7,7 @@ just before and after.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -141,6 +141,8 @@ class Looker:
         self.stepper, self.model, self.carrier = stepper, stepper.model, carrier
         self.rows = Rows(stepper.model, F64)
         self.tracks: Sequence[Track] = ()
+        self.lay_forces: Callable[[float], None] | None = None
+        """Lays forces that depend on time and state, where there are any."""
         self._systems: dict[tuple[int, ...], System] = {}
         self.last = System(self.rows)
 
@@ -157,20 +159,26 @@ class Looker:
             y.path_a[d : d + 6] = (*point.acceleration, *point.angular_acceleration)
             space.s.q[j : j + 7], space.s.v[d : d + 6] = y.path_q[j : j + 7], y.path_v[d : d + 6]
 
+    def act(self, time: float) -> None:
+        """Lay the forces of the present state."""
+        if self.lay_forces is not None:
+            self.carrier.begin()  # coordinates are those of the bodies
+            self.lay_forces(time)
+
     # ---- its rows ----------------------------------------------------------------------------------------------------
 
     def look(self, time: float, implicit: float = 0.0) -> Seen:
         """The rows of the present state; springs, dampers and drives are met at the end of `implicit` (s)."""
         stepper, space = self.stepper, self.stepper.space
         self.place(time)
+        self.act(time)
         stepper.free_motion(implicit)
         if not (np.isfinite(space.w.a).all() and np.isfinite(space.s.q).all() and np.isfinite(space.s.v).all()):
             raise FloatingPointError("the free motion is not finite")
         self._emit()
         self._add_tracks(time)
-        turning = self._turning()
-        if len(turning):
-            self._bend_rows(turning, time, implicit)
+        if len(self._turning()):
+            self._bend_rows(time, implicit)
         return self._seen()
 
     def _emit(self) -> None:
@@ -255,28 +263,28 @@ class Looker:
         moves = (now.term[slots] >= 0) | (now.a[slots] >= 0) | (now.b[slots] >= 0)
         return np.asarray(slots[moves & (now.id[slots] >= 0)])
 
-    def _bend_rows(self, slots: Array, time: float, implicit: float) -> None:
+    def _bend_rows(self, time: float, implicit: float) -> None:
         """γ = J̇ v of rows by differences of J v along the velocity, v of joints as it is; the state is as it was."""
         stepper = self.stepper
         (q, v), speed = self.carrier.state(), stepper.space.s.v.copy()
-        ids = self.rows.now.id[slots].copy()
         span = ALONG / max(1.0, float(np.abs(v).max()))
-        speeds = []
+        speeds: list[dict[int, float]] = []
         for side in (1.0, -1.0):
             self.carrier.coast(q, v * (side * span), v, speed)
             self.place(time + side * span)
             stepper.free_motion(implicit)
             self._emit()
             seen = self._seen()
-            where = {int(id): row for id, row in zip(self.rows.now.id[seen.slots], range(len(seen.slots)), strict=True)}
-            speeds.append([seen.speed[where[id]] if id in where else np.nan for id in ids.tolist()])
+            speeds.append(dict(zip(self.rows.now.id[seen.slots].tolist(), seen.speed.tolist(), strict=True)))
         self.carrier.put(q, v)
         self.place(time)
         stepper.free_motion(implicit)
         self._emit()
         self._add_tracks(time)
-        gamma = (np.array(speeds[0]) - np.array(speeds[1])) / (2.0 * span)
-        self.rows.now.gamma[self._turning()] = np.where(np.isfinite(gamma), gamma, 0.0)
+        turning = self._turning()  # rows at the edge of being near may have come or gone
+        ids = self.rows.now.id[turning].tolist()
+        ends = [(speeds[0][id], speeds[1][id]) if id in speeds[0] and id in speeds[1] else (0.0, 0.0) for id in ids]
+        self.rows.now.gamma[turning] = [(after - before) / (2.0 * span) for after, before in ends]
 
     def _seen(self) -> Seen:
         rows, space = self.rows, self.stepper.space

@@ -30,6 +30,7 @@ from poise.kernel.jit import entry
 from poise.kernel.memory import F64, Block, Width
 from poise.model.joints import Primitive
 from poise.model.model import Model
+from poise.model.slots import SlotCheck
 from poise.solve.newton_kernels import NEWTON
 from poise.solve.pgs_kernels import ANSWER, ROWS
 
@@ -140,6 +141,13 @@ class ApartStepper(Stepper):
     def remember_own(self, slots: Mapping[str, Array]) -> None:
         """Without a memory of the bodies' states, they go where the coordinates say."""
         self.bodies.own[...] = slots.get("bodies", np.nan)
+
+    def check_own_memory(self, check: SlotCheck) -> None:
+        """Bodies whose state is not known, which is NaN, go where the coordinates say."""
+        if "bodies" in check.slots:
+            held, own = check.array("bodies"), self.bodies.own
+            if held.shape != own.shape or held.dtype != own.dtype or not np.isnan(held).all():
+                check.like("bodies", own)
 
     @property
     def own(self) -> Array:

@@ -122,7 +122,7 @@ class OnBodies:
 
     def state(self) -> Place:
         """A copy of it."""
-        return self.own[:, :SPIN].ravel(), self.own[:, SPIN:].ravel()
+        return self.own[:, :SPIN].flatten(), self.own[:, SPIN:].flatten()
 
     def put(self, q: Array, v: Array) -> None:
         """Be again as a copy tells."""

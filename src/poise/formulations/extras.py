@@ -18,6 +18,7 @@ from poise.kernel.bound import Bound
 from poise.kernel.memory import Block, Width
 from poise.model.loops import LoopJoint
 from poise.model.model import Model
+from poise.model.slots import SlotCheck
 
 Array = NDArray[Any]
 
@@ -62,6 +63,10 @@ class Extras:
     def _lay_loops(self) -> None:
         serials = [*range(len(self.model.loops)), *self._serials]
         self.loops = loops_block(self.model, self.joints, serials, self.width)
+        self._note_joints()
+
+    def _note_joints(self) -> None:
+        """What steps ask of the list of loops."""
         self._closed = bool(self.joints)
         self._any = self._closed or bool(self.model.couplings)
 
@@ -102,7 +107,10 @@ class Extras:
     def check_explicit(self) -> None:
         """Refuse what the acceleration level has no forces for: rows of hooks, motors without end."""
         if self.hooks:
-            raise ValueError("rows of hooks take the velocity level")
+            raise ValueError(
+                "rows of hooks take the velocity level, and so do motors between bodies: build with "
+                'level="velocity", or let springs be forces (world.add_force, poise.sim.PointSpring)'
+            )
         if self.model.motors and is_endless(self.motors).any():
             ends = np.cumsum([3 if motor.ball else 1 for motor in self.model.motors])
             row = int(np.flatnonzero(is_endless(self.motors))[0])
@@ -189,6 +197,33 @@ class Extras:
             kept["loops/attached"] = np.frombuffer(told, np.uint8).copy()
         return kept
 
+    def check_memory(self, check: SlotCheck) -> None:
+        """Refuse a memory that cannot be taken up."""
+        slots = check.slots
+        for name in SETTINGS:
+            if f"motors/{name}" in slots and self.model.motors:
+                infinite = name in ("stiffness", "damping", "low", "high")
+                check.like(f"motors/{name}", self.motors.arrays[name], infinite=infinite)
+        joints, told = list(self.model.loops), "loops/attached"
+        if told in slots:
+            if check.array(told).dtype != np.uint8:
+                check.fail(told, f"must be uint8, found {slots[told].dtype}")
+            try:
+                last, serials, listed = json.loads(slots[told].tobytes())
+                attached = [_loop(item) for item in listed]
+                fits = len(serials) == len(attached) and all(len(self.model.loops) <= k < last for k in serials)
+                if not fits or len(set(serials)) != len(serials):
+                    raise ValueError
+                joints += attached
+                block = loops_block(self.model, joints, [*range(len(self.model.loops)), *serials], self.width)
+            except (ValueError, TypeError, KeyError, IndexError, OverflowError):
+                check.fail(told, "is damaged: it must list the loops that were attached")
+        else:
+            block = self.loops if not self.attached else loops_block(self.model, joints, range(len(joints)), self.width)
+        for name in REMEMBERED:
+            if f"loops/{name}" in slots:
+                check.like(f"loops/{name}", block.arrays[name])
+
     def remember(self, slots: Mapping[str, Array]) -> None:
         """Take up a memory; motors, and which of the model's loops hold, stay as they are where it does not tell."""
         for name in SETTINGS:
@@ -216,7 +251,7 @@ class Extras:
     def put_back(self, kept: Kept) -> None:
         """Be again as it was."""
         self.attached, self._serials, self._next, self.loops, arrays = kept
-        self._any = bool(self.model.motors or self.joints or self.model.couplings)
+        self._note_joints()
         held = [self.motors.arrays[name] for name in SETTINGS] if self.model.motors else []
         held += [self.loops.arrays[name] for name in REMEMBERED]
         for mine, given in zip(held, arrays, strict=True):

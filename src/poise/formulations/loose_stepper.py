@@ -26,6 +26,7 @@ from poise.formulations.rules import DIVERGED, DONE
 from poise.formulations.stepper import Told
 from poise.kernel.memory import F64, Block
 from poise.model.model import Model
+from poise.model.slots import SlotCheck
 from poise.motion.rotations import cross, quat_exp, quat_multiply, quat_normalize, quat_to_matrix, rotate
 from poise.solve.body_sweeps import BodyRows, inverse_masses
 from poise.solve.check import size_of
@@ -94,11 +95,13 @@ class LooseStepper(ApartStepper):
         links = Links(own[:, :4].copy(), own[:, CENTRE:SPIN].copy(), own[:, SPIN:].copy())
         joints = joint_rows(self.model, self.space.s.q, *links)
         twist = self._go_on(joints, links, dt)
-        way = dt * twist - self._unmoved
-        own[:, :4] = quat_normalize(quat_multiply(quat_exp(way[:, :3]), links.quat_wxyz))
-        own[:, CENTRE:SPIN] = links.x + way[:, 3:]
-        own[:, SPIN:] = twist
-        if np.isfinite(own).all():
+        finite = bool(np.isfinite(twist).all())
+        if finite:
+            way = dt * twist - self._unmoved
+            own[:, :4] = quat_normalize(quat_multiply(quat_exp(way[:, :3]), links.quat_wxyz))
+            own[:, CENTRE:SPIN] = links.x + way[:, 3:]
+            own[:, SPIN:] = twist
+        if finite and np.isfinite(own).all():
             MEND[F64](*(one.handle for one in (self.space.m, self.space.s, self.end, self.bodies, self.rules)))
             self.extras.measure(self.space, self.rows.now, dt)
             if self.watch is not None:
@@ -124,13 +127,15 @@ class LooseStepper(ApartStepper):
         rows.warm_start(float(rules.carry[0]))
 
     def _go_on(self, joints: JointRows, links: Links, dt: float) -> Array:
-        """(n_links, 6) twists at the end of the step."""
+        """(n_links, 6) twists at the end of the step; those without rows where they are no longer finite."""
         R = quat_to_matrix(links.quat_wxyz)
         inertia = R @ self._inertia @ R.transpose(0, 2, 1)
         inverse = inverse_masses(self.model.link_mass, inertia)
         wrench = self._forces(links, R) + joints.wrenches(len(R), tau=np.array(self.space.w.total + self.bodies.lead))
         free = links.twist + dt * np.einsum("nij,nj->ni", inverse, wrench)
         free[:, 3:] += dt * self.model.gravity
+        if not np.isfinite(free).all():
+            return np.asarray(free)
         posed, problem = self._problem(joints, links, inverse, free, dt)
         result = self._solve(problem, np.concatenate((warm_multipliers(self.rows), self._warm(posed))))
         result, late = self._bounce(problem, result, posed, links.twist, free, dt)
@@ -260,6 +265,12 @@ class LooseStepper(ApartStepper):
     def own_memory(self) -> dict[str, Array]:
         """With the multipliers of joints."""
         return super().own_memory() | {"bodies/joints": self._joint_lam.copy()}
+
+    def check_own_memory(self, check: SlotCheck) -> None:
+        """Of joints there are multipliers, as many as they have rows."""
+        super().check_own_memory(check)
+        if "bodies/joints" in check.slots:
+            check.fits("bodies/joints", (len(check.array("bodies/joints")),), np.float64)
 
     def remember_own(self, slots: Any) -> None:
         """Take that up."""

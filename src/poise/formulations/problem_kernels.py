@@ -172,6 +172,16 @@ def lay_bounds(r, t, p, k, row, kind, dt):
 
 
 @kernel
+def speed_to_take(r, p, slot, k, b, own, dt):
+    """Of the speed that a row has to take away, as much as it can by itself: weak springs far from home want any speed
+    at all, motors with a limit any that they are told, and their tolerance would be that of no row.
+    """
+    speed = select(load(r.cfm, slot) > 0.0, fabs(b) * own / load(p.scale, k), fabs(b))
+    most = maximum(load(r.hi, slot), -load(r.lo, slot)) * dt
+    return select((most > 0.0) & (most < inf), minimum(speed, most * own), speed)
+
+
+@kernel
 def lay_problem(r, t, plain, p, a, dt, creep, tolerance):
     """All numbers of the problem, and the multipliers that the rows hold to start from."""
     size = zero(load(p.b, 0))
@@ -181,8 +191,7 @@ def lay_problem(r, t, plain, p, a, dt, creep, tolerance):
         moves = soften(r, p, slot, k)
         b = select(moves, load(plain.speed, k) - wanted_speed(r, slot, dt, creep), zero(own))
         store(p.b, k, b)
-        # of what is soft, the speed that it takes away by itself: weak springs far from home want any speed at all
-        size = maximum(size, select(load(r.cfm, slot) > 0.0, fabs(b) * own / load(p.scale, k), fabs(b)))
+        size = maximum(size, speed_to_take(r, p, slot, k, b, own, dt))
         store(a.lam, k, select(moves, load(r.lam, slot), zero(own)))
     for k in range(load(p.n_blocks, 0)):
         kind, row = load(p.block_kind, k), load(p.block_start, k)

@@ -13,6 +13,7 @@ from poise.kernel.memory import Block, Count, Index, Real, View, Width
 from poise.kernel.spatial import Force
 from poise.kernel.vec import Vec3
 from poise.model.model import Model
+from poise.model.slots import SlotCheck
 
 if TYPE_CHECKING:
     from poise.formulations.extras import Extras
@@ -129,6 +130,13 @@ class Sleep:
         if not self._sleeps:
             return {}
         return {f"sleep/{name}": self.block.arrays[name].copy() for name in REMEMBERED}
+
+    def check_memory(self, check: SlotCheck) -> None:
+        """Refuse a memory that cannot be taken up."""
+        if "sleep/asleep" in check.slots and self._sleeps:
+            for name in REMEMBERED:
+                check.like(f"sleep/{name}", self.block.arrays[name], infinite=True)
+            check.within("sleep/asleep", 0, self._model.n_links)
 
     def remember(self, slots: Mapping[str, Array]) -> None:
         """Take up a memory; without one, everyone is awake. Contacts are to be found anew."""

@@ -19,7 +19,7 @@ from poise.constraints.islands import ISLANDS, islands_block
 from poise.constraints.limit_rows import LIMITS, limits_block
 from poise.constraints.motor_rows import MOTORS
 from poise.constraints.rows import Rows
-from poise.constraints.store import LAW, STORE, STRIDES, make_store, moved, put_rows, used_rows
+from poise.constraints.store import LAW, STORE, STRIDES, check_rows, make_store, moved, put_rows, used_rows
 from poise.constraints.tree import FLOW, PLAIN, SYSTEM, flow_block
 from poise.constraints.tree_rows import (
     GRAM_LANES,
@@ -46,6 +46,7 @@ from poise.formulations.step_blocks import Entries, answer_block, bound, bound_s
 from poise.kernel.jit import entry, kernel
 from poise.kernel.memory import F64, Block, Width
 from poise.model.model import Model
+from poise.model.slots import SlotCheck
 from poise.solve.newton_kernels import NEWTON, STEPS, newton_block
 from poise.solve.pgs_kernels import ANSWER, ROWS
 
@@ -404,6 +405,17 @@ class Stepper:
 
     def remember_own(self, slots: Mapping[str, Array]) -> None:
         """Take that up."""
+
+    def check_own_memory(self, check: SlotCheck) -> None:
+        """Refuse one that cannot be taken up."""
+
+    def check_memory(self, check: SlotCheck) -> None:
+        """Refuse a memory that cannot be taken up, before anything of it is."""
+        self.extras.check_memory(check)
+        self.sleep.check_memory(check)
+        self.check_own_memory(check)
+        if any(name.startswith("rows/") for name in check.slots):
+            check_rows(check, "rows/", self.rows.now, self.model.n_bodies, self.model.nv)
 
     def remember(self, slots: Mapping[str, Array]) -> None:
         """Take up a memory; without one, nothing is remembered."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from poise.sim.acting import Controller, StateToAct, Targets
 from poise.sim.events import Event
+from poise.sim.force_laws import ForceLaw, PointSpring, Stage
 from poise.sim.loops import LoopReport, WorldLoop
 from poise.sim.motors import WorldMotor
 from poise.sim.recording import PARTS, Frame, Recording
@@ -17,14 +18,17 @@ __all__ = [
     "ContactSensor",
     "Controller",
     "Event",
+    "ForceLaw",
     "ForcePlate",
     "Frame",
     "Imu",
     "JointSensor",
     "LimitReport",
     "LoopReport",
+    "PointSpring",
     "Recording",
     "Report",
+    "Stage",
     "StateToAct",
     "Targets",
     "World",

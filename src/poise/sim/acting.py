@@ -21,9 +21,11 @@ from poise.dynamics.simulation import Diverged
 from poise.formulations.stepper import Stepper
 from poise.model.errors import did_you_mean
 from poise.model.model import Model
+from poise.model.slots import SlotCheck
 from poise.model.state import State
 from poise.sim.driven import Driven
-from poise.sim.events import Event, Watcher, checked_kind, is_watched
+from poise.sim.events import Event, Watcher, check_events, checked_kind, is_watched
+from poise.sim.force_laws import ForceLaw
 from poise.sim.motors import Controls, MotorGoals
 
 Array = NDArray[Any]
@@ -100,6 +102,7 @@ class Hooks:
         self.before: list[Callable[[Any], Any]] = []
         self.after: list[Callable[[Any], Any]] = []
         self.controllers: dict[str, _Named] = {}
+        self.laws: dict[str, ForceLaw] = {}
         self.listeners: list[tuple[str, Callable[[Any, Event], Any]]] = []
         self.watcher: Watcher | None = None
         self.events: list[Event] = []
@@ -115,7 +118,7 @@ class Hooks:
         twin.controllers = {
             name: _Named(named.controller, dict(named.slots)) for name, named in self.controllers.items()
         }
-        twin.events = [*self.events]
+        twin.events, twin.laws = [*self.events], dict(self.laws)
         if self.watcher is not None:
             twin.watcher = Watcher()
             twin.watcher.remember(self.watcher.memory())
@@ -132,6 +135,10 @@ class Hooks:
         """Nothing touches yet."""
         if self.watcher is not None:
             self.watcher = Watcher()
+
+    def check_memory(self, check: SlotCheck, model: Model) -> None:
+        """Refuse a memory that cannot be taken up. What controllers keep is their own."""
+        check_events(check, model)
 
     def remember(self, slots: Mapping[str, Array]) -> None:
         """Take up a memory."""
@@ -179,14 +186,7 @@ class Acting(Driven):
             kind = type(controller).__name__
             raise TypeError(f"controller is a {kind}; it must have update(state), or be a function of the state")
         known = self._hooks.controllers
-        given = name if name is not None else getattr(controller, "__name__", type(controller).__name__)
-        if not isinstance(given, str) or not given or "/" in given:
-            raise ValueError(f"name is {given!r}; it must be a word without a slash")
-        if name is not None and name in known:
-            raise ValueError(f'there is a controller "{name}" already')
-        number = 2
-        while given in known:
-            given, number = f"{given.rpartition(' ')[0] or given} {number}", number + 1
+        given = _new_name("controller", controller, name, known)
         if hasattr(controller, "bind"):
             controller.bind(self.model)
         known[given] = _Named(controller)
@@ -204,6 +204,48 @@ class Acting(Driven):
             near = did_you_mean(name, self._hooks.controllers)
             raise ValueError(f"there is no controller {name!r}{near}")
         del self._hooks.controllers[name]
+
+    def add_force(self, law: ForceLaw, name: str | None = None) -> str:
+        """Let a force law act from now on, and give the name by which `remove_force` takes it away.
+
+        A law is a function of a `poise.sim.Stage`: of its time, coordinates and velocities, and of nothing else. It
+        adds to `stage.tau` and `stage.forces`, or calls `stage.push`. At acceleration level it is called in every stage
+        of the integrator, so that the motion keeps the order of that: 2 of midpoint, 4 of RK4. At velocity level it is
+        called at the beginning of every step or substep, and its force is held over that.
+
+        >>> import poise
+        >>> scene = poise.Scene(gravity=(0, 0, 0))
+        >>> _ = scene.add(poise.sphere(0.1, mass=2.0), name="ball")
+        >>> world = scene.build(poise.Reduced(level="acceleration"), dt=0.05)
+        >>> def drag(stage):
+        ...     stage.push("ball", -3.0 * stage.point("ball").velocity)
+        >>> world.add_force(drag)
+        'drag'
+        >>> world.v[0] = 1.0
+        >>> world.step(20)
+        >>> abs(float(world.v[0] - np.exp(-1.5))) < 1e-6
+        True
+        """
+        given = _new_name("force", _checked_function(law), name, self._hooks.laws)
+        self._hooks.laws[given] = law
+        return given
+
+    def remove_force(self, name: str) -> None:
+        """Take a force law away.
+
+        >>> import poise
+        >>> world = poise.Scene().build()
+        >>> name = world.add_force(lambda stage: None, name="none")
+        >>> world.remove_force(name)
+        """
+        if name not in self._hooks.laws:
+            raise ValueError(f"there is no force {name!r}{did_you_mean(name, self._hooks.laws)}")
+        del self._hooks.laws[name]
+
+    @property
+    def force_laws(self) -> dict[str, ForceLaw]:
+        """Force laws by their names."""
+        return dict(self._hooks.laws)
 
     @property
     def controllers(self) -> dict[str, Any]:
@@ -372,7 +414,7 @@ class Acting(Driven):
         stepper, controls = self._stepper, self._controls
         if isinstance(stepper, Stepper):
             memory = {f"rows/{name}": array.copy() for name, array in stepper.rows.now.arrays.items()}
-            memory |= stepper.own_memory()
+            memory |= stepper.own_memory() | stepper.sleep.memory()
         else:
             memory = stepper.memory()
         return memory, stepper.extras.kept(), controls.values.copy(), controls.applied.copy(), [*self._pushes]
@@ -382,6 +424,7 @@ class Acting(Driven):
         memory, extras, values, applied, self._pushes = kept
         self._stepper.remember(memory)
         self._stepper.extras.put_back(extras)
+        self._stepper.sleep.remember(memory)  # of the loops that are there again
         self._controls.values[...], self._controls.applied[...] = values, applied
 
     def _afterwards(self) -> None:
@@ -398,6 +441,19 @@ class Acting(Driven):
             for kind, function in self._hooks.listeners:
                 if kind == event.kind:
                     function(self, event)
+
+
+def _new_name(what: str, thing: Any, name: str | None, known: Mapping[str, Any]) -> str:
+    """A name that nothing of the sort has yet."""
+    given = name if name is not None else getattr(thing, "__name__", type(thing).__name__)
+    if not isinstance(given, str) or not given or "/" in given:
+        raise ValueError(f"name is {given!r}; it must be a word without a slash")
+    if name is not None and name in known:
+        raise ValueError(f'there is a {what} "{name}" already')
+    number = 2
+    while given in known:
+        given, number = f"{given.rpartition(' ')[0] or given} {number}", number + 1
+    return given
 
 
 def _checked_function(function: Any) -> Any:

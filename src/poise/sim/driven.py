@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from poise.dynamics.functions import Drive
 from poise.dynamics.simulation import Simulation
 from poise.model.joints import Primitive
+from poise.model.slots import SlotCheck
 
 Array = NDArray[Any]
 _FIELDS = ("gain_p", "gain_d", "goal_q", "goal_v")
@@ -81,6 +82,15 @@ class Driven(Simulation):
             return {}
         given = {f"{_GIVEN}{name}": array for name, array in self._drive_now().items()}
         return given | {f"{_OWN}{name}": array.copy() for name, array in self._own_drive.items()}
+
+    def _check_drive_memory(self, check: SlotCheck) -> None:
+        """Refuse drives that cannot be taken up."""
+        if f"{_GIVEN}on" in check.slots:
+            now = self._drive_now()
+            for start in (_GIVEN, _OWN):
+                for name in _NAMES:
+                    check.like(start + name, now[name])
+                check.within(f"{start}on", 0, 1)
 
     def _remember_drive(self, slots: Mapping[str, Array]) -> None:
         """Take up a memory; one without a drive is of a time before a controller gave any."""

@@ -20,6 +20,7 @@ from poise.formulations.acceleration import Accelerated
 from poise.formulations.stepper import Stepper
 from poise.model.errors import did_you_mean
 from poise.model.model import Model
+from poise.model.slots import SlotCheck
 
 Array = NDArray[Any]
 Kind = Literal["contact_begin", "contact_end", "limit_reached", "limit_left", "diverged"]
@@ -108,6 +109,18 @@ class Watcher:
         self.touching, self.reached = (
             {int(key) for key in slots[name]} if name in slots else None for name in (_TOUCHING, _REACHED)
         )
+
+
+def check_events(check: SlotCheck, model: Model) -> None:
+    """Refuse a memory of events that no steps of such a model leave."""
+    ends = {_TOUCHING: len(model.solids) ** 2 - 1, _REACHED: CODES * (model.nv + model.n_joints) - 1}
+    for name, end in ends.items():
+        if name in check.slots:
+            check.fits(name, check.array(name).shape[:1], np.int64)
+            check.within(name, 0, end)
+    for id in check.slots.get(_REACHED, np.zeros(0)).tolist():
+        if id % CODES not in (_ENDS if id // CODES < model.nv else _BALL_ENDS):
+            check.fail(_REACHED, f"must be limits, found {id}")
 
 
 def is_watched(slots: Mapping[str, Array]) -> bool:

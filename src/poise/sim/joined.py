@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from poise.constraints.guest_rows import USERS
 from poise.constraints.rows import Rows
+from poise.model.slots import SlotCheck
 from poise.model.state import State
 from poise.sim.loops import WorldLoop, attached_joint, attached_name, loop_number
 from poise.sim.motors import WorldMotor, motor_number
@@ -38,6 +39,12 @@ class Joined(Running):
         if not self.model.motors:
             return {}
         return {"control": self.ctrl.copy(), "motors/control": self._controls.applied.copy()}
+
+    def _check_joint_memory(self, check: SlotCheck) -> None:
+        """Refuse controls that cannot be taken up."""
+        for name in ("control", "motors/control"):
+            if "control" in check.slots and name in check.slots and self.model.motors:
+                check.like(name, self.ctrl)
 
     def _remember_joints(self, state: State) -> None:
         if "control" in state.slots and self.model.motors:

@@ -297,7 +297,11 @@ class Controls:
     def _apply(self, stepper: Stepper | Accelerated, k: int) -> None:
         motor = self.model.motors[k]
         value = min(max(float(self.values[k]), motor.control_low), motor.control_high)
-        stepper.extras.motors.arrays[motor.control][motor_rows(self.model)[k]] = motor.gain * value + motor.offset
+        goal = motor.gain * value + motor.offset
+        if not isfinite(goal):
+            given, self.values[k] = self.values[k], self.applied[k]
+            raise ValueError(f'ctrl[{k}] is {given}; the {motor.control} of motor "{motor.name}" is not finite then')
+        stepper.extras.motors.arrays[motor.control][motor_rows(self.model)[k]] = goal
         self.applied[k] = self.values[k]
 
 

@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise.dynamics.simulation import Diverged
+from poise.formulations.acceleration import Accelerated
 from poise.formulations.march import AGAIN
 from poise.formulations.rules import DONE
 from poise.sim.clock import Clock
+from poise.sim.force_laws import LaidLaws
 from poise.sim.joined import Joined
 
 Array = NDArray[Any]
@@ -40,7 +42,8 @@ class Stepped(Joined):
 
     def _marches(self) -> bool:
         """Whether kernels do all that is in a step."""
-        busy = self._clock is not None or self._hooks.busy() or self._pushes or self._paths or self._row_hooks
+        listed = (self._hooks.laws, self._pushes, self._paths, self._row_hooks)
+        busy = self._clock is not None or self._hooks.busy() or any(listed)
         ordinary = self.formulation.level == "velocity" and self.formulation.substeps == 1
         return ordinary and not busy and self._stepper.march.can
 
@@ -68,6 +71,7 @@ class Stepped(Joined):
         last.begin(q, v, h)
         kept = self._keep_all() if self._may_change_more() else None
         saved = self._lay_pushes() if self._pushes else None
+        laws = self._begin_laws() if self._hooks.laws else None
         try:
             self._begin_joints()
             for k in range(parts):
@@ -75,8 +79,10 @@ class Stepped(Joined):
                     last.begin(q, v, h)
                 if self._paths:
                     self._lay_part(self.time + k * h, h)
+                if laws is not None and self.formulation.level == "velocity":
+                    laws(self.time + k * h)
                 if (stepper.step(h, self.time + k * h) if end == AGAIN else stepper.close(end, h)) != DONE:
-                    raise Diverged(self.time, *self._culprit())
+                    raise Diverged(self.time, *self._culprit(), self._advice())
             last.end(v, tau, forces)
         except BaseException:
             q[...], v[...] = start
@@ -84,10 +90,21 @@ class Stepped(Joined):
                 self._put_all_back(kept)
             raise
         finally:
+            if laws is not None:
+                self._end_laws(laws)
             if saved is not None:
                 forces[...] = saved
         self._pushes.clear()
         self.time += self._dt
+
+    def _advice(self) -> str:
+        """What to try where a step has diverged."""
+        formulation = self.formulation
+        if formulation.level == "velocity":
+            return "try a smaller dt"
+        integrator = formulation.integrator or "rk4"
+        other = "" if integrator == "euler" else 'integrator="euler", which meets springs and drives implicitly, or '
+        return f'integrator="{integrator}" is explicit: try a smaller dt, {other}level="velocity"'
 
     def _may_change_more(self) -> bool:
         """Whether a step that fails may have changed more than q and v: others are spared the copies."""
@@ -114,6 +131,19 @@ class Stepped(Joined):
                 y.path_a[k * nv + d : k * nv + d + 6] = (*point.acceleration, *point.angular_acceleration)
             if held:
                 y.path_v[d : d + 6] = y.path_v[nv + d : nv + d + 6] - h * y.path_a[d : d + 6]
+
+    def _begin_laws(self) -> LaidLaws:
+        """Let force laws act in this step: what lays their forces at a time and the present state."""
+        laid = LaidLaws(self._hooks.laws, self.model, self._arrays, self.forces.copy())
+        if isinstance(self._stepper, Accelerated):
+            self._stepper.looker.lay_forces = laid
+        return laid
+
+    def _end_laws(self, laws: LaidLaws) -> None:
+        """What acts without them."""
+        if isinstance(self._stepper, Accelerated):
+            self._stepper.looker.lay_forces = None
+        laws.take_away()
 
     def _lay_pushes(self) -> Array:
         """Let pushes act; what acts without them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,10 +20,12 @@ from poise.formulations.loose_stepper import LooseStepper
 from poise.formulations.maximal import Maximal
 from poise.formulations.options import Options
 from poise.formulations.reduced import Reduced
+from poise.formulations.stability import FormulationWarning
 from poise.formulations.stepper import Stepper
 from poise.formulations.tracking import Reference, Track, make_track, tracked_dofs
 from poise.model.errors import did_you_mean
 from poise.model.model import Model
+from poise.model.slots import SlotCheck
 from poise.model.state import State
 from poise.sim.acting import Hooks
 from poise.sim.clock import Clock
@@ -78,6 +81,9 @@ class World(Stepped):
         self._row_hooks: list[Hook] = []
         super().__init__(model, state, dt=dt)
         self._first = self.state
+        if isinstance(self._stepper, Accelerated):
+            self._stepper.check_stiffness(self.dt / self.formulation.substeps, motors=False)
+            warn_of_euler(model, self.formulation)
 
     # ---- memory ------------------------------------------------------------------------------------------------------
 
@@ -124,6 +130,7 @@ class World(Stepped):
 
     @state.setter
     def state(self, state: State) -> None:
+        self._check_state(state)
         self._take(state)
         self._stepper.remember(state.slots)
         self._hooks.remember(state.slots)
@@ -131,6 +138,21 @@ class World(Stepped):
         self._remember_drive(state.slots)
         self._pushes = [(int(row[0]), row[1:].copy()) for row in state.slots.get("pushes", ())]
         self._tell_nothing()
+
+    def _check_state(self, state: State) -> None:
+        """Refuse a state that cannot be taken up, by the name of the slot, before anything of it is."""
+        self._check_motion(state)
+        check = SlotCheck(state.slots)
+        self._stepper.check_memory(check)
+        self._hooks.check_memory(check, self.model)
+        self._check_joint_memory(check)
+        self._check_drive_memory(check)
+        if "pushes" in state.slots:
+            pushes = check.fits("pushes", (len(np.atleast_1d(check.array("pushes"))), 7), np.float64)
+            bodies = pushes[:, 0]
+            if not np.isin(bodies, np.arange(self.model.n_bodies)).all():
+                check.fail("pushes", f"must name bodies by numbers below {self.model.n_bodies}")
+        check.finish()
 
     def _tell_nothing(self) -> None:
         """What was found and solved in a step that is gone is not told as that of another."""
@@ -371,6 +393,22 @@ class World(Stepped):
         if self._clock is not None:
             self._clock.stop()
         self._clock = Clock(self._stepper) if on else None
+
+
+def warn_of_euler(model: Model, formulation: Options) -> None:
+    """Of joints that Euler's method holds by forces of the beginning of a step."""
+    if formulation.level != "acceleration" or formulation.integrator != "euler":
+        return
+    held = "loops" if model.loops else ""
+    if isinstance(formulation, Maximal) and any(kind != "free" for kind in model.joint_kinds):
+        held = "joints"
+    if held:
+        warnings.warn(
+            f'level="acceleration" with integrator="euler" holds {held} by forces of where a step begins: they open, '
+            'and fast motion gains energy. Take integrator="rk4", or level="velocity"',
+            FormulationWarning,
+            stacklevel=4,
+        )
 
 
 def make_stepper(model: Model, formulation: Options, tracks: list[Track]) -> Stepper | Accelerated:
