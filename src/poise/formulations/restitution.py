@@ -395,6 +395,8 @@ def put_back(r, i, t, plain, p, a, dt, there, fresh):
             hit, counts = load(i.hit, row) > 0.0, there & is_hard(r, slot)
             b = select(hit, speed - ends, select(phi > 0.0, speed - closes, load(p.b, row)))
             store(p.b, row, select(counts, b, load(p.b, row)))
+            for n in (row + 1, row + 2):  # friction of impacts is done: only what comes on top is to be found
+                store(p.b, n, select(counts & hit, -load(i.jumped, n), load(p.b, n)))
             gamma = load(i.moved, row) * (-2.0 / (dt * dt))
             store_where(r.gamma, slot, gamma, counts)
 
