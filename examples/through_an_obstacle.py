@@ -1,4 +1,7 @@
-"""One straight path through an obstacle; what happens depends on mass and stiffness (LAM §4.2, samples of collisions).
+"""One straight path through an obstacle; what happens depends on mass and stiffness (LAM §4.2, collision samples 1, 2).
+
+The third ball has a compliant contact: a linear spring on the overlap, which grows beyond the ball's radius. It is not
+LAM's sample 3, where a coating deforms and slides around the obstacle.
 
 python examples/through_an_obstacle.py
 """

@@ -209,10 +209,10 @@ class _Progress:
         if _quiet() or sys.stderr is None:
             return
         if sys.stderr.isatty():
-            line = f"\r\x1b[Kpoise: compiling kernels, once for this machine: {name} …"
+            line = f"\r\x1b[Kpoise: compiling kernels that are not cached yet: {name} …"
             print(line, end="", file=sys.stderr, flush=True)
         elif not self.told:
-            print("poise: compiling kernels, once for this machine …", file=sys.stderr, flush=True)
+            print("poise: compiling kernels that are not cached yet …", file=sys.stderr, flush=True)
         self.told = True
 
     def clear(self) -> None:
