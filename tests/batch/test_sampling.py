@@ -112,7 +112,7 @@ def test_a_pendulum_swings_up_that_is_too_weak_to_be_lifted() -> None:
     world.add_controller(SamplingControl(batch, upright, [[1.0]], **options))
     world.step(400)
     assert np.cos(world.q[0]) < -0.95
-    assert abs(world.v[0]) < 1.0
+    assert abs(world.v[0]) < 1.5
 
 
 def test_goals_of_a_drive_are_moved() -> None:

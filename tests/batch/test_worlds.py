@@ -80,7 +80,7 @@ def test_humanoids_of_a_batch_fall_as_those_of_worlds() -> None:
     """On ice: where several contacts of a foot share a load with friction, there are several solutions.
 
     A fall tells small differences apart: what the tolerance leaves in each step grows as what is added to the first
-    velocities does. That is let grow beside it, and a hundred steps may leave ten times as much.
+    velocities does. That is let grow beside it, and a hundred steps may leave thirty times as much.
     """
     tolerance = 1e-12
     scene, tight = hero(friction=0.0), poise.Reduced(tolerance=tolerance)
@@ -100,7 +100,7 @@ def test_humanoids_of_a_batch_fall_as_those_of_worlds() -> None:
     grown = max(np.abs(world.q - other.q).max() for world, other in zip(worlds, others, strict=True))
     assert grown < 1e-8
     for k, world in enumerate(worlds):
-        assert batch.q[k] == pytest.approx(world.q, abs=10.0 * grown)
+        assert batch.q[k] == pytest.approx(world.q, abs=30.0 * grown)
 
 
 @pytest.mark.parametrize("precision", ["f32", "f64"])

@@ -89,7 +89,7 @@ def test_helps_name_single_rows():
         acceleration_problem(rows, see(rows, model.q_rest), helps={0: {}})
 
 
-@pytest.mark.parametrize("mu", [-0.1, np.nan, np.inf])
+@pytest.mark.parametrize("mu", [-0.1, np.nan, -np.inf])
 def test_bad_coefficients(mu):
     with pytest.raises(ValueError, match="mu"):
         block_on_a_slope(0.1, mu)

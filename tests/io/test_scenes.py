@@ -510,6 +510,8 @@ def test_friction_may_be_infinite(tmp_path: Path) -> None:
     scene = poise.load(file)
     assert scene.body("ground").shapes[0].material.friction == float("inf")
     assert scene.body("ball").shapes[0].material.rolling_friction == float("inf")
+
+
 def test_every_option_of_a_formulation_has_a_field_with_the_same_default() -> None:
     """A scene file that names a formulation makes the one that Python makes."""
     from dataclasses import fields

@@ -156,6 +156,7 @@ def test_a_lane_has_the_same_cap_and_bits_beside_any_neighbours() -> None:
     assert (few.work == batch.work[[20, 7, 1]]).all()
 
 
+@pytest.mark.filterwarnings("ignore:.*steps in a row found no forces:poise.FormulationWarning")
 def test_an_acceleration_level_step_that_uses_up_its_work_ends_at_velocity_level() -> None:
     """Looks at rows count; what is left of the step is taken at velocity level, and told."""
     scene = Scene()

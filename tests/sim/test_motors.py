@@ -63,7 +63,12 @@ def test_unbounded_motors_are_drives_folded_into_the_inertia() -> None:
         world.step()
         driven.step()
     assert np.abs(driven.q - plain.q_rest).max() > 0.1
-    assert world.q == pytest.approx(driven.q, abs=1e-9)
+    # velocity products are those of the middle of a step in the one and of its beginning in the other
+    assert world.q == pytest.approx(driven.q, abs=0.2 * world.dt)
+    assert world.v == pytest.approx(driven.v, abs=2.0 * world.dt)
+    world.q[...], world.v[...], driven.q[...], driven.v[...] = plain.q_rest, 0.0, plain.q_rest, 0.0
+    world.step()
+    driven.step()
     assert world.v == pytest.approx(driven.v, abs=1e-8)
     told = world.report().motors
     for d, name in enumerate(plain.dof_names):

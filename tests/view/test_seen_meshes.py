@@ -58,7 +58,7 @@ def test_pictures_show_the_walls_and_not_their_hull() -> None:
     image = picture(model, [0.0], eye, (120, 120), smooth=False).astype(int)
     red = image[..., 0] - image[..., 1] > 60
     rows = cast(model, [0.0], eye.position, _pixels(eye, 120)).hit
-    assert (red != rows).sum() <= 12
+    assert (red != rows).sum() <= 20  # pixels of 14400, on edges
     assert 0 < red.sum() < 0.3 * 120 * 120  # the hull's top alone is half of the square from wall to wall
     side = picture(model, [0.0], Camera((4, 4, 0.5), (0.3, 0.3, 0.5)), (120, 120), smooth=False).astype(int)
     assert (side[..., 0] - side[..., 1] > 60).sum() > 1000

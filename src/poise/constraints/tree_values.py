@@ -179,3 +179,32 @@ def share_lanes(m, w, t, x):
         for k in range(load(t.n_groups, 0)):
             sum = sum + load(t.y, k * n + e) * load(t.lam, k)
         store(x.share, d, sum_lanes(sum * load(t.root, d)))
+
+
+# ---- one row, as it is in the store ----------------------------------------------------------------------------------
+
+
+@kernel
+def velocity_along(motion, link, f):
+    """Velocity of links along a covector about O, as they move; 0 where there is no link."""
+    return pair(gather_where(motion, link, link >= 0), f)
+
+
+@kernel
+def stored_row_velocity(m, w, r, slot, v, motion):
+    """Velocity of a row, for velocities `v` of the degrees of freedom and the `motion` of all links that they make."""
+    a, b = load(r.a, slot), load(r.b, slot)
+    link_a, link_b = link_of(m, a), link_of(m, b)
+    value = velocity_along(motion, link_a, about_origin(w, a, link_a, load(r.Ja, slot)))
+    value = value + velocity_along(motion, link_b, about_origin(w, b, link_b, load(r.Jb, slot)))
+    value = value + coordinate(v, load(r.dof, slot), load(r.Jdof, slot))
+    term = load(r.term, slot)
+    while any_lane(term >= 0):
+        there = term >= 0
+        body = select(there, gather_where(r.term_body, term, there), term)
+        dof = select(there, gather_where(r.term_dof, term, there), term)
+        link = link_of(m, body)
+        value = value + velocity_along(motion, link, about_origin(w, body, link, gather_where(r.term_J, term, there)))
+        value = value + coordinate(v, dof, gather_where(r.term_Jdof, term, there))
+        term = select(there, gather_where(r.term_next, term, there), term)
+    return value

@@ -30,7 +30,7 @@ def external_action(fitted: Fitted, before: Floats, after: Floats, push: Floats,
     """
     gained = fitted.inertia @ ((after - before) / dt)
     if fitted.actuator.TURNS:
-        return np.asarray(R @ (gained + cross(before, fitted.inertia @ before) - push))
+        return np.asarray(R @ (gained + cross(after, fitted.inertia @ after) - push))  # pushes come first in a step
     if fitted.at_com:
         return np.asarray(gained - push)
     return np.asarray(R @ (fitted.inertia @ (R.T @ ((after - before) / dt))) - push)

@@ -71,10 +71,30 @@ def eliminate_joints(m, w, velocity):
 @kernel
 def balance(m, x, w):
     """Forces, from the leaves to the roots: u of every dof."""
+    balance_share(m, x, w, None)
+
+
+@kernel
+def accelerate(m, x, w):
+    """Accelerations, from the roots to the leaves. The base accelerates by −g, which is gravity."""
+    accelerate_share(m, x, w, None)
+
+
+@kernel
+def applied(m, share, x, i):
+    """What acts on a link, or the share of it that its tree has at its first link."""
+    if share is None:
+        return x
+    return x * load(share, load(m.link_root, i))
+
+
+@kernel
+def balance_share(m, x, w, share):
+    """As `balance`, with a share of all forces and prescribed accelerations: with none, velocity products remain."""
     for i in range(m.n_links):
         store(w.p, i, load(w.gyro, i))
     if x.n_forces != 0:
-        apply_forces(m, x, w)
+        apply_forces(m, x, w, share)
     carried = no_force(load(x.tau, 0))  # to the link just before: in registers, as memory would make it wait
     for n in range(m.n_links):
         i = m.n_links - 1 - n
@@ -82,11 +102,11 @@ def balance(m, x, w):
         first, last = load(m.link_dof_start, i), load(m.link_dof_start, i + 1)
         for k in range(last - first):
             d = last - 1 - k
-            u = less(load(w.total, d), load(w.axis, d), p)
+            u = less(applied(m, share, load(w.total, d), i), load(w.axis, d), p)
             store(w.u, d, u)
             p = p + load(w.gain, d) * u
             if load(m.dof_prescribed, d) != 0:
-                p = p + load(w.hold, d) * load(x.prescribed, d)
+                p = p + load(w.hold, d) * applied(m, share, load(x.prescribed, d), i)
         parent = load(m.link_parent, i)
         carried = no_force(load(x.tau, 0))
         if parent >= 0:
@@ -98,21 +118,21 @@ def balance(m, x, w):
 
 
 @kernel
-def accelerate(m, x, w):
-    """Accelerations, from the roots to the leaves. The base accelerates by −g, which is gravity."""
+def accelerate_share(m, x, w, share):
+    """As `accelerate`, with a share of gravity and of prescribed accelerations."""
     acceleration = no_motion(load(x.tau, 0))
     for i in range(m.n_links):
         parent = load(m.link_parent, i)
         if parent < 0:
             rest = zero3(load(x.tau, 0))
-            acceleration = Motion(rest, rest - load(m.gravity, 0))
+            acceleration = Motion(rest, applied(m, share, rest - load(m.gravity, 0), i))
         elif parent < i - 1:  # else it is still at hand
             acceleration = load(w.acceleration, parent)
         acceleration = acceleration + load(w.bias, i)
         for d in range(load(m.link_dof_start, i), load(m.link_dof_start, i + 1)):
             a = less(load(w.u, d) * load(w.inverse, d), acceleration, load(w.gain, d))
             if load(m.dof_prescribed, d) != 0:
-                a = load(x.prescribed, d)
+                a = applied(m, share, load(x.prescribed, d), i)
             store(w.a, d, a)
             acceleration = acceleration + load(w.axis, d) * a
         store(w.acceleration, i, acceleration)

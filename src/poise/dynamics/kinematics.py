@@ -262,12 +262,14 @@ def arm(m, w, body):
 
 
 @kernel
-def apply_forces(m, x, w):
-    """Take the forces on bodies off what their links still have to balance."""
+def apply_forces(m, x, w, share):
+    """Take the forces on bodies, or a share of them, off what their links still have to balance."""
     for b in range(m.n_bodies):
         link = load(m.body_link, b)
         if link >= 0:
             f = load(x.force, b)
+            if share is not None:
+                f = f * load(share, load(m.link_root, link))
             store(w.p, link, load(w.p, link) - Force(f.t + cross(arm(m, w, b), f.f), f.f))
 
 

@@ -26,7 +26,7 @@ def newton_euler(m, x, w):
         inertia, velocity = load(w.inertia, i), load(w.velocity, i)
         store(w.p, i, inertia @ acceleration + cross_force(velocity, inertia @ velocity))
     if x.n_forces != 0:
-        apply_forces(m, x, w)
+        apply_forces(m, x, w, None)
     for n in range(m.n_links):
         i = m.n_links - 1 - n
         p = load(w.p, i)

@@ -183,6 +183,11 @@ class Accelerated:
         """Motors, loops and couplings."""
         return self.inner.extras
 
+    @property
+    def change(self) -> None:
+        """Forces are those of the end of a step."""
+        return
+
     def force_unit(self, dt: float) -> float:
         """What multipliers are to be divided by, to be forces."""
         return self.span

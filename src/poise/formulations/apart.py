@@ -284,7 +284,7 @@ def arrive(m, s, w, ahead, f, l, o, dt):
 @kernel
 def advance(m, s, x, w, y, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, newton, o, ahead, f, dt, goes_on):
     """As `velocity.advance`; in `ahead` links are as they are at the end."""
-    end = find_impulses(m, s, x, w, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, newton, o, dt, goes_on)
+    end = find_impulses(m, s, x, w, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, newton, o, ahead, dt, goes_on)
     if end != DONE:
         return end
     end_speeds(m, s, w, l, r, i, t, flow, plain, p, a, newton, o, dt)
@@ -294,6 +294,8 @@ def advance(m, s, x, w, y, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, ne
         follow(m, s, x, y, 2)
     arrive(m, s, w, ahead, f, l, o, dt)
     if is_sound(m, s, y):
+        for d in range(m.nv):
+            store(o.change, d, load(s.v, d) - load(y.v0, d))
         return DONE
     for k in range(OWN * m.n_links):
         store(f.own, k, load(f.before, k))

@@ -21,10 +21,11 @@ from poise.dynamics.apart_bodies import APART, OWN
 from poise.dynamics.apart_fit import BY_AXES, BY_BALL, BY_PLACE, BY_PLAIN_AXES, BY_TURNS
 from poise.dynamics.apart_forces import IMPLICIT, MOMENTUM, SINGULAR
 from poise.dynamics.integrate import STAGES
-from poise.dynamics.layout import INPUT, MODEL, STATE, WORK, work_block
+from poise.dynamics.layout import INPUT, MODEL, STATE, WORK
 from poise.formulations import apart
 from poise.formulations.rules import ALL, BY_DISPLACEMENT, RULES, WITH_LOOPS
 from poise.formulations.sleep_state import SLEEP
+from poise.formulations.step_blocks import FREE, is_free
 from poise.formulations.stepper import Stepper
 from poise.kernel.jit import entry
 from poise.kernel.memory import F64, Block, Width
@@ -35,7 +36,6 @@ from poise.solve.newton_kernels import NEWTON
 from poise.solve.pgs_kernels import ANSWER, ROWS
 
 Array = NDArray[Any]
-FREE = [Primitive.SLIDE, Primitive.SLIDE, Primitive.SLIDE, Primitive.BALL]
 CALM = 4.0
 """Steps in which errors fade, at acceleration level."""
 
@@ -60,7 +60,7 @@ def ways_to_fit(model: Model) -> list[int]:
         kinds, axes = model.primitive_kind[first:end].tolist(), model.primitive_axis[first:end]
         if kinds == [Primitive.BALL]:
             ways.append(BY_BALL)
-        elif kinds == FREE and model.link_parent[link] < 0 and np.array_equal(axes[:3], np.eye(3)):
+        elif is_free(model, link):
             ways.append(BY_PLACE)
         elif not _is_plain(kinds, axes, model.primitive_anchor[first:end]):
             ways.append(BY_AXES)
@@ -108,7 +108,7 @@ class ApartStepper(Stepper):
     """Steps bodies of which each has a state of its own."""
 
     _free_motion, _advance = _free_motion, _advance
-    _separate = True
+    _separate, _centred = True, False
 
     def __init__(
         self,
@@ -123,9 +123,6 @@ class ApartStepper(Stepper):
         """`turning`: how bodies turn on their own, see `dynamics.apart_forces`; `alpha`, `beta`: VON eq. 11."""
         self._gains = alpha, beta
         self.bodies = apart_block(model, width, turning)
-        self.end = work_block(model, width)
-        """Links as they are at the end of a step."""
-        self._free_views = self._advance_views = (self.end, self.bodies)
         self._drifts = options.get("stabilize", BY_DISPLACEMENT) != BY_DISPLACEMENT
         super().__init__(model, width, **options)
 
@@ -133,6 +130,11 @@ class ApartStepper(Stepper):
         """As that of trees; with loops, how joints bend the ways of bodies too."""
         self.rules.set_count("separate", WITH_LOOPS if self.extras.needs_python else 1)
         return super().free_motion(dt, wanted)
+
+    def _own_views(self) -> tuple[Block, ...]:
+        """Links at the end of a step, and the bodies' states."""
+        self._free_views = (self.end, self.bodies)
+        return self._free_views
 
     def own_memory(self) -> dict[str, Array]:
         """The states of all bodies."""

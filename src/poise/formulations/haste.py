@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store
-from poise.kernel.scalars import maximum, zero
+from poise.kernel.scalars import maximum, select, sqrt, zero
 from poise.kernel.spatial import motion_at
-from poise.kernel.vec import Vec3, cross, norm
+from poise.kernel.vec import Vec3, adjugate_times, cross, determinant, dot, full, norm, transpose_times
 from poise.model.solids import Solid
 
 SPHERE, CAPSULE = int(Solid.SPHERE), int(Solid.CAPSULE)
+TURN = 0.05
+"""Angle by which velocity products may change what links turn by in a step that is not split, to the power ½; rad."""
+SINGULAR = 1e-12
+"""Determinant of an inertia, over the cube of its trace, that counts as 0."""
 HASTE = 0.5
 """Share of its least extent that a shape may move in a step that is not split (see `fast`)."""
 
@@ -33,8 +37,23 @@ def shape_haste(w, g, u, i, link):
 
 
 @kernel
-def find_haste(w, g, u, o):
-    """The top speed of all shapes, and the greatest haste."""
+def spin_rate(m, w, i):
+    """Square of the angular acceleration that velocity products give a link: of its joints' axes, which turn with its
+    parent; of a tree's first link, that of Euler's equation for the link alone. rad²/s⁴.
+    """
+    if load(m.link_parent, i) >= 0:
+        turn = load(w.bias, i).w
+        return dot(turn, turn)
+    I, spin = load(m.link_inertia, i), transpose_times(load(w.R, i), load(w.velocity, i).w)
+    size, det = I.xx + I.yy + I.zz, determinant(full(I))
+    sound = det > SINGULAR * size * size * size
+    turn = adjugate_times(full(I), cross(I @ spin, spin)) * (1.0 / select(sound, det, zero(det) + 1.0))
+    return select(sound, dot(turn, turn), zero(det))
+
+
+@kernel
+def find_haste(m, w, g, u, o):
+    """The top speed of all shapes, and the greatest haste: of their motion, and of the motion's own change."""
     top = zero(load(o.top, 0))
     haste = top
     for i in range(g.n_shapes):
@@ -42,5 +61,9 @@ def find_haste(w, g, u, o):
         if link >= 0:
             most, own = shape_haste(w, g, u, i, link)
             top, haste = maximum(top, most), maximum(haste, own)
+    rate = zero(top)
+    for i in range(m.n_links):
+        rate = maximum(rate, spin_rate(m, w, i))
+    haste = maximum(haste, sqrt(sqrt(rate)) * (HASTE / TURN))
     store(o.haste, 0, haste)
     store(o.top, 0, top)

@@ -54,7 +54,7 @@ MARCH = View(
     erp=Real,  # (1) that of rules over this one is that of joints
     q=Real,  # (nq) at the beginning of the last step
     v=Real,  # (nv)
-    v_end=Real,  # (nv) at its end
+    v_end=Real,  # (nv) at its end, by the equations of motion at its beginning
     tau=Real,  # (nv) what was given to act in it
     force=Force,  # (n_bodies)
     n_own=Count,
@@ -186,7 +186,7 @@ def march(m, s, x, o, k, dt, n):
         done += 1
     if done > 0:
         for d in range(m.nv):
-            store(k.v_end, d, load(s.v, d))
+            store(k.v_end, d, load(k.v, d) + load(o.change, d) if load(k.parts, 0) == 1 else load(s.v, d))
             store(k.tau, d, load(x.tau, d))
         for i in range(m.n_bodies):
             store(k.force, i, load(x.force, i))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from math import inf
 
-from poise.constraints.row_kernels import is_joint, stride_of
+from poise.constraints.row_kernels import stride_of
 from poise.constraints.store import BALL, CONTACT, LAW, VERTICES
 from poise.kernel.jit import kernel
 from poise.kernel.memory import gather_where, load, store

@@ -6,8 +6,8 @@ Once it is solved, all of them share the load.
 
 from __future__ import annotations
 
+from poise.constraints.row_kernels import is_joint
 from poise.constraints.tree import link_of
-from poise.formulations.problem_kernels import is_joint
 from poise.kernel.buffers import GROUP
 from poise.kernel.jit import kernel
 from poise.kernel.memory import gather_where, load, store, store_where

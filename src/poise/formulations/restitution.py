@@ -24,14 +24,13 @@ from __future__ import annotations
 
 from math import inf
 
-from poise.constraints.tree import about_origin, link_of
-from poise.constraints.tree_values import coordinate
+from poise.constraints.tree_values import stored_row_velocity
 from poise.formulations.problem_kernels import begin, only_pushes
+from poise.formulations.tree_flags import flag_of, root_of_body, root_of_dof, set_flag
 from poise.kernel.calls import ask_bound, call_entry
 from poise.kernel.jit import kernel
-from poise.kernel.memory import gather_where, load, scatter_where, store, store_where
+from poise.kernel.memory import load, store, store_where
 from poise.kernel.scalars import any_lane, fabs, maximum, minimum, select, spread, sqrt, zero
-from poise.kernel.spatial import pair
 from poise.kernel.vec import dot, zero3
 from poise.solve.pgs_kernels import BALL, BOUNDED, CONE, LAW
 
@@ -54,32 +53,6 @@ GAIN = 1e-6
 
 
 # ---- what moves how --------------------------------------------------------------------------------------------------
-
-
-@kernel
-def velocity_along(w, link, f):
-    """Velocity of links along a covector about O, as they are."""
-    return pair(gather_where(w.velocity, link, link >= 0), f)
-
-
-@kernel
-def row_now(m, s, w, r, slot):
-    """Velocity of a row at the beginning of the step."""
-    a, b = load(r.a, slot), load(r.b, slot)
-    link_a, link_b = link_of(m, a), link_of(m, b)
-    value = velocity_along(w, link_a, about_origin(w, a, link_a, load(r.Ja, slot)))
-    value = value + velocity_along(w, link_b, about_origin(w, b, link_b, load(r.Jb, slot)))
-    value = value + coordinate(s.v, load(r.dof, slot), load(r.Jdof, slot))
-    term = load(r.term, slot)
-    while any_lane(term >= 0):
-        there = term >= 0
-        body = select(there, gather_where(r.term_body, term, there), term)
-        dof = select(there, gather_where(r.term_dof, term, there), term)
-        link = link_of(m, body)
-        value = value + velocity_along(w, link, about_origin(w, body, link, gather_where(r.term_J, term, there)))
-        value = value + coordinate(s.v, dof, gather_where(r.term_Jdof, term, there))
-        term = select(there, gather_where(r.term_next, term, there), term)
-    return value
 
 
 @kernel
@@ -327,27 +300,6 @@ def find_lags(m, w, o):
 
 
 @kernel
-def root_of(m, link):
-    """First links of the trees of links, −1 where there is none."""
-    there = link >= 0
-    return select(there, spread(gather_where(m.link_root, link, there), link), link)
-
-
-@kernel
-def of_tree(m, flags, body):
-    """What a flag of the tree of a body says; 0 where it does not move."""
-    root = root_of(m, link_of(m, body))
-    return gather_where(flags, root, root >= 0)
-
-
-@kernel
-def mark_tree(m, flags, body, mark, there):
-    """Set a flag of the tree of a body, in the worlds of a mask."""
-    root = root_of(m, link_of(m, body))
-    scatter_where(flags, root, zero(load(flags, 0)) + mark, there & (root >= 0))
-
-
-@kernel
 def keep_problem(m, s, w, r, i, t, p, o, dt):
     """Remember the problem of the step, and how rows move now."""
     none = zero(load(p.b, 0))
@@ -356,9 +308,10 @@ def keep_problem(m, s, w, r, i, t, p, o, dt):
         store(i.kept_lo, k, load(p.lo, k))
         store(i.kept_hi, k, load(p.hi, k))
         slot = load(t.slot, k)
-        store(i.before, k, row_now(m, s, w, r, slot))
-        lags = maximum(of_tree(m, o.lagging, load(r.a, slot)), of_tree(m, o.lagging, load(r.b, slot)))
-        store(i.lag, k, lags * (0.5 * dt))
+        store(i.before, k, stored_row_velocity(m, w, r, slot, s.v, w.velocity))
+        of_a = flag_of(o.lagging, root_of_body(m, load(r.a, slot)))
+        of_b = flag_of(o.lagging, root_of_body(m, load(r.b, slot)))
+        store(i.lag, k, maximum(of_a, of_b) * (0.5 * dt))
         store(i.jumped, k, none)
         store(i.moved, k, none)
         store(i.struck, k, none)
@@ -432,18 +385,15 @@ def find_falling(m, r, i, t, p, a, o):
     for k in range(load(p.n_rows, 0)):
         slot, hit = load(t.slot, k), load(i.hit, k) > 0.0
         if any_lane(hit):
-            mark_tree(m, o.falling, load(r.a, slot), 1.0, hit)
-            mark_tree(m, o.falling, load(r.b, slot), 1.0, hit)
+            set_flag(o.falling, root_of_body(m, load(r.a, slot)), 1.0, hit)
+            set_flag(o.falling, root_of_body(m, load(r.b, slot)), 1.0, hit)
     for k in range(load(p.n_rows, 0)):
         slot, lam = load(t.slot, k), load(a.lam, k)
         pushed = fabs(lam - load(i.struck, k)) > most * RESTS
         if any_lane(pushed):
-            mark_tree(m, o.falling, load(r.a, slot), 0.0, pushed)
-            mark_tree(m, o.falling, load(r.b, slot), 0.0, pushed)
-            dof = load(r.dof, slot)
-            there = pushed & (dof >= 0)
-            root = root_of(m, select(there, spread(gather_where(m.dof_link, dof, there), dof), zero(dof) - 1))
-            scatter_where(o.falling, root, none, there & (root >= 0))
+            set_flag(o.falling, root_of_body(m, load(r.a, slot)), 0.0, pushed)
+            set_flag(o.falling, root_of_body(m, load(r.b, slot)), 0.0, pushed)
+            set_flag(o.falling, root_of_dof(m, load(r.dof, slot)), 0.0, pushed)
 
 
 @kernel

@@ -75,6 +75,18 @@ RULES = View(
     answered=Index,  # (1) 1 where the flow has what the impulses do
     known=Real,  # (nv) what impulses were known to do to velocities when rows were last made
     known_motion=Motion,  # (n_links) and to links
+    start=Real,  # (nv) accelerations without rows at the beginning of the step
+    products=Real,  # (nv) the part of them that velocity products have, 0 where a tree is not split
+    middle=Real,  # (nv) velocities at the middle of the step
+    late=Real,  # (nv) what velocity products add at the end of a step with impacts
+    change=Real,  # (nv) what the equations of motion at the beginning of the step add to velocities
+    # (n_links) of a tree's first link: how it is integrated (see `smooth`), rows that hold it, other ties, a free joint
+    smooth=Real,
+    split=Real,
+    centre=Real,
+    held_by=Real,
+    tied=Real,
+    floats=Real,
 )
 
 

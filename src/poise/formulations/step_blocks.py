@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from poise.constraints.store import VERTICES
@@ -14,11 +15,23 @@ from poise.kernel.bound import Bound
 from poise.kernel.buffers import GROUP
 from poise.kernel.jit import Entry
 from poise.kernel.memory import Block, Shared, Width, aligned
+from poise.model.joints import Primitive
+from poise.model.model import Model
 from poise.solve.lane_kernels import ALONE, SOLVE_LANES
 from poise.solve.newton_kernels import SOLVE, newton_block
 from poise.solve.pgs_kernels import ANSWER, DENSE, ROWS
 
 Array = NDArray[Any]
+FREE = [Primitive.SLIDE, Primitive.SLIDE, Primitive.SLIDE, Primitive.BALL]
+"""Primitives of a free joint."""
+
+
+def is_free(model: Model, link: int) -> bool:
+    """Whether a free joint leads from the world to a link."""
+    first, end = model.link_primitive_start[link : link + 2].tolist()
+    axes = model.primitive_axis[first : first + 3]
+    free = model.primitive_kind[first:end].tolist() == FREE
+    return free and int(model.link_parent[link]) < 0 and np.array_equal(axes, np.eye(3))
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from poise.constraints.tree_rows import (
     rows_width,
 )
 from poise.dynamics.integrate import STAGES
-from poise.dynamics.layout import INPUT, MODEL, STATE, WORK
+from poise.dynamics.layout import INPUT, MODEL, STATE, WORK, work_block
 from poise.dynamics.workspace import Workspace
 from poise.formulations import velocity
 from poise.formulations.extras import Extras
@@ -42,7 +42,15 @@ from poise.formulations.march import March
 from poise.formulations.options import BUDGET
 from poise.formulations.rules import ALL, ASLEEP, BY_DISPLACEMENT, DONE, DRIVEN, NO_ROOM, RULES, UNSOLVED
 from poise.formulations.sleep_state import SLEEP, Sleep, sleep_block
-from poise.formulations.step_blocks import Entries, answer_block, bound, bound_solver, problem_block, system_block
+from poise.formulations.step_blocks import (
+    Entries,
+    answer_block,
+    bound,
+    bound_solver,
+    is_free,
+    problem_block,
+    system_block,
+)
 from poise.kernel.jit import entry, kernel
 from poise.kernel.memory import F64, Block, Width
 from poise.model.model import Model
@@ -72,9 +80,9 @@ _free_motion = entry(
 _advance = entry(
     velocity.advance,
     *(MODEL, STATE, INPUT, WORK, STAGES, SHAPES, SURFACES, CONTACTS, LIMITS, STORE, STORE, STORE),
-    *(ISLANDS, SLEEP, SYSTEM, FLOW, PLAIN, ROWS, ANSWER, NEWTON, RULES),
+    *(ISLANDS, SLEEP, SYSTEM, FLOW, PLAIN, ROWS, ANSWER, NEWTON, RULES, WORK),
     extra=("float64", "int64"),
-    widths=of_system(14, 21),
+    widths=of_system(14, 22),
 )
 STATUSES = ("solved", "stalled", "capped")
 """By their numbers: see `solve.pgs_kernels`."""
@@ -109,10 +117,9 @@ class Stepper:
 
     _free_motion, _advance = _free_motion, _advance
     _free_views: tuple[Block, ...] = ()
-    """What the free motion works on beside; likewise the rest of a step."""
-    _advance_views: tuple[Block, ...] = ()
+    """What the free motion works on beside."""
     _drifts, _separate = False, False
-    _centred = False
+    _centred = True
     """Whether free flight moves coordinates by v + h a/2, and not by the velocity at the end of the step."""
     by_kernels = True
     """Whether kernels can do whole steps: see `march`."""
@@ -135,6 +142,9 @@ class Stepper:
         self.parts = 1
         """That the last step had."""
         self.space = Workspace(model, width, self._drifts)
+        self.end = work_block(model, width)
+        """Links as they are at the end of a step."""
+        self._views = self._own_views()
         self.collider = Collider(model, width)
         self.rows = Rows(model, width)
         self.extras = Extras(model, width)
@@ -152,6 +162,10 @@ class Stepper:
         self.watch: Callable[[Stepper], None] | None = None
         """Called after every part of a step."""
         self._make_room()
+
+    def _own_views(self) -> tuple[Block, ...]:
+        """What a step of this formulation works on beside."""
+        return (self.end,)
 
     def _rules(
         self,
@@ -212,6 +226,12 @@ class Stepper:
             shift=self.model.nv,
             known=self.model.nv,
             known_motion=self.model.n_links,
+            start=self.model.nv,
+            products=self.model.nv,
+            late=self.model.nv,
+            middle=self.model.nv,
+            change=self.model.nv,
+            **dict.fromkeys(("smooth", "split", "centre", "held_by", "tied", "floats"), self.model.n_links),
             held=held,
             look=1,
             answered=1,
@@ -224,6 +244,8 @@ class Stepper:
         )
         for name, value in numbers.items():
             block.arrays[name][...] = value
+        floats = np.array([is_free(self.model, link) for link in range(self.model.n_links)], float)
+        block.floats[...] = floats if width.lanes == 1 else floats[:, None]
         if alone:
             block.far[...] = inf  # what moves so far is looked after: see `step`
         return block
@@ -253,7 +275,7 @@ class Stepper:
         space, c, rows = self.space, self.collider, self.rows
         state = (space.m, space.s, space.x, space.w, space.stages)
         solve = (self.islands, self.sleep.block, self.system, self.flow, self.plain, self.problem, self.answer)
-        solve = (*solve, self.newton_room, self.rules, *self._advance_views)
+        solve = (*solve, self.newton_room, self.rules, *self._views)
         found = (c.g, self.surfaces, c.c, self.limits, self.extras.rows.now)
         free = (c.g, self.surfaces, self.extras.motors, self.sleep.block, self.rules)
         stores = (rows.now, rows.before, self.spare)
@@ -357,6 +379,11 @@ class Stepper:
     def _find(self, dt: float, goes_on: bool = False) -> int:
         rows = self.rows
         return int(self.bound_entries().advance[id(rows.now), id(rows.before)](dt, goes_on))
+
+    @property
+    def change(self) -> Array | None:
+        """(nv,) what the equations of motion at the beginning of the last step add to velocities; None for parts."""
+        return self.rules.change if self.parts == 1 else None
 
     def force_unit(self, dt: float) -> float:
         """What multipliers are to be divided by, to be forces: impulses by the step."""

@@ -39,6 +39,7 @@ from poise.formulations.rules import (
     look_ahead,
 )
 from poise.formulations.sleeping import fall_asleep, freeze, wake_changed, wake_tied
+from poise.formulations.smooth import correct_products, finish_smoothly, sort_trees, step_velocity
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store
 from poise.kernel.scalars import any_lane, maximum, select, zero
@@ -125,19 +126,29 @@ def free_motion(m, s, x, w, y, g, u, b, z, o, dt, wanted):
             follow(m, s, x, y, 0)
         keep(m, s, y)
         if wake_changed(m, s, x, b, z) == 0:
+            for d in range(m.nv):
+                store(o.change, d, zero(load(s.v, d)))
             return ASLEEP
         place_links(m, s, w)
-        find_haste(w, g, u, o)
+        find_haste(m, w, g, u, o)
         if wanted == UNLESS_HASTY and any_lane(load(o.haste, 0) * dt > HASTE):
             return HASTY
     gather_forces(m, s, x, w, dt)
     factor(m, w)
     driven = add_motor_forces(s, b, w)
     balance(m, x, w)
-    accelerate(m, x, w)
-    freeze(m, w, z)
+    accelerate_awake(m, x, w, z, o)
     store(o.ahead, 0, look_ahead(o, dt))
     return DRIVEN if any_lane(driven) else 0
+
+
+@kernel
+def accelerate_awake(m, x, w, z, o):
+    """Accelerations without rows, of all that is awake; `o.start` keeps them."""
+    accelerate(m, x, w)
+    freeze(m, w, z)
+    for d in range(m.nv):
+        store(o.start, d, load(w.a, d))
 
 
 @kernel
@@ -169,18 +180,22 @@ def make_rows(m, s, x, w, g, u, c, l, e, r, old, i, z, flow, o, dt, look):
             join_blocks(m, i, r)
         if z.sleeps == 0 or not wake_tied(m, s, r, i, z):
             return True
-        accelerate(m, x, w)
-        freeze(m, w, z)
+        accelerate_awake(m, x, w, z, o)
 
 
 @kernel
-def solve_rows(m, s, x, w, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, newton, o, dt, look):
+def solve_rows(m, s, x, w, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, newton, o, ahead, dt, look):
     """Rows of a step and their impulses: DONE, NO_ROOM for all rows, UNSOLVED."""
     tell_nothing(o)
+    if o.centred != 0:  # an earlier look may have changed them
+        for d in range(m.nv):
+            store(w.a, d, load(o.start, d))
     if not make_rows(m, s, x, w, g, u, c, l, e, r, old, i, z, flow, o, dt, look):
         return NO_ROOM
     if not find_islands(m, i, r, o.lanes):
         return NO_ROOM
+    if any_lane(sort_trees(m, s, x, w, z, r, flow, ahead, o, dt)):
+        predict(m, s, w, flow, dt)
     if load(i.count, 0) == 0:
         return DONE
     take_roots(m, w, t)
@@ -255,19 +270,19 @@ def is_spent(o):
 
 
 @kernel
-def find_impulses(m, s, x, w, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, newton, o, dt, goes_on):
+def find_impulses(m, s, x, w, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, newton, o, ahead, dt, goes_on):
     """Rows and impulses of a step, and what they do to velocities: DONE, NO_ROOM or UNSOLVED. See `advance`."""
     end = DONE
     if goes_on == 0:
         know_nothing(m, flow, o)
         open_budget(o)
-        end = solve_rows(m, s, x, w, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, newton, o, dt, 0)
+        end = solve_rows(m, s, x, w, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, newton, o, ahead, dt, 0)
     elif load(o.answered, 0) == 0:
         answer_islands(m, s, w, r, i, t, flow, plain, p, a, newton, o, dt)
     while end == DONE and load(o.look, 0) < LOOKS and look_again(m, s, w, g, c, l, i, flow, o, dt):
         store(o.look, 0, load(o.look, 0) + 1)
         look = load(o.look, 0)
-        end = solve_rows(m, s, x, w, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, newton, o, dt, look)
+        end = solve_rows(m, s, x, w, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, newton, o, ahead, dt, look)
     return end
 
 
@@ -291,6 +306,7 @@ def end_speeds(m, s, w, l, r, i, t, flow, plain, p, a, newton, o, dt):
     """Velocities at the end of a step, and those that coordinates move along, which displacements add to."""
     for d in range(m.nv):
         store(o.shift, d, zero(load(s.v, d)))
+        store(o.change, d, load(flow.a, d) + load(o.start, d) * dt)
     if load(i.count, 0) > 0:
         for d in range(m.nv):
             store(s.v, d, load(s.v, d) + load(flow.a, d))
@@ -299,23 +315,26 @@ def end_speeds(m, s, w, l, r, i, t, flow, plain, p, a, newton, o, dt):
         if load(o.any_unmoved, 0) != 0:
             hold_back(m, w, flow, o, dt)
     for d in range(m.nv):
-        v = load(s.v, d) + load(w.a, d) * dt
+        v = step_velocity(m, s, w, o, d, dt)
         store(s.v, d, v)
         store(o.shift, d, load(o.shift, d) + v)
 
 
 @kernel
-def advance(m, s, x, w, y, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, newton, o, dt, goes_on):
-    """A step from the free motion and the contacts on; the rows of the step before are in `old`.
+def advance(m, s, x, w, y, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, newton, o, ahead, dt, goes_on):
+    """A step from the free motion and the contacts on; the rows of the step before are in `old`. In `ahead` links are
+    as they are at the end.
 
     DONE or DIVERGED; or NO_ROOM for all rows; or UNSOLVED, and the impulses as good as they are: then it `goes_on`,
     with these or with better ones in the rows (and `answered` 0).
     """
-    end = find_impulses(m, s, x, w, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, newton, o, dt, goes_on)
+    end = find_impulses(m, s, x, w, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, newton, o, ahead, dt, goes_on)
     if end != DONE:
         return end
+    correct_products(m, s, w, ahead, flow, o, dt)
     end_speeds(m, s, w, l, r, i, t, flow, plain, p, a, newton, o, dt)
     displace(m, s.q, o.shift, dt, s.q)
+    finish_smoothly(m, s, x, w, ahead, o, dt)
     if y.n_prescribed != 0:
         follow(m, s, x, y, 2)
     if not is_sound(m, s, y):

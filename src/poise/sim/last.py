@@ -1,8 +1,8 @@
 """What is kept of the last step, and what follows from it: accelerations, and the forces that made them.
 
-At velocity level a step is M (v⁺ − v) / h + bias = τ + passive forces + Jᵀλ / h, all of it where the step begins. So
-inverse dynamics there, with a = (v⁺ − v) / h, tells the forces in every joint to rounding. At acceleration level,
-where forces are those of the end, it does so to the first order of the step.
+At velocity level the accelerations a of a step meet M a + bias = τ + passive forces + Jᵀλ / h where the step begins. So
+inverse dynamics there tells the forces in every joint to rounding. At acceleration level, where forces are those of the
+end, in separate bodies and in steps of several parts a is (v⁺ − v) / h, which does so to the first order of the step.
 """
 
 from __future__ import annotations
@@ -43,7 +43,10 @@ class LastStep:
         self.q[...], self.v[...], self.h, self.done = q, v, h, False
 
     def end(self, v: Array, tau: Array, forces: Array) -> None:
-        """Take note of its end, and of what was given to act: generalized forces, wrenches on bodies."""
+        """Take note of its end, and of what was given to act: generalized forces, wrenches on bodies.
+
+        `v` is the velocity that the equations of motion at its beginning lead to.
+        """
         self.v_end[...], self.tau[...], self.forces[...], self.done = v, tau, forces, True
 
     @property

@@ -83,7 +83,7 @@ class Stepped(Joined):
                     laws(self.time + k * h)
                 if (stepper.step(h, self.time + k * h) if end == AGAIN else stepper.close(end, h)) != DONE:
                     raise Diverged(self.time, *self._culprit(), self._advice())
-            last.end(v, tau, forces)
+            last.end(v if stepper.change is None else last.v + stepper.change, tau, forces)
         except BaseException:
             q[...], v[...] = start
             if kept is not None:

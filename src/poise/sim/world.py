@@ -333,8 +333,8 @@ class World(Stepped):
 
     @property
     def a(self) -> Array:
-        """(nv,) accelerations of the last step, rows included: what velocities have gained, over its length. Of a step
-        with substeps they are those of the last one.
+        """(nv,) accelerations of the last step, rows included, that meet the equations of motion at its beginning. Of a
+        step in parts they are what velocities have gained, over its length; with substeps, those of the last one.
         """
         return self._last.a
 

@@ -1,0 +1,304 @@
+"""Smooth motion within a step: velocity Verlet in place of semi-implicit Euler.
+
+Semi-implicit Euler, v⁺ = v + h a(q, v), takes Coriolis, centrifugal and gyroscopic terms from the beginning of the
+step: bodies that turn fast gain energy, and the angular momentum of what floats drifts. With c(q, v) for the
+acceleration of these velocity products alone, and a(q, v) for that of all smooth forces, trees are integrated in one of
+four ways:
+
+    smooth     v' = v + h/2 a(q, v),              q⁺ = q ⊕ h v',   v⁺ = v' + h/2 a(q⁺, v⁺)
+    split      v' = v + h a(q, v) − h/2 c + Δ,    q⁺ = q ⊕ h v',   v⁺ = v' + h/2 c(q⁺, v⁺)
+    centred    v' = v + h a(q, v) + Δ,            q⁺ = q ⊕ h v',   v⁺ = v' + h (c(q, (v + v')/2) − c(q, v))
+
+Δ is what impulses add; they act on v', the velocity that moves coordinates.
+
+- A tree is smooth without rows that act in the step (contacts, limits, motors, loops); without springs, dampers and
+  drives, which are implicit over the whole step; without given forces, which are those of its beginning; and without a
+  path to follow.
+- A tree is split that has a free joint to the world, and all of these only between its own links: a character in the
+  air keeps its momentum. c is c(q, v + Δ) in the first half step: rows are met with c(q, v), and the difference is
+  added at the end of the step.
+- A tree is centred that is fixed to the world and has springs, dampers, drives or given forces, but no rows that act.
+  What v⁺ − v has of velocity products conserves the kinetic energy that M(q) measures.
+- All others take the semi-implicit step.
+
+Verlet and splitting are symmetric in time but for the implicit half step, which starts from the acceleration at the
+beginning of the step and takes one evaluation, three where links turn by FAR.
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+from poise.constraints.row_kernels import N_KINDS, busiest, is_joint, stride_of
+from poise.constraints.store import CONTACT
+from poise.constraints.tree_values import stored_row_velocity
+from poise.dynamics.abm import accelerate_share, balance_share, factor
+from poise.dynamics.kinematics import place_links
+from poise.dynamics.products import products_of
+from poise.formulations.sleeping import is_asleep
+from poise.formulations.tree_flags import flag_of, root_of_body, root_of_dof, set_flag
+from poise.kernel.jit import kernel
+from poise.kernel.memory import gather_where, load, store
+from poise.kernel.scalars import any_lane, fabs, maximum, minimum, select, spread, sqrt, zero
+from poise.kernel.vec import dot
+
+STILL = 1e-6
+"""Angle that a link turns in a step from which on velocity products count; rad."""
+FAR = 0.06
+"""Angle from which on the implicit half step takes MORE evaluations; rad."""
+MORE = 2
+SMALL = 1e-6
+"""What Δ turns a coordinate by in a step, times what links turn by, below which velocity products stay; rad²."""
+
+
+@kernel
+def fastest_turn(m, w):
+    """Square of the greatest angular velocity of a link; rad²/s²."""
+    most = zero(load(w.inverse, 0))
+    for i in range(m.n_links):
+        spin = load(w.velocity, i).w
+        most = maximum(most, dot(spin, spin))
+    return most
+
+
+@kernel
+def turns_more(m, w, dt, angle):
+    """Worlds in which a link turns by more than an angle in a step."""
+    return fastest_turn(m, w) * (dt * dt) > angle * angle
+
+
+@kernel
+def is_in(m, flags, d):
+    """Worlds in which the tree of a degree of freedom has a flag at its first link."""
+    return load(flags, load(m.link_root, load(m.dof_link, d))) > 0.5
+
+
+# ---- which tree moves how --------------------------------------------------------------------------------------------
+
+
+@kernel
+def sort_trees(m, s, x, w, z, r, flow, ahead, o, dt):
+    """Note at the first links of all trees whether they are smooth or split, once the rows of the step are known; of
+    those that are split, leave a − c/2 in `w.a` and c in `o.products`. Worlds in which `w.a` has changed.
+    """
+    none = zero(load(w.a, 0))
+    for d in range(m.nv):
+        store(o.products, d, none)
+    for i in range(m.n_links):
+        first = load(m.link_parent, i) < 0
+        store(o.smooth, i, none + 1.0 if first and o.centred != 0 else none)
+        store(o.split, i, none)
+        store(o.centre, i, none)
+        store(o.held_by, i, none)
+        store(o.tied, i, none)
+    if o.centred == 0:
+        return none != none
+    mark_laws(m, x, w, z, o)
+    mark_rows(m, s, w, r, flow, o, dt)
+    moving = turns_more(m, w, dt, STILL)
+    wanted = none != none
+    for i in range(m.n_links):
+        rough = moving & (load(o.smooth, i) < 0.5) & (load(o.tied, i) < 0.5) & (load(o.held_by, i) < 0.5)
+        splits = rough & (load(o.floats, i) > 0.5)
+        centres = rough & ~splits
+        store(o.split, i, select(splits, none + 1.0, none))
+        store(o.centre, i, select(centres, none + 1.0, none))
+        wanted = wanted | splits
+    if any_lane(wanted):
+        products_of(m, s.v, w, ahead)
+        for d in range(m.nv):
+            c = select(is_in(m, o.split, d), load(ahead.a, d), none)
+            store(o.products, d, c)
+            store(w.a, d, load(w.a, d) - c * 0.5)
+    return wanted
+
+
+@kernel
+def mark_laws(m, x, w, z, o):
+    """Trees with springs, dampers, drives or given forces are not smooth, and tied where their free joint has springs;
+    trees that are led along a path or sleep are tied.
+    """
+    none = zero(load(w.a, 0))
+    if x.n_forces != 0:
+        for b in range(m.n_bodies):
+            link = load(m.body_link, b)
+            if link >= 0:
+                f = load(x.force, b)
+                size = fabs(f.t.x) + fabs(f.t.y) + fabs(f.t.z) + fabs(f.f.x) + fabs(f.f.y) + fabs(f.f.z)
+                root = load(m.link_root, link)
+                store(o.smooth, root, select(size > 0.0, none, load(o.smooth, root)))
+    for d in range(m.nv):
+        link = load(m.dof_link, d)
+        root = load(m.link_root, link)
+        lawful = load(w.diagonal, d) != 0.0
+        led = load(m.dof_prescribed, d) != 0 or (z.sleeps != 0 and is_asleep(m, z, link))
+        if led:
+            lawful = none == none
+        store(o.smooth, root, select(lawful | (load(w.total, d) != 0.0), none, load(o.smooth, root)))
+        if led:
+            store(o.tied, root, none + 1.0)
+        elif link == root:
+            store(o.tied, root, select(lawful & (load(o.floats, root) > 0.5), none + 1.0, load(o.tied, root)))
+
+
+@kernel
+def acts(m, s, w, r, flow, first, slot, dt):
+    """Worlds in which a row has to act: all but those that only push, and that neither semi-implicit Euler nor Verlet
+    brings beyond their bounds in the step; and but for those without strength, and for rolling friction, which acts
+    where its contact does.
+    """
+    now = stored_row_velocity(m, w, r, slot, s.v, w.velocity)
+    end = stored_row_velocity(m, w, r, slot, flow.x, flow.motion)
+    closes = load(r.phi, slot) + minimum(end, (now + end) * 0.5) * dt < 0.0
+    lo, hi = load(r.lo, slot), load(r.hi, slot)
+    return (closes | (lo < 0.0) | (hi < inf)) & ((lo != 0.0) | (hi != 0.0)) & (load(r.scaler, first) == 0)
+
+
+@kernel
+def mark_rows(m, s, w, r, flow, o, dt):
+    """Trees with rows that act are not smooth, and held by loops, or by any row where they are fixed to the world;
+    tied where other rows lead to another tree or to the world.
+    """
+    for kind in range(N_KINDS):
+        for n in range(busiest(r, kind, o.lanes)):
+            there, first = load(r.count, kind) > n, load(r.first, kind) + n * stride_of(kind)
+            for slot in range(first, first + (1 if kind == CONTACT else stride_of(kind))):
+                mark_row(m, r, o, slot, there & acts(m, s, w, r, flow, first, slot, dt))
+
+
+@kernel
+def mark_row(m, r, o, slot, there):
+    """See `mark_rows`."""
+    a, b, dof = root_of_body(m, load(r.a, slot)), root_of_body(m, load(r.b, slot)), load(r.dof, slot)
+    own, joint = root_of_dof(m, dof), is_joint(r, slot)
+    leads_out = there & ~joint & (a != b)
+    mark_held(o, a, there, joint)
+    mark_held(o, b, there, joint)
+    mark_held(o, own, there, joint & (a != a))
+    set_flag(o.tied, a, 1.0, leads_out)
+    set_flag(o.tied, b, 1.0, leads_out)
+    set_flag(o.tied, own, 1.0, there & ~joint & pushes_root(m, o, dof, own))
+    tree, term = maximum(maximum(a, b), own), load(r.term, slot)
+    more = there & (term >= 0)
+    while any_lane(more):
+        minus = zero(term) - 1
+        body = select(more, gather_where(r.term_body, term, more), minus)
+        dof = select(more, gather_where(r.term_dof, term, more), minus)
+        of_body, of_dof = root_of_body(m, body), root_of_dof(m, dof)
+        mark_held(o, of_body, more, joint)
+        mark_held(o, of_dof, more, joint & (a != a))
+        set_flag(o.tied, of_body, 1.0, more & ~joint)  # whether its wrenches balance is not known
+        set_flag(o.tied, of_dof, 1.0, more & ~joint & ((of_dof != tree) | pushes_root(m, o, dof, of_dof)))
+        set_flag(o.tied, tree, 1.0, more & ~joint & (of_dof >= 0) & (of_dof != tree))
+        term = select(more, gather_where(r.term_next, term, more), minus)
+        more = more & (term >= 0)
+
+
+@kernel
+def mark_held(o, root, there, joint):
+    """A tree with a row that acts is not smooth. It is held where a loop is, or anything that is fixed to the world."""
+    set_flag(o.smooth, root, 0.0, there)
+    set_flag(o.held_by, root, 1.0, there & (joint | (flag_of(o.floats, root) < 0.5)))
+
+
+@kernel
+def pushes_root(m, o, dof, root):
+    """Worlds in which a degree of freedom is one of a free joint to the world."""
+    there = dof >= 0
+    return there & (spread(gather_where(m.dof_link, dof, there), dof) == root) & (flag_of(o.floats, root) > 0.5)
+
+
+# ---- once impulses are known -----------------------------------------------------------------------------------------
+
+
+@kernel
+def correct_products(m, s, w, ahead, flow, o, dt):
+    """h/2 (c(q, v + Δ) − c(q, v)) in `o.late`, for trees that are split, where Δ is not small. Trees that impulses act
+    on after all are not smooth.
+    """
+    none = zero(load(w.a, 0))
+    most, wanted = none, none != none
+    for d in range(m.nv):
+        store(o.late, d, none)
+        added = load(flow.a, d) + (load(o.start, d) - load(o.products, d)) * dt
+        store(o.known, d, load(s.v, d) + added)
+        root = load(m.link_root, load(m.dof_link, d))
+        store(o.smooth, root, select(load(flow.a, d) != 0.0, none, load(o.smooth, root)))
+        wanted = wanted | is_in(m, o.split, d)
+        most = maximum(most, fabs(added))
+    centre_products(m, s, w, ahead, flow, o, dt)
+    if not any_lane(wanted):
+        return
+    wanted = wanted & (most * sqrt(fastest_turn(m, w)) * (dt * dt) > SMALL)
+    if not any_lane(wanted):
+        return
+    products_of(m, o.known, w, ahead)
+    for d in range(m.nv):
+        more = (load(ahead.a, d) - load(o.products, d)) * (0.5 * dt)
+        store(o.late, d, select(wanted & is_in(m, o.split, d), more, load(o.late, d)))
+
+
+@kernel
+def centre_products(m, s, w, ahead, flow, o, dt):
+    """h (c(q, (v + v')/2) − c(q, v)) in `o.late`, for trees whose velocity products are centred."""
+    none = zero(load(w.a, 0))
+    wanted = none != none
+    for d in range(m.nv):
+        wanted = wanted | is_in(m, o.centre, d)
+    if not any_lane(wanted):
+        return
+    products_of(m, s.v, w, ahead)
+    for d in range(m.nv):
+        store(o.late, d, load(ahead.a, d))
+        store(o.middle, d, load(s.v, d) + (load(flow.a, d) + load(w.a, d) * dt) * 0.5)
+    products_of(m, o.middle, w, ahead)
+    for d in range(m.nv):
+        more = (load(ahead.a, d) - load(o.late, d)) * dt
+        store(o.late, d, select(is_in(m, o.centre, d), more, none))
+
+
+@kernel
+def step_velocity(m, s, w, o, d, dt):
+    """v', the velocity that moves a coordinate, from that at the beginning of the step, or with what impulses add."""
+    half = load(s.v, d) + load(w.a, d) * (0.5 * dt)
+    return select(is_in(m, o.smooth, d), half, load(s.v, d) + load(w.a, d) * dt)
+
+
+# ---- at the new configuration ----------------------------------------------------------------------------------------
+
+
+@kernel
+def finish_smoothly(m, s, x, w, ahead, o, dt):
+    """Velocities at the end of a step, from those that moved coordinates: Verlet's second half step."""
+    wanted = load(w.a, 0) != load(w.a, 0)
+    for d in range(m.nv):
+        smooth = is_in(m, o.smooth, d)
+        a = select(smooth, load(w.a, d), load(o.products, d))
+        wanted = wanted | is_in(m, o.split, d) | (smooth & ((a != 0.0) | (load(s.v, d) != 0.0)))
+        store(ahead.a, d, a)
+        store(s.v, d, load(s.v, d) + load(o.late, d))
+    if not any_lane(wanted):
+        return
+    for d in range(m.nv):
+        store(ahead.total, d, load(w.total, d))
+        store(ahead.diagonal, d, load(w.diagonal, d))
+        store(o.known, d, load(s.v, d))
+        store(s.v, d, load(o.known, d) + load(ahead.a, d) * (0.5 * dt))
+    far = turns_more(m, w, dt, FAR)
+    correct(m, s, x, ahead, o, dt, wanted)
+    if any_lane(far):
+        for _ in range(MORE):
+            correct(m, s, x, ahead, o, dt, wanted & far)
+
+
+@kernel
+def correct(m, s, x, ahead, o, dt, wanted):
+    """v⁺ = v' + h/2 a(q⁺, v⁺), with c in place of a where a tree is split, in the worlds of a mask."""
+    place_links(m, s, ahead)
+    factor(m, ahead)
+    balance_share(m, x, ahead, o.smooth)
+    accelerate_share(m, x, ahead, o.smooth)
+    for d in range(m.nv):
+        counts = wanted & (is_in(m, o.smooth, d) | is_in(m, o.split, d))
+        after = load(o.known, d) + load(ahead.a, d) * (0.5 * dt)
+        store(s.v, d, select(counts, after, load(s.v, d)))
