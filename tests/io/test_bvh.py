@@ -316,9 +316,10 @@ def test_files_of_others_come_back(text, tmp_path):
     save_bvh(clip, tmp_path / "a.bvh")
     loaded = load_bvh(tmp_path / "a.bvh", units=0.01, up="y", drop_tpose=False)
     check_same_motion(clip, loaded, 6)
-    # the numbers are those of the file, but for full turns
-    turns = (parse_bvh((tmp_path / "a.bvh").read_text()).frames - bvh.frames) / 360.0
-    off = np.abs((turns - np.round(turns)) * 360.0).max()
+    # the numbers are those of the file, but for full turns; beyond 90° of the middle angle there are two sets of them
+    small = np.abs(bvh.frames[:, 3:]).max(axis=1) <= 90.0
+    turns = (parse_bvh((tmp_path / "a.bvh").read_text()).frames - bvh.frames)[small] / 360.0
+    off = np.abs((turns - np.round(turns)) * 360.0).max(initial=0.0)
     print(f"{bvh.frames.shape[0]} frames: the text comes back exactly, numbers of a clip by {off:.1e} at most")
     assert off < 1e-6
 

@@ -12,6 +12,7 @@ from poise.io.urdf import load_urdf
 from poise.model.compile import compile_scene
 from poise.model.joints import JOINTS
 from scene_kinematics import joints_of, rotation, widths, world_poses
+from urdf_models import has_impossible_inertia
 
 INERTIAL = (
     "<inertial><origin xyz='0.1 {x} 0.03' rpy='0.4 {x} 0.2'/><mass value='{mass}'/>"
@@ -45,7 +46,7 @@ def arm() -> str:
 def files() -> list[Path]:
     """Robots of others, where a folder of them lies beside the checkout."""
     folder = Path(__file__).parents[3] / "shared" / "data" / "urdf"
-    return sorted(folder.glob("*.urdf"))
+    return [file for file in sorted(folder.glob("*.urdf")) if not has_impossible_inertia(file.read_text())]
 
 
 def joint_above(scene, name: str | None) -> str:
