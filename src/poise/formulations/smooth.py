@@ -163,7 +163,24 @@ def mark_rows(m, s, w, r, flow, o, dt):
         for n in range(busiest(r, kind, o.lanes)):
             there, first = load(r.count, kind) > n, load(r.first, kind) + n * stride_of(kind)
             for slot in range(first, first + (1 if kind == CONTACT else stride_of(kind))):
-                mark_row(m, r, o, slot, there & acts(m, s, w, r, flow, first, slot, dt))
+                open = there & is_open(m, r, o, slot)
+                if any_lane(open):
+                    mark_row(m, r, o, slot, open & acts(m, s, w, r, flow, first, slot, dt))
+
+
+@kernel
+def is_open(m, r, o, slot):
+    """Worlds in which a row can still change how its trees are integrated."""
+    a, b = root_of_body(m, load(r.a, slot)), root_of_body(m, load(r.b, slot))
+    own = root_of_dof(m, load(r.dof, slot))
+    return is_undecided(o, a) | is_undecided(o, b) | is_undecided(o, own) | (load(r.term, slot) >= 0)
+
+
+@kernel
+def is_undecided(o, root):
+    """Worlds in which a tree may be smooth, split or centred as far as is known."""
+    rough = (flag_of(o.tied, root) < 0.5) & (flag_of(o.held_by, root) < 0.5)
+    return (root >= 0) & ((flag_of(o.smooth, root) > 0.5) | rough)
 
 
 @kernel
