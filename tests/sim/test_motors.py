@@ -17,14 +17,19 @@ EXACT = poise.Reduced(tolerance=1e-12)
 
 
 def chain() -> poise.Scene:
-    """A joint of every kind that has scalar coordinates, and a ball, one after the other."""
+    """A joint of every kind that has scalar coordinates, and a ball, one after the other; links touch nothing."""
     scene = poise.Scene()
     parent = None
     for kind in ("hinge", "universal", "slider", "cylindrical", "ball", "screw", "planar"):
         options = {"pitch": 0.1} if kind == "screw" else {}
         join = getattr(scene, kind)
         parent = join(
-            parent, poise.box(0.1, 0.12, 0.3, mass=1.0), name=kind, axis="x", position=(0, 0, -0.35), **options
+            parent,
+            poise.box(0.1, 0.12, 0.3, mass=1.0, group=0, mask=0),
+            name=kind,
+            axis="x",
+            position=(0, 0, -0.35),
+            **options,
         )
     return scene
 
@@ -47,10 +52,17 @@ def arm(limit: float | None = None, gravity: float = 0.0, rub: float = 0.0, **op
 
 
 def test_unbounded_motors_are_drives_folded_into_the_inertia() -> None:
-    """Rows and the diagonal of the articulated inertia are two ways to write one backward Euler step."""
-    scene, plain = chain(), chain().compile()
+    """Rows and the diagonal of the articulated inertia are two ways to write one backward Euler step.
+
+    A tree with rows takes the semi-implicit step, one without takes velocity products from the middle of it: a motor of
+    1e-14 N·m·s/rad gives the tree with drives a row as well. Each step leaves the solver's tolerance times its speeds,
+    and dampers let that grow no further.
+    """
+    scene, other = chain(), chain()
     motors(scene, stiffness=120.0, damping=9.0)
-    world, driven = scene.build(EXACT, dt=0.01), poise.World(plain, dt=0.01)
+    other.motor("hinge", damping=1e-14)
+    world, driven = scene.build(EXACT, dt=0.01), other.build(EXACT, dt=0.01)
+    plain = driven.model
     rng = np.random.default_rng(1)
     goal = plain.q_rest + 0.4 * rng.normal(size=plain.nq)
     ball = plain.q_slice("ball")
@@ -59,17 +71,14 @@ def test_unbounded_motors_are_drives_folded_into_the_inertia() -> None:
     for name in world.motors:
         place = plain.q_names.index(name) if name in plain.q_names else ball
         world.motor(name).target = goal[place]
+    left = 0.0
     for _ in range(100):
         world.step()
         driven.step()
+        left += EXACT.tolerance * max(1.0, np.abs(driven.v).max())
     assert np.abs(driven.q - plain.q_rest).max() > 0.1
-    # velocity products are those of the middle of a step in the one and of its beginning in the other
-    assert world.q == pytest.approx(driven.q, abs=0.2 * world.dt)
-    assert world.v == pytest.approx(driven.v, abs=2.0 * world.dt)
-    world.q[...], world.v[...], driven.q[...], driven.v[...] = plain.q_rest, 0.0, plain.q_rest, 0.0
-    world.step()
-    driven.step()
-    assert world.v == pytest.approx(driven.v, abs=1e-8)
+    assert world.q == pytest.approx(driven.q, abs=left)
+    assert world.v == pytest.approx(driven.v, abs=left)
     told = world.report().motors
     for d, name in enumerate(plain.dof_names):
         force = told["ball"][d - plain.v_slice("ball").start] if name.startswith("ball") else told[name]
