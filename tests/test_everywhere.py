@@ -26,6 +26,8 @@ def module(monkeypatch):
     monkeypatch.setitem(sys.modules, "everywhere", module)
     spec.loader.exec_module(module)
     monkeypatch.setattr(module, "_has", lambda feature: True)
+    for name in {name for run in module.runs().values() for name in run.variables}:
+        monkeypatch.delenv(name, raising=False)  # those of the run that these tests are part of
     return module
 
 
