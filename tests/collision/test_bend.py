@@ -67,11 +67,19 @@ def turned(direction: Array, normal: Array) -> Array:
     return across / np.linalg.norm(across)
 
 
-def differences(f: Array, step: float) -> tuple[float, float, float]:
-    """Of five values a step apart: first and second derivative to fourth order, and the second to second order."""
-    first = (f[0] - 8 * f[1] + 8 * f[3] - f[4]) / (12 * step)
-    fourth = (-f[0] + 16 * f[1] - 30 * f[2] + 16 * f[3] - f[4]) / (12 * step**2)
-    return first, fourth, (f[1] - 2 * f[2] + f[3]) / step**2
+def differences(f: Array, step: float) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Of nine values a step apart: first and second derivative to fourth order from the middle five, each with how far
+    the one over twice the step is away. That is 15 times what the fourth order leaves out, and far more where another
+    corner or edge comes in between.
+    """
+
+    def derivatives(f: Array, step: float) -> Array:
+        first = (f[0] - 8 * f[1] + 8 * f[3] - f[4]) / (12 * step)
+        second = (-f[0] + 16 * f[1] - 30 * f[2] + 16 * f[3] - f[4]) / (12 * step**2)
+        return np.array((first, second))
+
+    fine, coarse = derivatives(f[2:7], step), derivatives(f[::2], 2 * step)
+    return (fine[0], abs(fine[0] - coarse[0])), (fine[1], abs(fine[1] - coarse[1]))
 
 
 def check(seed: int, one: str, other: str, searched: bool) -> bool:
@@ -79,28 +87,28 @@ def check(seed: int, one: str, other: str, searched: bool) -> bool:
     rng = np.random.default_rng([seed, PAIRS.index((one, other))])
     model, q, v, a = flying(rng, one, other)
     step = 2e-3 if searched else 5e-4
-    times = step * np.arange(-2, 3)
+    times = step * np.arange(-4, 5)
     poses = [poise.dynamics.displaced(model, q, v * t + 0.5 * a * t * t) for t in times]
     found = [least(contacts(model, pose, 10.0)) for pose in poses]
     gaps = np.array([contact.gap for contact in found])
-    _, fourth, second = differences(gaps, step)
-    if abs(fourth - second) > 1e-3 * (1.0 + abs(fourth)) or gaps[2] < 0.0:
-        return False  # another corner or edge comes in between
+    _, (second, open) = differences(gaps, step)
+    if open > 1e-3 * (1.0 + abs(second)) or gaps[4] < 0.0:
+        return False
     here = least(contacts(model, q, 10.0, v=v))
     assert here.bend is not None
     _, pull = point_motion(model, q, v, a, here)
     # gaps are good to 1e-14 m, or where sides frame a touch to 1e-10 of themselves; weights add up to 64 / 12
-    bound = 1e-5 * (1.0 + abs(fourth)) + (6e-10 * gaps[2] / step**2 if searched else 0.0)
-    assert abs(fourth - here.normal @ (pull + here.bend)) < bound
+    bound = open + 1e-5 * (1.0 + abs(second)) + (6e-10 * gaps[4] / step**2 if searched else 0.0)
+    assert abs(second - here.normal @ (pull + here.bend)) < bound
     speeds = [
         point_motion(model, pose, speed_at(model, q, v, a, t), a, contact)[0]
         for pose, t, contact in zip(poses, times, found, strict=True)
     ]
     for d in tangents(here.normal):
         along = np.array([turned(d, c.normal) @ u for c, u in zip(found, speeds, strict=True)])
-        first, _, _ = differences(along, step)
+        (first, open), _ = differences(along, step)
         fastest = np.abs(speeds).max() + np.abs(v).max()
-        bound = 1e-5 * (1.0 + abs(first)) + (1.5 * DIRECTION * fastest / step if searched else 0.0)
+        bound = open + 1e-5 * (1.0 + abs(first)) + (1.5 * DIRECTION * fastest / step if searched else 0.0)
         assert abs(first - d @ (pull + here.bend)) < bound
     return True
 
@@ -123,7 +131,11 @@ def test_acceleration_of_the_gap_and_of_sliding(pair: tuple[str, str]) -> None:
 
 @pytest.mark.parametrize("width", [F64X8, F32X16], ids=str)
 def test_worlds_in_lanes(width: Width) -> None:
-    """Each world has contacts of its own; in float32 radii without end are 1e3, and lose as much of the rest."""
+    """Each world has contacts of its own; in float32 radii without end are 1e3, and lose as much of the rest.
+
+    There, sines below 1e-3 are taken for nought and normals are found to 3e-4, the root of its precision. A contact
+    that near to another edge or face, by chance one in a hundred, may have an id or a bend of its own.
+    """
     rng = np.random.default_rng(0)
     scene = poise.Scene()
     scene.add_ground()
@@ -137,15 +149,14 @@ def test_worlds_in_lanes(width: Width) -> None:
     collider.touch(0.05)
     assert collider.contacts()[0].bend is None
     collider.bend(workspace(model, width))
-    bound = 1e-9 if width == F64X8 else 3e-2
+    bound, strays = (1e-9, 0.0) if width == F64X8 else (3e-2, 0.05)
+    n, known, right = 0, 0, 0
     for world in range(width.lanes):
-        here, alone = collider.contacts(world), contacts(model, q[world], 0.05, v=v[world])
-        assert len(alone) > 3
-        if width == F64X8:
-            assert [contact.id for contact in here] == [contact.id for contact in alone]
-        known = {contact.id: contact.bend for contact in alone}
-        same = [contact for contact in here if contact.id in known]
-        assert len(same) > 0.8 * len(alone)
-        for contact in same:
-            wanted = known[contact.id]
-            assert np.abs(contact.bend - wanted).max() < bound * (1.0 + np.abs(wanted).max())
+        alone = {contact.id: contact.bend for contact in contacts(model, q[world], 0.05, v=v[world])}
+        here = {contact.id: contact.bend for contact in collider.contacts(world)}
+        both = [(here[id], alone[id]) for id in alone.keys() & here.keys()]
+        errors = [np.abs(bend - wanted).max() / (1.0 + np.abs(wanted).max()) for bend, wanted in both]
+        n, known, right = n + len(alone), known + len(both), right + sum(error < bound for error in errors)
+    assert n > 3 * width.lanes
+    assert known >= (1.0 - strays) * n
+    assert right >= (1.0 - strays) * known
