@@ -270,7 +270,7 @@ def test_limits_of_loops_hold(kind: str, limits: tuple[float, float]) -> None:
     print(f"\nlimits of a {kind} loop: {beyond:.1e} beyond (2e-4)")
     assert min(seen) >= limits[0] - 2e-4  # the slop, and as much that a step may add
     assert max(seen) <= limits[1] + 2e-4
-    assert max(seen) - min(seen) > 0.5 * (limits[1] - limits[0])
+    assert beyond > -1e-3  # one of them is reached
 
 
 def test_limits_of_a_ball_hold() -> None:
@@ -283,7 +283,13 @@ def test_limits_of_a_ball_hold() -> None:
 
 
 def test_limits_of_a_ball_hold_about_their_centre() -> None:
-    """Turned about the axis by a centre of 0.5, the range of ±0.2 is one of 0.3 to 0.7."""
+    """Turned about the axis by a centre of 0.5, the range of ±0.2 is one of 0.3 to 0.7.
+
+    Seen along the axis, a swing by θ shortens one direction by cos θ: angles there are off by
+    arcsin((1 − cos θ)/(1 + cos θ)) at most.
+    """
+    short = np.cos(0.3 + 1e-2)
+    off = np.arcsin((1.0 - short) / (1.0 + short)) + 1e-3
     world = couple("ball", twist=(-0.2, 0.2), cone=0.3, limit_centre=quat_exp(0.5 * FRAME[:, 0]))
     assert world.loop("joint").coordinates[0] == pytest.approx(-0.5, abs=1e-12)
     shaken(world, 200)
@@ -291,7 +297,7 @@ def test_limits_of_a_ball_hold_about_their_centre() -> None:
         shaken(world, 50)
         _, R = relative(world)
         assert np.arccos(min(R[0, 0], 1.0)) < 0.3 + 1e-2
-        assert 0.3 - 1e-2 < np.arctan2(R[2, 1], R[1, 1]) < 0.7 + 1e-2
+        assert 0.3 - off < np.arctan2(R[2, 1], R[1, 1]) < 0.7 + off
         assert abs(world.loop("joint").coordinates[0]) < 0.2 + 1e-3
 
 
