@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 import poise
+from poise.collision.box_faces import CLEARLY
 from poise.collision.pipeline import Collider, Contact, contacts
 from poise.kernel.memory import F32, F32X16, F64, F64X8, Width
 from poise.model.model import Model
@@ -90,8 +91,10 @@ def test_faces_turned_against_each_other() -> None:
 @pytest.mark.parametrize("depth", [1e-8, 1e-6, 1e-4])
 def test_hulls_face_to_face_touch_at_four_corners_however_little_they_are_turned(depth: float) -> None:
     """Equal faces, turned and shifted against each other by a part of the depth, are nearest along the normal of one or
-    across two edges, by chance. The depth is the distance of the planes of both faces along the normal.
+    across two edges, by chance. The depth is the distance of the planes of both faces along the normal. Edges that are
+    nearly parallel cross anywhere: a crossing is kept for a corner that does not spread the four CLEARLY better.
     """
+    away = 1.0 - 1.0 / CLEARLY
     rng = np.random.default_rng(5)
     for _ in range(60):
         tilt, at = rng.normal(size=3) * depth * 0.3, rng.normal(size=3) * depth * 0.3 + (0.0, 0.0, 1.0 - depth)
@@ -99,7 +102,7 @@ def test_hulls_face_to_face_touch_at_four_corners_however_little_they_are_turned
         found = rest(cube(), cube(), at, (1.0, *(0.5 * tilt)), slack=10.0 * depth)
         assert len({tuple(np.sign(c.point[:2])) for c in found}) == len(found) == 4
         for c in found:
-            assert np.allclose(np.abs(c.point[:2]), 0.5, atol=4.0 * depth)
+            assert np.allclose(np.abs(c.point[:2]), 0.5, atol=away + 4.0 * depth)
             assert np.allclose(c.normal, (0, 0, 1), atol=2.0 * depth)
             above = up @ (at - 0.5 * up - c.point) / (up @ c.normal)
             assert abs(c.depth - ((0.5 - c.point[2]) / c.normal[2] - above)) < 4.0 * depth**2 + 1e-15
