@@ -75,7 +75,11 @@ def test_what_is_not_finite_ends(what: float) -> None:
 
 
 def test_a_search_that_is_cut_short_ends_with_the_best_multipliers_so_far() -> None:
-    """The residual falls, or stays, as more sweeps are allowed; the limit holds, and `status` tells that it did."""
+    """The residual falls, or stays, as more sweeps are allowed; the limit holds, and `status` tells that it did.
+
+    It is looked at after every second sweep and at the end: what it is after the last of an odd number, a search that
+    goes on does not see.
+    """
     for seed in range(10):
         problem = drawn(seed, 12, 4, 20)
         last = np.inf
@@ -86,7 +90,7 @@ def test_a_search_that_is_cut_short_ends_with_the_best_multipliers_so_far() -> N
             assert a.sweeps[0] <= most
             assert a.residual[0] <= last * (1.0 + 1e-12)
             assert (a.status[0] == CAPPED) == (a.residual[0] > 1e-11)
-            last = a.residual[0]
+            last = a.residual[0] if most % 2 == 0 else last
 
 
 def test_work_is_counted_and_capped_however_large_the_problem() -> None:
