@@ -157,8 +157,10 @@ def watt(seed: int) -> Linkage:
 MECHANISMS = {"slider-crank": slider_crank, "four-bar": four_bar, "scissors": scissors, "Watt": watt}
 SPEEDS = {"slider-crank": 12.0, "four-bar": 12.0, "scissors": 3.0, "Watt": 1.0}
 """Of the fastest joint at the beginning; where a linkage turns back, joints become several times as fast; rad/s."""
-BOUNDS = {"reduced": 0.1, "reduced by speed": 0.1, "maximal": 0.01}
-"""Share of the energy: trees in reduced coordinates have velocity products on top, which are first order."""
+BOUNDS = {"reduced": 0.06, "reduced by speed": 0.06, "maximal": 0.01}
+"""Share of the energy. Joints of the four-bar become five times as fast as its crank, and 3 (h ω)² of the kinetic energy
+swing: velocities are those of the middle of steps. Trees in reduced coordinates have velocity products on top.
+"""
 
 
 def set_going(one: Linkage, form, dt: float, speed: float) -> poise.World:
@@ -186,13 +188,31 @@ def test_mechanisms_keep_energy(name: str, seed: int, form: str) -> None:
     assert off < BOUNDS[form]
 
 
-def test_a_slider_crank_of_separate_bodies_keeps_its_energy_for_10_s() -> None:
-    """12 rad/s, 20 turns: within 2 %; and the crank turns as far as at a twentieth of the step, to 0.5 %."""
+@pytest.mark.parametrize("seed", [0, 3, 8])
+@pytest.mark.parametrize("form", ["reduced", "maximal"])
+def test_a_slider_crank_keeps_its_energy_for_10_s(form: str, seed: int) -> None:
+    """12 rad/s, 10 to 20 turns: within 2 %; and the crank turns as far as at a twentieth of the step, to the 1 % that
+    velocities are then off.
+    """
     angles = []
     for dt in (STEP, STEP / 20):
-        world = set_going(slider_crank(3), poise.Maximal(), dt, 12.0)
+        world = set_going(slider_crank(seed), FORMS[form], dt, 12.0)
         before = world.report().energy.total
         world.step(round(10.0 / dt))
         assert world.report().energy.total == pytest.approx(before, rel=0.02)
         angles.append(world.q[0])
-    assert angles[0] == pytest.approx(angles[1], rel=5e-3)
+    assert angles[0] == pytest.approx(angles[1], rel=0.01)
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_the_energy_of_trees_with_loops_does_not_drift(name: str) -> None:
+    """With velocity products at the mean velocity of a step, SHAKE is symmetric in time: what energy is off after 1 to
+    5 s is not beyond what it is off in the first second. Explicit products lose a quarter of it.
+    """
+    world = set_going(MECHANISMS[name](7), poise.Reduced(), STEP, SPEEDS[name])
+    before, off = world.report().energy.total, []
+    for _ in range(1200):
+        world.step()
+        off.append(abs(world.report().energy.total / before - 1.0))
+    print(f"\n{name}: energy off by {max(off[:240]):.2%} in the first second, by {max(off[240:]):.2%} in four more")
+    assert max(off[240:]) < 1.5 * max(off[:240]) + 0.005

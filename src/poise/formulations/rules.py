@@ -73,6 +73,7 @@ RULES = View(
     carry=Real,  # (1) share of the multipliers of the step before that a step starts from
     look=Index,  # (1) how often rows were taken anew
     answered=Index,  # (1) 1 where the flow has what the impulses do
+    recentred=Index,  # (1) 1 where the velocity products of trees with loops are those of the middle of the step
     known=Real,  # (nv) what impulses were known to do to velocities when rows were last made
     known_motion=Motion,  # (n_links) and to links
     start=Real,  # (nv) accelerations without rows at the beginning of the step
@@ -85,6 +86,7 @@ RULES = View(
     split=Real,
     centre=Real,
     held_by=Real,
+    looped=Real,
     tied=Real,
     floats=Real,
 )

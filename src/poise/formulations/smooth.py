@@ -3,11 +3,12 @@
 Semi-implicit Euler, v⁺ = v + h a(q, v), takes Coriolis, centrifugal and gyroscopic terms from the beginning of the
 step: bodies that turn fast gain energy, and the angular momentum of what floats drifts. With c(q, v) for the
 acceleration of these velocity products alone, and a(q, v) for that of all smooth forces, trees are integrated in one of
-four ways:
+five ways:
 
     smooth     v' = v + h/2 a(q, v),              q⁺ = q ⊕ h v',   v⁺ = v' + h/2 a(q⁺, v⁺)
     split      v' = v + h a(q, v) − h/2 c + Δ,    q⁺ = q ⊕ h v',   v⁺ = v' + h/2 c(q⁺, v⁺)
     centred    v' = v + h a(q, v) + Δ,            q⁺ = q ⊕ h v',   v⁺ = v' + h (c(q, (v + v')/2) − c(q, v))
+    looped     v' = v + h a(q, v) + h (c(q, (v + v')/2) − c(q, v)) + Δ,     q⁺ = q ⊕ h v',   v⁺ = v'
 
 Δ is what impulses add; they act on v', the velocity that moves coordinates.
 
@@ -19,6 +20,9 @@ four ways:
   added at the end of the step.
 - A tree is centred that is fixed to the world and has springs, dampers, drives or given forces, but no rows that act.
   What v⁺ − v has of velocity products conserves the kinetic energy that M(q) measures.
+- A tree is looped that has loops, whatever else acts on it. Its rows are solved twice: the first time with c(q, v), the
+  second time with c at the mean velocity that the first one gives. Impulses along Jᵀ(q) that close the loop at q⁺ are
+  SHAKE, which is symmetric in time with c at the mean velocity.
 - All others take the semi-implicit step.
 
 Verlet and splitting are symmetric in time but for the implicit half step, which starts from the acceleration at the
@@ -47,8 +51,10 @@ STILL = 1e-6
 FAR = 0.06
 """Angle from which on the implicit half step takes MORE evaluations; rad."""
 MORE = 2
-SMALL = 1e-6
-"""What Δ turns a coordinate by in a step, times what links turn by, below which velocity products stay; rad²."""
+SMALL, SLIGHT = 0.05, 1e-5
+"""What a step adds to a velocity, times what links turn with, below which velocity products stay as they are at its
+beginning, of trees that are split and of those with loops; rad/s².
+"""
 
 
 @kernel
@@ -90,6 +96,7 @@ def sort_trees(m, s, x, w, z, r, flow, ahead, o, dt):
         store(o.split, i, none)
         store(o.centre, i, none)
         store(o.held_by, i, none)
+        store(o.looped, i, none)
         store(o.tied, i, none)
     if o.centred == 0:
         return none != none
@@ -173,7 +180,8 @@ def is_open(m, r, o, slot):
     """Worlds in which a row can still change how its trees are integrated."""
     a, b = root_of_body(m, load(r.a, slot)), root_of_body(m, load(r.b, slot))
     own = root_of_dof(m, load(r.dof, slot))
-    return is_undecided(o, a) | is_undecided(o, b) | is_undecided(o, own) | (load(r.term, slot) >= 0)
+    undecided = is_undecided(o, a) | is_undecided(o, b) | is_undecided(o, own)
+    return undecided | (load(r.term, slot) >= 0) | is_joint(r, slot)
 
 
 @kernel
@@ -216,6 +224,7 @@ def mark_held(o, root, there, joint):
     """A tree with a row that acts is not smooth. It is held where a loop is, or anything that is fixed to the world."""
     set_flag(o.smooth, root, 0.0, there)
     set_flag(o.held_by, root, 1.0, there & (joint | (flag_of(o.floats, root) < 0.5)))
+    set_flag(o.looped, root, 1.0, there & joint)
 
 
 @kernel
@@ -246,7 +255,7 @@ def correct_products(m, s, w, ahead, flow, o, dt):
     centre_products(m, s, w, ahead, flow, o, dt)
     if not any_lane(wanted):
         return
-    wanted = wanted & (most * sqrt(fastest_turn(m, w)) * (dt * dt) > SMALL)
+    wanted = wanted & (most * sqrt(fastest_turn(m, w)) > SMALL)
     if not any_lane(wanted):
         return
     products_of(m, o.known, w, ahead)
@@ -272,6 +281,33 @@ def centre_products(m, s, w, ahead, flow, o, dt):
     for d in range(m.nv):
         more = (load(ahead.a, d) - load(o.late, d)) * dt
         store(o.late, d, select(is_in(m, o.centre, d), more, none))
+
+
+@kernel
+def centre_loops(m, s, w, ahead, flow, o, dt):
+    """Take the velocity products of trees with loops at the mean of the velocities of a step, c(q, (v + v⁺)/2), into
+    the accelerations that its rows are solved with. Worlds in which these change; the others keep theirs.
+    """
+    none = zero(load(w.a, 0))
+    most, wanted = none, none != none
+    for d in range(m.nv):
+        looped, added = is_in(m, o.looped, d), load(flow.a, d) + load(w.a, d) * dt
+        wanted = wanted | looped
+        most = maximum(most, select(looped, fabs(added), none))
+        store(o.middle, d, load(s.v, d) + added * 0.5)
+    if not any_lane(wanted):
+        return wanted
+    wanted = wanted & (most * sqrt(fastest_turn(m, w)) > SLIGHT)
+    if not any_lane(wanted):
+        return wanted
+    products_of(m, s.v, w, ahead)
+    for d in range(m.nv):
+        store(o.late, d, load(ahead.a, d))
+    products_of(m, o.middle, w, ahead)
+    for d in range(m.nv):
+        more = load(ahead.a, d) - load(o.late, d)
+        store(o.start, d, load(o.start, d) + select(wanted & is_in(m, o.looped, d), more, none))
+    return wanted
 
 
 @kernel

@@ -39,7 +39,7 @@ from poise.formulations.rules import (
     look_ahead,
 )
 from poise.formulations.sleeping import fall_asleep, freeze, wake_changed, wake_tied
-from poise.formulations.smooth import correct_products, finish_smoothly, sort_trees, step_velocity
+from poise.formulations.smooth import centre_loops, correct_products, finish_smoothly, sort_trees, step_velocity
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store
 from poise.kernel.scalars import any_lane, maximum, select, zero
@@ -239,6 +239,7 @@ def know_nothing(m, flow, o):
         store(o.known_motion, i, no_motion(load(flow.a, 0)))
     store(o.wrong, 0, zero(load(o.wrong, 0)))
     store(o.look, 0, 0)
+    store(o.recentred, 0, 0)
 
 
 @kernel
@@ -270,20 +271,41 @@ def is_spent(o):
 
 
 @kernel
+def wants_another_look(m, s, w, g, c, l, i, flow, o, ahead, dt):
+    """Whether rows are to be made and solved again: for what impulses bring about, LOOKS times at most, then for the
+    velocity products of loops.
+    """
+    if load(o.look, 0) < LOOKS and look_again(m, s, w, g, c, l, i, flow, o, dt):
+        store(o.look, 0, load(o.look, 0) + 1)
+        return True
+    if o.centred == 0 or load(o.recentred, 0) != 0:
+        return False
+    store(o.recentred, 0, 1)
+    if not any_lane(centre_loops(m, s, w, ahead, flow, o, dt)):
+        return False
+    for d in range(m.nv):  # rows are made as in the last look
+        store(flow.a, d, load(o.known, d))
+    for k in range(m.n_links):
+        store(flow.acceleration, k, load(o.known_motion, k))
+    return True
+
+
+@kernel
 def find_impulses(m, s, x, w, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, newton, o, ahead, dt, goes_on):
     """Rows and impulses of a step, and what they do to velocities: DONE, NO_ROOM or UNSOLVED. See `advance`."""
-    end = DONE
     if goes_on == 0:
         know_nothing(m, flow, o)
         open_budget(o)
-        end = solve_rows(m, s, x, w, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, newton, o, ahead, dt, 0)
     elif load(o.answered, 0) == 0:
         answer_islands(m, s, w, r, i, t, flow, plain, p, a, newton, o, dt)
-    while end == DONE and load(o.look, 0) < LOOKS and look_again(m, s, w, g, c, l, i, flow, o, dt):
-        store(o.look, 0, load(o.look, 0) + 1)
+    unmade = goes_on == 0
+    while unmade or wants_another_look(m, s, w, g, c, l, i, flow, o, ahead, dt):
         look = load(o.look, 0)
         end = solve_rows(m, s, x, w, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, newton, o, ahead, dt, look)
-    return end
+        if end != DONE:
+            return end
+        unmade = False
+    return DONE
 
 
 @kernel
