@@ -73,22 +73,29 @@ RULES = View(
     carry=Real,  # (1) share of the multipliers of the step before that a step starts from
     look=Index,  # (1) how often rows were taken anew
     answered=Index,  # (1) 1 where the flow has what the impulses do
-    recentred=Index,  # (1) 1 where the velocity products of trees with loops are those of the middle of the step
+    solved_again=Index,  # (1) 1 where rows have been solved with the velocity products that impulses leave
     known=Real,  # (nv) what impulses were known to do to velocities when rows were last made
     known_motion=Motion,  # (n_links) and to links
     start=Real,  # (nv) accelerations without rows at the beginning of the step
     products=Real,  # (nv) the part of them that velocity products have, 0 where a tree is not split
-    middle=Real,  # (nv) velocities at the middle of the step
+    again=Real,  # (nv) what rows are solved again with, beside these: see `smooth`
+    moved=Real,  # (nv) velocities with what all but velocity products add to them
     late=Real,  # (nv) what velocity products add at the end of a step with impacts
     change=Real,  # (nv) what the equations of motion at the beginning of the step add to velocities
-    # (n_links) of a tree's first link: how it is integrated (see `smooth`), rows that hold it, other ties, a free joint
+    # (n_links) of a tree's first link: how it is integrated (see `smooth`), whether rows act on it, loops, others that
+    # lead to other trees, whether it is led or sleeps; how far a step changes its velocities; whether it has a free joint
+    # to the world, and more than one link
     smooth=Real,
     split=Real,
     centre=Real,
-    held_by=Real,
+    resolved=Real,
+    rows=Real,
     looped=Real,
     tied=Real,
+    led=Real,
+    added=Real,
     floats=Real,
+    chained=Real,
 )
 
 

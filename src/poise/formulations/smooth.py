@@ -3,27 +3,25 @@
 Semi-implicit Euler, v⁺ = v + h a(q, v), takes Coriolis, centrifugal and gyroscopic terms from the beginning of the
 step: bodies that turn fast gain energy, and the angular momentum of what floats drifts. With c(q, v) for the
 acceleration of these velocity products alone, and a(q, v) for that of all smooth forces, trees are integrated in one of
-five ways:
+four ways:
 
-    smooth     v' = v + h/2 a(q, v),              q⁺ = q ⊕ h v',   v⁺ = v' + h/2 a(q⁺, v⁺)
-    split      v' = v + h a(q, v) − h/2 c + Δ,    q⁺ = q ⊕ h v',   v⁺ = v' + h/2 c(q⁺, v⁺)
-    centred    v' = v + h a(q, v) + Δ,            q⁺ = q ⊕ h v',   v⁺ = v' + h (c(q, (v + v')/2) − c(q, v))
-    looped     v' = v + h a(q, v) + h (c(q, (v + v')/2) − c(q, v)) + Δ,     q⁺ = q ⊕ h v',   v⁺ = v'
+    smooth     v' = v + h/2 a(q, v),                     q⁺ = q ⊕ h v',   v⁺ = v' + h/2 a(q⁺, v⁺)
+    split      v' = v + h a(q, v) − h c + h/2 c' + Δ,    q⁺ = q ⊕ h v',   v⁺ = v' + h/2 c(q⁺, v⁺),   c' = c(q, v + Δ)
+    centred    v' = v + h a(q, v) − h c + h c' + Δ,      q⁺ = q ⊕ h v',   v⁺ = v',    c' = c(q, (v + v')/2)
+    plain      v' = v + h a(q, v) + Δ,                   q⁺ = q ⊕ h v',   v⁺ = v'
 
-Δ is what impulses add; they act on v', the velocity that moves coordinates.
+Δ is what impulses add, in c(q, v + Δ) with all forces but c. They act on v', the velocity that moves coordinates.
 
 - A tree is smooth without rows that act in the step (contacts, limits, motors, loops); without springs, dampers and
   drives, which are implicit over the whole step; without given forces, which are those of its beginning; and without a
   path to follow.
-- A tree is split that has a free joint to the world, and all of these only between its own links: a character in the
-  air keeps its momentum. c is c(q, v + Δ) in the first half step: rows are met with c(q, v), and the difference is
-  added at the end of the step.
-- A tree is centred that is fixed to the world and has springs, dampers, drives or given forces, but no rows that act.
-  What v⁺ − v has of velocity products conserves the kinetic energy that M(q) measures.
-- A tree is looped that has loops, whatever else acts on it. Its rows are solved twice: the first time with c(q, v), the
-  second time with c at the mean velocity that the first one gives. Impulses along Jᵀ(q) that close the loop at q⁺ are
-  SHAKE, which is symmetric in time with c at the mean velocity.
-- All others take the semi-implicit step.
+- A tree is split that moves and is not smooth: a character in the air keeps its momentum. Rows are met with c' = c(q, v)
+  first. Where impulses change it by much, rows are solved again with c(q, v + Δ); what is less is added at the end of
+  the step, h/2 (c(q, v + Δ) − c(q, v)).
+- A tree with loops is centred, and its rows are always solved again: with impulses along Jᵀ(q) that close loops at q⁺,
+  that is SHAKE. Its velocities are those of the middle of steps. A half step c(q⁺, v⁺) without the forces of loops
+  would lead them off the loops.
+- Trees are plain that hardly move, single bodies that touch something, and what follows a path or sleeps.
 
 Verlet and splitting are symmetric in time but for the implicit half step, which starts from the acceleration at the
 beginning of the step and takes one evaluation, three where links turn by FAR.
@@ -46,14 +44,18 @@ from poise.kernel.memory import gather_where, load, store
 from poise.kernel.scalars import any_lane, fabs, maximum, minimum, select, spread, sqrt, zero
 from poise.kernel.vec import dot
 
-STILL = 1e-6
-"""Angle that a link turns in a step from which on velocity products count; rad."""
+TREE_FLAGS = ("smooth", "split", "centre", "resolved", "rows", "looped", "tied", "led", "added", "floats", "chained")
+"""What is known of a tree, at its first link: see `rules`."""
+STILL = 1e-5
+"""Square of the greatest angular velocity of a link, times the step, from which on velocity products are split: the
+share of kinetic energy that the semi-implicit step gains or loses in a second; 1/s.
+"""
 FAR = 0.06
-"""Angle from which on the implicit half step takes MORE evaluations; rad."""
+"""Angle that a link turns in a step from which on the implicit half step takes MORE evaluations; rad."""
 MORE = 2
-SMALL, SLIGHT = 0.05, 1e-5
-"""What a step adds to a velocity, times what links turn with, below which velocity products stay as they are at its
-beginning, of trees that are split and of those with loops; rad/s².
+SLIGHT, SMALL, LARGE = 1e-5, 1e-3, 0.2
+"""Δ times the greatest angular velocity, in rad/s², from which on velocity products are those that impulses leave: where
+loops are solved again with them, where they are added at the end of the step, where other rows are solved again.
 """
 
 
@@ -84,8 +86,8 @@ def is_in(m, flags, d):
 
 @kernel
 def sort_trees(m, s, x, w, z, r, flow, ahead, o, dt):
-    """Note at the first links of all trees whether they are smooth or split, once the rows of the step are known; of
-    those that are split, leave a − c/2 in `w.a` and c in `o.products`. Worlds in which `w.a` has changed.
+    """Note at the first links of all trees how they are integrated, once the rows of the step are known; of those that
+    are split, leave a − c/2 in `w.a` and c in `o.products`. Worlds in which `w.a` has changed.
     """
     none = zero(load(w.a, 0))
     for d in range(m.nv):
@@ -95,35 +97,38 @@ def sort_trees(m, s, x, w, z, r, flow, ahead, o, dt):
         store(o.smooth, i, none + 1.0 if first and o.centred != 0 else none)
         store(o.split, i, none)
         store(o.centre, i, none)
-        store(o.held_by, i, none)
+        store(o.resolved, i, none)
+        store(o.rows, i, none)
         store(o.looped, i, none)
         store(o.tied, i, none)
+        store(o.led, i, none)
     if o.centred == 0:
         return none != none
     mark_laws(m, x, w, z, o)
     mark_rows(m, s, w, r, flow, o, dt)
-    moving = turns_more(m, w, dt, STILL)
+    moving = fastest_turn(m, w) * dt > STILL
     wanted = none != none
     for i in range(m.n_links):
-        rough = moving & (load(o.smooth, i) < 0.5) & (load(o.tied, i) < 0.5) & (load(o.held_by, i) < 0.5)
-        splits = rough & (load(o.floats, i) > 0.5)
-        centres = rough & ~splits
-        store(o.split, i, select(splits, none + 1.0, none))
-        store(o.centre, i, select(centres, none + 1.0, none))
-        wanted = wanted | splits
+        if load(m.link_parent, i) < 0:
+            rough = (load(o.smooth, i) < 0.5) & (load(o.led, i) < 0.5)
+            shakes = moving & rough & (load(o.looped, i) > 0.5)
+            splits = moving & rough & ~shakes & ((load(o.tied, i) < 0.5) | (load(o.chained, i) > 0.5))
+            store(o.split, i, select(splits, none + 1.0, none))
+            store(o.centre, i, select(shakes, none + 1.0, none))
+            wanted = wanted | splits | shakes
     if any_lane(wanted):
         products_of(m, s.v, w, ahead)
         for d in range(m.nv):
-            c = select(is_in(m, o.split, d), load(ahead.a, d), none)
-            store(o.products, d, c)
-            store(w.a, d, load(w.a, d) - c * 0.5)
+            split, centred = is_in(m, o.split, d), is_in(m, o.centre, d)
+            store(o.products, d, select(split | centred, load(ahead.a, d), none))
+            store(w.a, d, load(w.a, d) - select(split, load(ahead.a, d) * 0.5, none))
     return wanted
 
 
 @kernel
 def mark_laws(m, x, w, z, o):
     """Trees with springs, dampers, drives or given forces are not smooth, and tied where their free joint has springs;
-    trees that are led along a path or sleep are tied.
+    trees that follow a path or sleep are led.
     """
     none = zero(load(w.a, 0))
     if x.n_forces != 0:
@@ -138,13 +143,11 @@ def mark_laws(m, x, w, z, o):
         link = load(m.dof_link, d)
         root = load(m.link_root, link)
         lawful = load(w.diagonal, d) != 0.0
-        led = load(m.dof_prescribed, d) != 0 or (z.sleeps != 0 and is_asleep(m, z, link))
-        if led:
-            lawful = none == none
+        if load(m.dof_prescribed, d) != 0 or (z.sleeps != 0 and is_asleep(m, z, link)):
+            store(o.smooth, root, none)
+            store(o.led, root, none + 1.0)
         store(o.smooth, root, select(lawful | (load(w.total, d) != 0.0), none, load(o.smooth, root)))
-        if led:
-            store(o.tied, root, none + 1.0)
-        elif link == root:
+        if link == root:
             store(o.tied, root, select(lawful & (load(o.floats, root) > 0.5), none + 1.0, load(o.tied, root)))
 
 
@@ -163,8 +166,8 @@ def acts(m, s, w, r, flow, first, slot, dt):
 
 @kernel
 def mark_rows(m, s, w, r, flow, o, dt):
-    """Trees with rows that act are not smooth, and held by loops, or by any row where they are fixed to the world;
-    tied where other rows lead to another tree or to the world.
+    """Trees with rows that act are not smooth; tied where rows that are not of loops lead to another tree or to the
+    world.
     """
     for kind in range(N_KINDS):
         for n in range(busiest(r, kind, o.lanes)):
@@ -186,9 +189,9 @@ def is_open(m, r, o, slot):
 
 @kernel
 def is_undecided(o, root):
-    """Worlds in which a tree may be smooth, split or centred as far as is known."""
-    rough = (flag_of(o.tied, root) < 0.5) & (flag_of(o.held_by, root) < 0.5)
-    return (root >= 0) & ((flag_of(o.smooth, root) > 0.5) | rough)
+    """Worlds in which a tree may be smooth or split, or without rows, as far as is known."""
+    may_split = (flag_of(o.floats, root) > 0.5) & (flag_of(o.tied, root) < 0.5) & (flag_of(o.looped, root) < 0.5)
+    return (root >= 0) & (may_split | (flag_of(o.rows, root) < 0.5))
 
 
 @kernel
@@ -197,9 +200,9 @@ def mark_row(m, r, o, slot, there):
     a, b, dof = root_of_body(m, load(r.a, slot)), root_of_body(m, load(r.b, slot)), load(r.dof, slot)
     own, joint = root_of_dof(m, dof), is_joint(r, slot)
     leads_out = there & ~joint & (a != b)
-    mark_held(o, a, there, joint)
-    mark_held(o, b, there, joint)
-    mark_held(o, own, there, joint & (a != a))
+    mark_acting(o, a, there, joint)
+    mark_acting(o, b, there, joint)
+    mark_acting(o, own, there, joint & (a != a))
     set_flag(o.tied, a, 1.0, leads_out)
     set_flag(o.tied, b, 1.0, leads_out)
     set_flag(o.tied, own, 1.0, there & ~joint & pushes_root(m, o, dof, own))
@@ -210,8 +213,8 @@ def mark_row(m, r, o, slot, there):
         body = select(more, gather_where(r.term_body, term, more), minus)
         dof = select(more, gather_where(r.term_dof, term, more), minus)
         of_body, of_dof = root_of_body(m, body), root_of_dof(m, dof)
-        mark_held(o, of_body, more, joint)
-        mark_held(o, of_dof, more, joint & (a != a))
+        mark_acting(o, of_body, more, joint)
+        mark_acting(o, of_dof, more, joint & (a != a))
         set_flag(o.tied, of_body, 1.0, more & ~joint)  # whether its wrenches balance is not known
         set_flag(o.tied, of_dof, 1.0, more & ~joint & ((of_dof != tree) | pushes_root(m, o, dof, of_dof)))
         set_flag(o.tied, tree, 1.0, more & ~joint & (of_dof >= 0) & (of_dof != tree))
@@ -220,10 +223,10 @@ def mark_row(m, r, o, slot, there):
 
 
 @kernel
-def mark_held(o, root, there, joint):
-    """A tree with a row that acts is not smooth. It is held where a loop is, or anything that is fixed to the world."""
+def mark_acting(o, root, there, joint):
+    """A tree with a row that acts is not smooth, and looped where the row is one of a loop."""
     set_flag(o.smooth, root, 0.0, there)
-    set_flag(o.held_by, root, 1.0, there & (joint | (flag_of(o.floats, root) < 0.5)))
+    set_flag(o.rows, root, 1.0, there)
     set_flag(o.looped, root, 1.0, there & joint)
 
 
@@ -238,76 +241,78 @@ def pushes_root(m, o, dof, root):
 
 
 @kernel
+def change_products(m, s, w, ahead, flow, o, dt):
+    """Worlds in which rows have to be solved again, since impulses change velocity products by much: with what they
+    change of accelerations in `o.again`.
+    """
+    none = zero(load(w.a, 0))
+    for i in range(m.n_links):
+        store(o.added, i, none)
+    for d in range(m.nv):
+        root, added = load(m.link_root, load(m.dof_link, d)), added_to(m, flow, o, d, dt)
+        store(o.added, root, maximum(load(o.added, root), fabs(added)))
+    turn, wanted = sqrt(fastest_turn(m, w)), none != none
+    for i in range(m.n_links):
+        if load(m.link_parent, i) < 0:
+            splits = (load(o.split, i) > 0.5) & (load(o.rows, i) > 0.5) & (load(o.added, i) * turn > LARGE)
+            shakes = (load(o.centre, i) > 0.5) & (load(o.added, i) * turn > SLIGHT)
+            store(o.resolved, i, select(splits | shakes, none + 1.0, none))
+            wanted = wanted | splits | shakes
+    if any_lane(wanted):
+        products_with(m, s, w, ahead, flow, o, dt)
+        for d in range(m.nv):
+            share = select(is_in(m, o.centre, d), none + 1.0, none + 0.5)
+            more = (load(ahead.a, d) - load(o.products, d)) * share
+            store(o.again, d, select(is_in(m, o.resolved, d), more, none))
+    return wanted
+
+
+@kernel
+def added_to(m, flow, o, d, dt):
+    """Δ of a coordinate: what all but velocity products add to its velocity where its tree is split; half of what all
+    add where it is centred.
+    """
+    split = load(flow.a, d) + (load(o.start, d) - load(o.products, d)) * dt
+    return select(is_in(m, o.centre, d), (load(flow.a, d) + load(o.start, d) * dt) * 0.5, split)
+
+
+@kernel
+def products_with(m, s, w, ahead, flow, o, dt):
+    """c(q, v + Δ) in `ahead.a`."""
+    for d in range(m.nv):
+        store(o.moved, d, load(s.v, d) + added_to(m, flow, o, d, dt))
+    products_of(m, o.moved, w, ahead)
+
+
+@kernel
 def correct_products(m, s, w, ahead, flow, o, dt):
-    """h/2 (c(q, v + Δ) − c(q, v)) in `o.late`, for trees that are split, where Δ is not small. Trees that impulses act
-    on after all are not smooth.
+    """h/2 (c(q, v + Δ) − c(q, v)) in `o.late`, for trees that are split and whose rows have not been solved with it,
+    where Δ is not small. Trees that impulses act on after all are not smooth.
     """
     none = zero(load(w.a, 0))
     most, wanted = none, none != none
     for d in range(m.nv):
         store(o.late, d, none)
-        added = load(flow.a, d) + (load(o.start, d) - load(o.products, d)) * dt
-        store(o.known, d, load(s.v, d) + added)
         root = load(m.link_root, load(m.dof_link, d))
         store(o.smooth, root, select(load(flow.a, d) != 0.0, none, load(o.smooth, root)))
-        wanted = wanted | is_in(m, o.split, d)
-        most = maximum(most, fabs(added))
-    centre_products(m, s, w, ahead, flow, o, dt)
+        late = is_late(m, o, d)
+        wanted = wanted | late
+        most = maximum(most, select(late, fabs(added_to(m, flow, o, d, dt)), none))
     if not any_lane(wanted):
         return
     wanted = wanted & (most * sqrt(fastest_turn(m, w)) > SMALL)
     if not any_lane(wanted):
         return
-    products_of(m, o.known, w, ahead)
+    products_with(m, s, w, ahead, flow, o, dt)
     for d in range(m.nv):
         more = (load(ahead.a, d) - load(o.products, d)) * (0.5 * dt)
-        store(o.late, d, select(wanted & is_in(m, o.split, d), more, load(o.late, d)))
+        store(o.late, d, select(wanted & is_late(m, o, d), more, none))
 
 
 @kernel
-def centre_products(m, s, w, ahead, flow, o, dt):
-    """h (c(q, (v + v')/2) − c(q, v)) in `o.late`, for trees whose velocity products are centred."""
-    none = zero(load(w.a, 0))
-    wanted = none != none
-    for d in range(m.nv):
-        wanted = wanted | is_in(m, o.centre, d)
-    if not any_lane(wanted):
-        return
-    products_of(m, s.v, w, ahead)
-    for d in range(m.nv):
-        store(o.late, d, load(ahead.a, d))
-        store(o.middle, d, load(s.v, d) + (load(flow.a, d) + load(w.a, d) * dt) * 0.5)
-    products_of(m, o.middle, w, ahead)
-    for d in range(m.nv):
-        more = (load(ahead.a, d) - load(o.late, d)) * dt
-        store(o.late, d, select(is_in(m, o.centre, d), more, none))
-
-
-@kernel
-def centre_loops(m, s, w, ahead, flow, o, dt):
-    """Take the velocity products of trees with loops at the mean of the velocities of a step, c(q, (v + v⁺)/2), into
-    the accelerations that its rows are solved with. Worlds in which these change; the others keep theirs.
-    """
-    none = zero(load(w.a, 0))
-    most, wanted = none, none != none
-    for d in range(m.nv):
-        looped, added = is_in(m, o.looped, d), load(flow.a, d) + load(w.a, d) * dt
-        wanted = wanted | looped
-        most = maximum(most, select(looped, fabs(added), none))
-        store(o.middle, d, load(s.v, d) + added * 0.5)
-    if not any_lane(wanted):
-        return wanted
-    wanted = wanted & (most * sqrt(fastest_turn(m, w)) > SLIGHT)
-    if not any_lane(wanted):
-        return wanted
-    products_of(m, s.v, w, ahead)
-    for d in range(m.nv):
-        store(o.late, d, load(ahead.a, d))
-    products_of(m, o.middle, w, ahead)
-    for d in range(m.nv):
-        more = load(ahead.a, d) - load(o.late, d)
-        store(o.start, d, load(o.start, d) + select(wanted & is_in(m, o.looped, d), more, none))
-    return wanted
+def is_late(m, o, d):
+    """Worlds in which velocity products that impulses leave are added at the end of a step."""
+    return is_in(m, o.split, d) & (load(o.again, d) == 0.0)
 
 
 @kernel
@@ -326,7 +331,7 @@ def finish_smoothly(m, s, x, w, ahead, o, dt):
     wanted = load(w.a, 0) != load(w.a, 0)
     for d in range(m.nv):
         smooth = is_in(m, o.smooth, d)
-        a = select(smooth, load(w.a, d), load(o.products, d))
+        a = select(smooth, load(w.a, d), select(is_in(m, o.split, d), load(o.products, d), zero(load(w.a, d))))
         wanted = wanted | is_in(m, o.split, d) | (smooth & ((a != 0.0) | (load(s.v, d) != 0.0)))
         store(ahead.a, d, a)
         store(s.v, d, load(s.v, d) + load(o.late, d))

@@ -42,6 +42,7 @@ from poise.formulations.march import March
 from poise.formulations.options import BUDGET
 from poise.formulations.rules import ALL, ASLEEP, BY_DISPLACEMENT, DONE, DRIVEN, NO_ROOM, RULES, UNSOLVED
 from poise.formulations.sleep_state import SLEEP, Sleep, sleep_block
+from poise.formulations.smooth import TREE_FLAGS
 from poise.formulations.step_blocks import (
     Entries,
     answer_block,
@@ -228,14 +229,15 @@ class Stepper:
             known_motion=self.model.n_links,
             start=self.model.nv,
             products=self.model.nv,
+            again=self.model.nv,
+            moved=self.model.nv,
             late=self.model.nv,
-            middle=self.model.nv,
             change=self.model.nv,
-            **dict.fromkeys(("smooth", "split", "centre", "held_by", "looped", "tied", "floats"), self.model.n_links),
+            **dict.fromkeys(TREE_FLAGS, self.model.n_links),
             held=held,
             look=1,
             answered=1,
-            recentred=1,
+            solved_again=1,
             parted=1,
             unmoved=self.model.nv,
             lagging=self.model.n_links,
@@ -246,7 +248,9 @@ class Stepper:
         for name, value in numbers.items():
             block.arrays[name][...] = value
         floats = np.array([is_free(self.model, link) for link in range(self.model.n_links)], float)
+        chained = (np.bincount(self.model.link_root, minlength=self.model.n_links) > 1).astype(float)
         block.floats[...] = floats if width.lanes == 1 else floats[:, None]
+        block.chained[...] = chained if width.lanes == 1 else chained[:, None]
         if alone:
             block.far[...] = inf  # what moves so far is looked after: see `step`
         return block

@@ -39,7 +39,7 @@ from poise.formulations.rules import (
     look_ahead,
 )
 from poise.formulations.sleeping import fall_asleep, freeze, wake_changed, wake_tied
-from poise.formulations.smooth import centre_loops, correct_products, finish_smoothly, sort_trees, step_velocity
+from poise.formulations.smooth import change_products, correct_products, finish_smoothly, sort_trees, step_velocity
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store
 from poise.kernel.scalars import any_lane, maximum, select, zero
@@ -189,7 +189,7 @@ def solve_rows(m, s, x, w, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, ne
     tell_nothing(o)
     if o.centred != 0:  # an earlier look may have changed them
         for d in range(m.nv):
-            store(w.a, d, load(o.start, d))
+            store(w.a, d, load(o.start, d) + load(o.again, d))
     if not make_rows(m, s, x, w, g, u, c, l, e, r, old, i, z, flow, o, dt, look):
         return NO_ROOM
     if not find_islands(m, i, r, o.lanes):
@@ -234,12 +234,13 @@ def know_nothing(m, flow, o):
     for d in range(m.nv):
         store(flow.a, d, zero(load(flow.a, d)))
         store(o.known, d, zero(load(flow.a, d)))
+        store(o.again, d, zero(load(flow.a, d)))
     for i in range(m.n_links):
         store(flow.acceleration, i, no_motion(load(flow.a, 0)))
         store(o.known_motion, i, no_motion(load(flow.a, 0)))
     store(o.wrong, 0, zero(load(o.wrong, 0)))
     store(o.look, 0, 0)
-    store(o.recentred, 0, 0)
+    store(o.solved_again, 0, 0)
 
 
 @kernel
@@ -272,16 +273,16 @@ def is_spent(o):
 
 @kernel
 def wants_another_look(m, s, w, g, c, l, i, flow, o, ahead, dt):
-    """Whether rows are to be made and solved again: for what impulses bring about, LOOKS times at most, then for the
-    velocity products of loops.
+    """Whether rows are to be made and solved again: for what impulses bring about, LOOKS times at most, then with
+    the velocity products that impulses leave.
     """
     if load(o.look, 0) < LOOKS and look_again(m, s, w, g, c, l, i, flow, o, dt):
         store(o.look, 0, load(o.look, 0) + 1)
         return True
-    if o.centred == 0 or load(o.recentred, 0) != 0:
+    if o.centred == 0 or load(o.solved_again, 0) != 0:
         return False
-    store(o.recentred, 0, 1)
-    if not any_lane(centre_loops(m, s, w, ahead, flow, o, dt)):
+    store(o.solved_again, 0, 1)
+    if not any_lane(change_products(m, s, w, ahead, flow, o, dt)):
         return False
     for d in range(m.nv):  # rows are made as in the last look
         store(flow.a, d, load(o.known, d))
@@ -328,7 +329,7 @@ def end_speeds(m, s, w, l, r, i, t, flow, plain, p, a, newton, o, dt):
     """Velocities at the end of a step, and those that coordinates move along, which displacements add to."""
     for d in range(m.nv):
         store(o.shift, d, zero(load(s.v, d)))
-        store(o.change, d, load(flow.a, d) + load(o.start, d) * dt)
+        store(o.change, d, load(flow.a, d) + (load(o.start, d) + load(o.again, d)) * dt)
     if load(i.count, 0) > 0:
         for d in range(m.nv):
             store(s.v, d, load(s.v, d) + load(flow.a, d))
