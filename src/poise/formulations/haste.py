@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store
-from poise.kernel.scalars import maximum, select, sqrt, zero
+from poise.kernel.scalars import any_lane, fabs, maximum, select, sqrt, zero
 from poise.kernel.spatial import motion_at
 from poise.kernel.vec import Vec3, adjugate_times, cross, determinant, dot, full, norm, transpose_times
 from poise.model.solids import Solid
@@ -12,6 +12,8 @@ from poise.model.solids import Solid
 SPHERE, CAPSULE = int(Solid.SPHERE), int(Solid.CAPSULE)
 TURN = 0.05
 """Angle by which velocity products may change what links turn by in a step that is not split, to the power ½; rad."""
+CHANGE = 0.02
+"""What impulses may change of the way of a coordinate in a step without a look at its haste; rad or m."""
 SINGULAR = 1e-12
 """Determinant of an inertia, over the cube of its trace, that counts as 0."""
 HASTE = 0.5
@@ -19,12 +21,12 @@ HASTE = 0.5
 
 
 @kernel
-def shape_haste(w, g, u, i, link):
-    """Of a shape on a link: the speed that no point of it exceeds; and how often it moves by its least extent in a
+def shape_haste(w, g, u, i, link, velocity):
+    """Of a shape on a link with a velocity: the speed that no point of it exceeds; and how often it moves by its least extent in a
     second. Spheres and capsules are as far as their centres and ends, for they are nowhere else when they turn about
     these.
     """
-    velocity, R, extent = load(w.velocity, link), load(w.R, link), load(u.thin, i)
+    R, extent = load(w.R, link), load(u.thin, i)
     speed = motion_at(velocity, R @ load(g.position, i) + load(w.r, link))
     far, spin = norm(speed), norm(velocity.w)
     if load(g.kind, i) == CAPSULE:
@@ -59,7 +61,7 @@ def find_haste(m, w, g, u, o):
     for i in range(g.n_shapes):
         link = load(g.link, i)
         if link >= 0:
-            most, own = shape_haste(w, g, u, i, link)
+            most, own = shape_haste(w, g, u, i, link, load(w.velocity, link))
             top, haste = maximum(top, most), maximum(haste, own)
     rate = zero(top)
     for i in range(m.n_links):
@@ -67,3 +69,33 @@ def find_haste(m, w, g, u, o):
     haste = maximum(haste, sqrt(sqrt(rate)) * (HASTE / TURN))
     store(o.haste, 0, haste)
     store(o.top, 0, top)
+
+
+@kernel
+def hurries(m, w, g, u, flow, o, dt):
+    """Whether impulses make velocities such that the step is too long for them; then `o.haste` is that of these. `flow`
+    has what impulses add, and the motions of links with it.
+    """
+    most = zero(load(o.haste, 0))
+    for d in range(m.nv):
+        most = maximum(most, fabs(load(flow.a, d)))
+    if not any_lane(most * dt > CHANGE):
+        return False
+    haste = load(o.haste, 0)
+    for i in range(g.n_shapes):
+        link = load(g.link, i)
+        if link >= 0:
+            _, own = shape_haste(w, g, u, i, link, load(flow.ahead, link))
+            haste = maximum(haste, own)
+    rate = zero(haste)
+    for i in range(m.n_links):
+        parent = load(m.link_parent, i)
+        if parent >= 0:
+            above = load(flow.ahead, parent).w
+            turn = cross(above, load(flow.ahead, i).w - above)
+            rate = maximum(rate, dot(turn, turn))
+    haste = maximum(haste, sqrt(sqrt(rate)) * (HASTE / TURN))
+    if not any_lane(haste * dt > HASTE):
+        return False
+    store(o.haste, 0, haste)
+    return True

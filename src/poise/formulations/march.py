@@ -20,7 +20,19 @@ from poise.constraints.store import STORE
 from poise.dynamics.layout import INPUT, MODEL, STATE
 from poise.formulations.fast import EVEN, TOO_FAST
 from poise.formulations.haste import HASTE
-from poise.formulations.rules import ALL, ASLEEP, DONE, DRIVEN, NO_ROOM, RULES, THE_REST, UNLESS_HASTY
+from poise.formulations.rules import (
+    ALL,
+    ASLEEP,
+    DONE,
+    DRIVEN,
+    NO_ROOM,
+    RULES,
+    THE_REST,
+    TOO_LONG,
+    UNLESS_HASTY,
+    UNLESS_LONG,
+    WHOLE,
+)
 from poise.kernel.bound import Bound
 from poise.kernel.calls import ask_bound
 from poise.kernel.jit import entry, kernel
@@ -86,14 +98,14 @@ def count_parts(o, dt):
 
 
 @kernel
-def finish_part(o, k, found, now, old, dt, whole):
+def finish_part(o, k, found, now, old, dt, whole, wanted):
     """A part of a step, from its contacts on: how it ends; AGAIN where there is no room."""
     driven = found == DRIVEN
     if driven or load(k.made, 0) != 0 or k.coupled != 0:
         if ask_bound(k.make, k.make_table, dt, whole, load(o.erp, 0) / load(k.erp, 0), 0, 1) == 0:
             return AGAIN
         store(k.made, 0, 1 if driven else 0)
-    end = ask_bound(k.advance, load(k.advance_table, 3 * now + old), dt, 0)
+    end = ask_bound(k.advance, load(k.advance_table, 3 * now + old), dt, wanted)
     return AGAIN if end == NO_ROOM else end
 
 
@@ -103,8 +115,8 @@ def take_whole(o, k, found, dt):
     last, before = load(k.place, 0), load(k.place, 1)
     if ask_bound(k.find, k.find_table, load(o.ahead, 0), PLACE | SIFT) > k.room:
         return AGAIN
-    end = finish_part(o, k, found, before, last, dt, dt)
-    if end != AGAIN:
+    end = finish_part(o, k, found, before, last, dt, dt, UNLESS_LONG)
+    if end != AGAIN and end != TOO_LONG:
         store(k.place, 0, before)
         store(k.place, 1, last)
     return end
@@ -125,7 +137,7 @@ def take_parts(o, k, dt, parts):
         if not load(o.top, 0) < TOO_FAST or ask_bound(k.find, k.find_table, load(o.ahead, 0), PLACE | SIFT) > k.room:
             end = AGAIN
             break
-        end = finish_part(o, k, found, now, old, length, dt)
+        end = finish_part(o, k, found, now, old, length, dt, WHOLE)
         if end != DONE:
             break
         store(o.parted, 0, 1)
@@ -164,8 +176,13 @@ def take_step(m, s, o, k, dt):
     if parts != 0 and load(o.top, 0) < TOO_FAST:
         store(k.parts, 0, parts)
         if parts == 1:
+            made = load(k.made, 0)
             end = take_whole(o, k, found, dt)
-        else:
+            if end == TOO_LONG:
+                parts, end = count_parts(o, dt), AGAIN
+                store(k.made, 0, made)
+                store(k.parts, 0, parts)
+        if parts > 1:
             end = take_parts(o, k, dt, parts)
     if end == AGAIN:
         for j in range(m.nq):

@@ -40,7 +40,20 @@ from poise.formulations.fast import TOO_FAST, Split
 from poise.formulations.haste import HASTE
 from poise.formulations.march import March
 from poise.formulations.options import BUDGET
-from poise.formulations.rules import ALL, ASLEEP, BY_DISPLACEMENT, DONE, DRIVEN, NO_ROOM, RULES, UNSOLVED
+from poise.formulations.rules import (
+    ALL,
+    ASLEEP,
+    BY_DISPLACEMENT,
+    DONE,
+    DRIVEN,
+    GOES_ON,
+    NO_ROOM,
+    RULES,
+    TOO_LONG,
+    UNLESS_LONG,
+    UNSOLVED,
+    WHOLE,
+)
 from poise.formulations.sleep_state import SLEEP, Sleep, sleep_block
 from poise.formulations.smooth import TREE_FLAGS
 from poise.formulations.step_blocks import (
@@ -312,9 +325,13 @@ class Stepper:
         if not top < TOO_FAST:  # on its way to `Diverged`
             return self.advance(dt, self._far)
         if self.split and dt * self._haste.item() > HASTE:
-            self._split = self._split or Split(self)
-            return self._split.step(dt)
-        return self.advance(dt, self._ahead.item())
+            return self._in_parts(dt)
+        end = self.advance(dt, self._ahead.item(), wanted=UNLESS_LONG if self.split else WHOLE)
+        return self._in_parts(dt) if end == TOO_LONG else end
+
+    def _in_parts(self, dt: float) -> int:
+        self._split = self._split or Split(self)
+        return self._split.step(dt)
 
     def free_motion(self, dt: float, wanted: int = ALL) -> float:
         """Accelerations without rows; the greatest speed of a shape."""
@@ -326,8 +343,12 @@ class Stepper:
         """Whether motors have rows, as the last free motion found."""
         return self._found == DRIVEN
 
-    def advance(self, dt: float, slack: float, choose: Callable[[Block], None] | None = None) -> int:
-        """A step, or a part of one, from its free motion on. `choose` may take contacts away."""
+    def advance(
+        self, dt: float, slack: float, choose: Callable[[Block], None] | None = None, wanted: int = WHOLE
+    ) -> int:
+        """A step, or a part of one, from its free motion on. `choose` may take contacts away. Where it is `wanted`
+        UNLESS_LONG it may be TOO_LONG, and nothing is done.
+        """
         self.collider.find(self.space, slack)
         if choose is not None:
             choose(self.collider.c)
@@ -335,15 +356,15 @@ class Stepper:
             self.extras.emit(self.space, dt, self._whole, self.joint_erp)
         rows = self.rows
         rows.now, rows.before = rows.before, rows.now
-        return self.close(self._find(dt), dt)
+        return self.close(self._find(dt, wanted), dt, wanted)
 
-    def close(self, end: int, dt: float) -> int:
+    def close(self, end: int, dt: float, wanted: int = WHOLE) -> int:
         """The end of a step whose impulses have been looked for: where they were not found, with the best ones."""
         rows = self.rows
         while end in (NO_ROOM, UNSOLVED):
             if end == NO_ROOM:
                 self._grow()
-            end = self._find(dt, goes_on=end == UNSOLVED)
+            end = self._find(dt, GOES_ON if end == UNSOLVED else wanted)
         if end != DONE:
             rows.now, rows.before = rows.before, rows.now  # multipliers that are not finite would start the next step
             return end
@@ -381,9 +402,9 @@ class Stepper:
             self._bind()
         return self._entries
 
-    def _find(self, dt: float, goes_on: bool = False) -> int:
+    def _find(self, dt: float, wanted: int) -> int:
         rows = self.rows
-        return int(self.bound_entries().advance[id(rows.now), id(rows.before)](dt, goes_on))
+        return int(self.bound_entries().advance[id(rows.now), id(rows.before)](dt, wanted))
 
     @property
     def change(self) -> Array | None:

@@ -23,7 +23,7 @@ from poise.dynamics.kinematics import place_links
 from poise.dynamics.passive import gather_forces
 from poise.dynamics.responses import spread_acceleration
 from poise.formulations.displacements import shift_out
-from poise.formulations.haste import HASTE, find_haste
+from poise.formulations.haste import HASTE, find_haste, hurries
 from poise.formulations.impulses import answer_islands, solve_islands
 from poise.formulations.rules import (
     ASLEEP,
@@ -31,10 +31,13 @@ from poise.formulations.rules import (
     DIVERGED,
     DONE,
     DRIVEN,
+    GOES_ON,
     HASTY,
     NO_ROOM,
     THE_REST,
+    TOO_LONG,
     UNLESS_HASTY,
+    UNLESS_LONG,
     UNSOLVED,
     look_ahead,
 )
@@ -294,12 +297,12 @@ def wants_another_look(m, s, w, g, c, l, i, flow, o, ahead, dt):
 @kernel
 def find_impulses(m, s, x, w, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, newton, o, ahead, dt, goes_on):
     """Rows and impulses of a step, and what they do to velocities: DONE, NO_ROOM or UNSOLVED. See `advance`."""
-    if goes_on == 0:
+    if goes_on != GOES_ON:
         know_nothing(m, flow, o)
         open_budget(o)
     elif load(o.answered, 0) == 0:
         answer_islands(m, s, w, r, i, t, flow, plain, p, a, newton, o, dt)
-    unmade = goes_on == 0
+    unmade = goes_on != GOES_ON
     while unmade or wants_another_look(m, s, w, g, c, l, i, flow, o, ahead, dt):
         look = load(o.look, 0)
         end = solve_rows(m, s, x, w, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, newton, o, ahead, dt, look)
@@ -348,12 +351,16 @@ def advance(m, s, x, w, y, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, ne
     """A step from the free motion and the contacts on; the rows of the step before are in `old`. In `ahead` links are
     as they are at the end.
 
-    DONE or DIVERGED; or NO_ROOM for all rows; or UNSOLVED, and the impulses as good as they are: then it `goes_on`,
-    with these or with better ones in the rows (and `answered` 0).
+    DONE or DIVERGED; or NO_ROOM for all rows; or UNSOLVED, and the impulses as good as they are: then it GOES_ON, with
+    these or with better ones in the rows (and `answered` 0). Of one world it may be TOO_LONG, and nothing is done.
     """
     end = find_impulses(m, s, x, w, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, newton, o, ahead, dt, goes_on)
     if end != DONE:
         return end
+    if goes_on == UNLESS_LONG and load(i.count, 0) > 0:
+        foresee(m, flow)
+        if hurries(m, w, g, u, flow, o, dt):
+            return TOO_LONG
     correct_products(m, s, w, ahead, flow, o, dt)
     end_speeds(m, s, w, l, r, i, t, flow, plain, p, a, newton, o, dt)
     displace(m, s.q, o.shift, dt, s.q)
