@@ -46,14 +46,15 @@ from poise.kernel.vec import dot
 
 TREE_FLAGS = ("smooth", "split", "centre", "resolved", "rows", "looped", "tied", "led", "added", "floats", "chained")
 """What is known of a tree, at its first link: see `rules`."""
-STILL = 1e-5
+STILL, SLOW = 1e-5, 0.1
 """Square of the greatest angular velocity of a link, times the step, from which on velocity products are split: the
-share of kinetic energy that the semi-implicit step gains or loses in a second; 1/s.
+share of kinetic energy that the semi-implicit step gains or loses in a second, of trees that touch nothing and of those
+that touch something; 1/s.
 """
 FAR = 0.06
 """Angle that a link turns in a step from which on the implicit half step takes MORE evaluations; rad."""
 MORE = 2
-SLIGHT, SMALL, LARGE = 1e-5, 1e-3, 0.2
+SLIGHT, SMALL, LARGE = 1e-5, 1e-3, 10.0
 """Δ times the greatest angular velocity, in rad/s², from which on velocity products are those that impulses leave: where
 loops are solved again with them, where they are added at the end of the step, where other rows are solved again.
 """
@@ -106,13 +107,14 @@ def sort_trees(m, s, x, w, z, r, flow, ahead, o, dt):
         return none != none
     mark_laws(m, x, w, z, o)
     mark_rows(m, s, w, r, flow, o, dt)
-    moving = fastest_turn(m, w) * dt > STILL
+    turn = fastest_turn(m, w) * dt
     wanted = none != none
     for i in range(m.n_links):
         if load(m.link_parent, i) < 0:
             rough = (load(o.smooth, i) < 0.5) & (load(o.led, i) < 0.5)
-            shakes = moving & rough & (load(o.looped, i) > 0.5)
-            splits = moving & rough & ~shakes & ((load(o.tied, i) < 0.5) | (load(o.chained, i) > 0.5))
+            rough = rough & (turn > STILL)
+            shakes, tied = rough & (load(o.looped, i) > 0.5), load(o.tied, i) > 0.5
+            splits = rough & ~shakes & (~tied | ((turn > SLOW) & (load(o.chained, i) > 0.5)))
             store(o.split, i, select(splits, none + 1.0, none))
             store(o.centre, i, select(shakes, none + 1.0, none))
             wanted = wanted | splits | shakes
