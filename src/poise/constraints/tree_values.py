@@ -195,9 +195,10 @@ def stored_row_velocity(m, w, r, slot, v, motion):
     """Velocity of a row, for velocities `v` of the degrees of freedom and the `motion` of all links that they make."""
     a, b = load(r.a, slot), load(r.b, slot)
     link_a, link_b = link_of(m, a), link_of(m, b)
-    value = velocity_along(motion, link_a, about_origin(w, a, link_a, load(r.Ja, slot)))
-    value = value + velocity_along(motion, link_b, about_origin(w, b, link_b, load(r.Jb, slot)))
-    value = value + coordinate(v, load(r.dof, slot), load(r.Jdof, slot))
+    value = coordinate(v, load(r.dof, slot), load(r.Jdof, slot))
+    if any_lane((link_a >= 0) | (link_b >= 0)):  # limits of joints have none
+        value = value + velocity_along(motion, link_a, about_origin(w, a, link_a, load(r.Ja, slot)))
+        value = value + velocity_along(motion, link_b, about_origin(w, b, link_b, load(r.Jb, slot)))
     term = load(r.term, slot)
     while any_lane(term >= 0):
         there = term >= 0

@@ -36,17 +36,54 @@ def products_of(m, v, w, t):
 
 
 @kernel
+def products_now(m, w, t):
+    """c for the velocities that `w` is placed and factored for, in `t.a`: its wrenches and accelerations of velocity
+    products are at hand.
+    """
+    for i in range(m.n_links):
+        store(t.p, i, load(w.gyro, i))
+    for n in range(m.n_links):
+        i = m.n_links - 1 - n
+        p = eliminated(m, w, t, i, load(t.p, i))
+        parent = load(m.link_parent, i)
+        if parent >= 0:
+            store(t.p, parent, load(t.p, parent) + p + load(w.lag, i))
+    for i in range(m.n_links):
+        acceleration = load(w.bias, i)
+        parent = load(m.link_parent, i)
+        if parent >= 0:
+            acceleration = acceleration + load(t.acceleration, parent)
+        store(t.acceleration, i, given_way(m, w, t, i, acceleration))
+
+
+@kernel
+def eliminated(m, w, t, i, p):
+    """What a link's wrench p leaves to its parent, without the joint between them; u of the joint in `t.u`."""
+    first, last = load(m.link_dof_start, i), load(m.link_dof_start, i + 1)
+    for k in range(last - first):
+        d = last - 1 - k
+        u = less(zero(load(w.inverse, d)), load(w.axis, d), p)
+        store(t.u, d, u)
+        p = p + load(w.gain, d) * u
+    return p
+
+
+@kernel
+def given_way(m, w, t, i, acceleration):
+    """Acceleration of a link, from that of its parent; those of the joint between them in `t.a`."""
+    for d in range(load(m.link_dof_start, i), load(m.link_dof_start, i + 1)):
+        a = less(load(t.u, d) * load(w.inverse, d), acceleration, load(w.gain, d))
+        store(t.a, d, a)
+        acceleration = acceleration + load(w.axis, d) * a
+    return acceleration
+
+
+@kernel
 def give_way(m, w, t):
     """Accelerations of a tree that has to balance the wrenches p of its links, and nothing else."""
     for n in range(m.n_links):
         i = m.n_links - 1 - n
-        p = load(t.p, i)
-        first, last = load(m.link_dof_start, i), load(m.link_dof_start, i + 1)
-        for k in range(last - first):
-            d = last - 1 - k
-            u = less(zero(load(w.inverse, d)), load(w.axis, d), p)
-            store(t.u, d, u)
-            p = p + load(w.gain, d) * u
+        p = eliminated(m, w, t, i, load(t.p, i))
         parent = load(m.link_parent, i)
         if parent >= 0:
             store(t.p, parent, load(t.p, parent) + p)
@@ -55,8 +92,4 @@ def give_way(m, w, t):
         parent = load(m.link_parent, i)
         if parent >= 0:
             acceleration = load(t.acceleration, parent)
-        for d in range(load(m.link_dof_start, i), load(m.link_dof_start, i + 1)):
-            a = less(load(t.u, d) * load(w.inverse, d), acceleration, load(w.gain, d))
-            store(t.a, d, a)
-            acceleration = acceleration + load(w.axis, d) * a
-        store(t.acceleration, i, acceleration)
+        store(t.acceleration, i, given_way(m, w, t, i, acceleration))

@@ -36,7 +36,7 @@ from poise.constraints.store import CONTACT
 from poise.constraints.tree_values import stored_row_velocity
 from poise.dynamics.abm import accelerate_share, balance_share, factor
 from poise.dynamics.kinematics import place_links
-from poise.dynamics.products import products_of
+from poise.dynamics.products import products_now, products_of
 from poise.formulations.sleeping import is_asleep
 from poise.formulations.tree_flags import flag_of, root_of_body, root_of_dof, set_flag
 from poise.kernel.jit import kernel
@@ -119,7 +119,7 @@ def sort_trees(m, s, x, w, z, r, flow, ahead, o, dt):
             store(o.centre, i, select(shakes, none + 1.0, none))
             wanted = wanted | splits | shakes
     if any_lane(wanted):
-        products_of(m, s.v, w, ahead)
+        products_now(m, w, ahead)
         for d in range(m.nv):
             split, centred = is_in(m, o.split, d), is_in(m, o.centre, d)
             store(o.products, d, select(split | centred, load(ahead.a, d), none))
@@ -177,7 +177,9 @@ def mark_rows(m, s, w, r, flow, o, dt):
             for slot in range(first, first + (1 if kind == CONTACT else stride_of(kind))):
                 open = there & is_open(m, r, o, slot)
                 if any_lane(open):
-                    mark_row(m, r, o, slot, open & acts(m, s, w, r, flow, first, slot, dt))
+                    acting = open & acts(m, s, w, r, flow, first, slot, dt)
+                    if any_lane(acting):
+                        mark_row(m, r, o, slot, acting)
 
 
 @kernel
