@@ -146,6 +146,50 @@ def parallelogram(kind: str = "hinge") -> poise.Scene:
     return windows(kind, 1)
 
 
+class Parallelogram:
+    """Two equal cranks and a coupler of any length and mass, in any attitude, as a seed has it.
+
+    Cranks have one acceleration, so that what the coupler pushes them by is the same along the way of its ends; and it
+    does not turn, so that it is the same across itself. Its two ends share its load: each has half of m (a − g).
+    """
+
+    def __init__(self, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        self.length, self.width = rng.uniform(0.3, 1.2), rng.uniform(0.5, 1.5)
+        self.crank, self.coupler = rng.uniform(0.5, 3.0, 2)
+        self.angle, self.speed = rng.uniform(-0.6, 0.6), rng.uniform(3.0, 9.0) * rng.choice((-1.0, 1.0))
+        self.kind, self.quat = str(rng.choice(("hinge", "ball"))), attitude(seed + 100)
+
+    def build(self, formulation: Any, dt: float) -> poise.World:
+        """On its way."""
+        scene = poise.Scene(gravity=(0, 0, -G))
+        turn = (np.cos(0.5 * self.angle), 0.0, np.sin(0.5 * self.angle), 0.0)
+        back = (turn[0], 0.0, -turn[2], 0.0)
+        for n in range(2):
+            crank = bar(f"up{n}", "z", self.length, self.crank)
+            scene.hinge(None, crank, axis="y", position=(n * self.width, 0, 0), quat_wxyz=turn)
+        beam = bar("across", "x", self.width, self.coupler)
+        scene.hinge("up0", beam, axis="y", position=(0, 0, self.length), quat_wxyz=back)
+        end = self.length * np.array((np.sin(self.angle), 0.0, np.cos(self.angle))) + (self.width, 0.0, 0.0)
+        scene.loop(self.kind, "across", "up1", axis="y", axis2="x", position=tuple(end))
+        world = turned(scene, self.quat).build(formulation, dt=dt)
+        for d, label in enumerate(world.model.dof_names):
+            world.v[d] = -self.speed if label.startswith("across") else self.speed
+        return world
+
+    def rates(self, _: float, y: Any) -> tuple[float, float]:
+        """θ and its rate, θ from the top."""
+        inertia = (2.0 / 3.0 * self.crank + self.coupler) * self.length
+        return y[1], (self.crank + self.coupler) * G * np.sin(y[0]) / inertia
+
+    def force(self, angle: Any, speed: Any) -> Array:
+        """Of the loop, without its sign: (n, 2), along x and z of the plane."""
+        along, across = (np.stack(xz, -1) for xz in ((np.cos(angle), -np.sin(angle)), (np.sin(angle), np.cos(angle))))
+        turn = np.asarray(self.rates(0.0, (angle, speed))[1])
+        a = self.length * (turn[..., None] * along - np.asarray(speed)[..., None] ** 2 * across)
+        return np.asarray(0.5 * self.coupler * (a + np.array((0.0, G))))
+
+
 MECHANISMS: dict[str, tuple[Callable[..., poise.Scene], dict[str, float]]] = {
     "four-bar": (four_bar, {}),
     "turntable": (turntable, {"table": 5.0}),

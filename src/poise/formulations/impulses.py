@@ -33,7 +33,7 @@ def lay_island(m, s, w, r, i, t, flow, plain, p, a, newton, o, dt, k):
     call_entry(o.multiply, m, t, plain)
     blank_immovable(m, w, r, t, plain, p, o.lanes)
     lay_problem(r, t, plain, p, a, dt, load(o.creep, 0), load(o.tolerance, 0))
-    hold_redundant(m, r, t, p, a, newton)
+    hold_redundant(m, w, r, t, plain, p, a, newton, o, dt)
     store(i.laid, 0, k)
 
 
@@ -160,7 +160,7 @@ def solve_islands(m, s, w, u, r, i, t, flow, plain, p, a, newton, o, dt):
         lay_island(m, s, w, r, i, t, flow, plain, p, a, newton, o, dt, k)
         solve_island(m, s, w, r, u, i, t, flow, plain, p, a, newton, o, dt, k, weight_of(i, k) / left)
         left -= weight_of(i, k)
-        share_load(m, r, t, p, a, newton)
+        share_load(m, r, t, p, a, newton, o)
         keep_answer(r, t, plain, p, a)
         call_entry(o.share, m, w, t, flow)
         solved = solved and not any_lane(load(i.residual, k) > 1.0)
@@ -178,7 +178,7 @@ def answer_islands(m, s, w, r, i, t, flow, plain, p, a, newton, o, dt):
     for k in range(load(i.count, 0)):
         if load(i.count, 0) > 1 or load(i.laid, 0) != k:
             lay_island(m, s, w, r, i, t, flow, plain, p, a, newton, o, dt, k)
-        share_load(m, r, t, p, a, newton)
+        share_load(m, r, t, p, a, newton, o)
         keep_answer(r, t, plain, p, a)
         call_entry(o.share, m, w, t, flow)
     spread_acceleration(m, w, flow)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from poise.constraints.row_kernels import is_joint
 from poise.constraints.tree import link_of
+from poise.formulations.singular_rows import hold_singular
 from poise.kernel.buffers import GROUP
 from poise.kernel.jit import kernel
 from poise.kernel.memory import gather_where, load, store, store_where
 from poise.kernel.scalars import any_lane, maximum, minimum, select, zero
 from poise.kernel.vec import dot
 from poise.solve.pgs_kernels import BOUNDED
-from poise.solve.rank import find_redundant, shorten
+from poise.solve.rank import STRONG, find_redundant, shorten
 
 OFF = 100.0
 """Square of the angle, over that by which errors of joints put bodies off, up to which rows are taken for dependent."""
@@ -89,15 +90,15 @@ def lay_joints(m, r, t, p, n):
 
 
 @kernel
-def hold_redundant(m, r, t, p, a, n):
+def hold_redundant(m, w, r, t, plain, p, a, n, o, dt):
     """Let redundant rows of joints stay as they are: what moves nothing has no multiplier, what others can do has the
-    one that it starts from.
+    one that it starts from. So do rows of separate bodies that vanish within the step.
     """
     store(n.depends, 0, 0)
     if not list_joints(r, t, p, n):
         return
     lay_joints(m, r, t, p, n)
-    if any_lane(find_redundant(n)):
+    if any_lane(find_redundant(n, STRONG if o.separate != 0 else 0.0)):
         store(n.depends, 0, 1)
     none = zero(load(n.blur, 0))
     for k in range(load(n.n_joint, 0)):
@@ -106,16 +107,18 @@ def hold_redundant(m, r, t, p, a, n):
         keeps = select(load(n.open, k) > 0.5, load(a.lam, row), none)
         store_where(p.lo, row, keeps, left)
         store_where(p.hi, row, keeps, left)
+    if o.separate != 0:
+        hold_singular(m, w, r, t, plain, p, a, n, dt, o.lanes)
 
 
 @kernel
-def share_load(m, r, t, p, a, n):
+def share_load(m, r, t, p, a, n, o):
     """The shortest multipliers with the same effect, where rows depend on others."""
     if load(n.depends, 0) == 0:
         return
     list_joints(r, t, p, n)
     lay_joints(m, r, t, p, n)
-    some = find_redundant(n)
+    some = find_redundant(n, STRONG if o.separate != 0 else 0.0)
     for k in range(load(n.n_joint, 0)):
         store(n.known, k, load(a.lam, load(n.joint, k)) * load(n.part, k))
     shorten(n)

@@ -66,6 +66,7 @@ NEWTON = View(
     own=Real,  # diagonal entries
     open=Real,  # 1 where they are still to be taken
     redundant=Real,  # 1 where they are
+    turn=Real,  # round in which they were taken, from 1; 0 where they were not
     blur=Real,  # (1) least pivot, of the diagonal, that counts
     softness=Real,  # (1)
     allowed=Real,  # (1) merit below which a step is accepted
@@ -76,7 +77,7 @@ NEWTON = View(
 def newton_block(width: Width, rows: int) -> Block:
     """Room for so many rows."""
     names = ("row", "change", "free", "aim", "way", "step", "shift", "kept", "swept", "right")
-    names = (*names, "joint", "part", "weight", "own", "open", "redundant")
+    names = (*names, "joint", "part", "weight", "own", "open", "redundant", "turn")
     sizes = dict.fromkeys((*names, "above", "below", "start", "last", "below_start", "below_last"), rows)
     sizes |= {"known": rows + GROUP}
     one = dict.fromkeys(

@@ -11,7 +11,8 @@ So A is factored by A = L Lᵀ, row by row (Cholesky), and a row is *redundant*
     where its pivot is zero against its own diagonal entry: others, already taken, do all that it could do.
 
 `blur` says what counts as zero: rounding, or the square of the angle by which bodies are off the places at which rows
-would depend on each other. Good pivots are taken first, in rounds, so that no poor one blurs them.
+would depend on each other. Good pivots are taken first, in rounds, so that no poor one blurs them; and what a mechanism
+near a singular position can hardly move comes after all that it can (`find_remainder`).
 
 Redundant rows need no multipliers of their own. Among all multipliers that do the same, those of least Σ weight λ² are
 λ = W^-½ Q Qᵀ W^½ λ, where the columns of Q are those of W^-½ L made orthonormal: two joints in one place share their
@@ -33,9 +34,11 @@ from poise.kernel.trace import constant, formula, precision
 from poise.solve.newton_pieces import NEWTON, newton_block
 
 Array = NDArray[Any]
-ROUNDS = 3
+ROUNDS = 4
+STRONG = 0.1
+"""Least pivot, of the weight, that the first round takes where it is asked to."""
 FIRST, SECOND = 1e-3, 1e-6
-"""Least pivots, of the diagonal, that the first two rounds take."""
+"""Least pivots, of the diagonal, that the first two rounds and the third take."""
 LEAST, MOST = 1e-12, 1e-8
 """Least pivot and diagonal entry that count in any case, where bodies are in their places; and where they are off."""
 
@@ -68,6 +71,7 @@ def begin_factors(n):
         own, part = load(n.matrix, k * across + k), load(n.part, k) > 0.5
         moves = part & (own > nothing * load(n.weight, k))
         store(n.own, k, own)
+        store(n.turn, k, none)
         store(n.open, k, select(moves, none + 1.0, none))
         store(n.redundant, k, select(part & ~moves, none + 1.0, none))
     for k in range(across):
@@ -75,17 +79,20 @@ def begin_factors(n):
 
 
 @kernel
-def take_row(n, k, share):
-    """Take row k from those that are still open, where its pivot is more than a share of its diagonal entry."""
+def take_row(n, k, share, least, round):
+    """Take row k from those that are still open, where its pivot is more than a share of its diagonal entry and than
+    the `least` share of its weight; `turn` notes the round, from 1.
+    """
     across = across_of(n)
     pivot, own = load(n.matrix, k * across + k), load(n.own, k)
-    take = (load(n.open, k) > 0.5) & (pivot > share * own)
+    take = (load(n.open, k) > 0.5) & (pivot > share * own) & (pivot > least * load(n.weight, k))
     if not any_lane(take):
         return
     none = zero(pivot)
     root = sqrt(select(take, pivot, none + 1.0))
     inverse = select(take, 1.0 / root, none)
     store_where(n.open, k, none, take)
+    store_where(n.turn, k, none + (1.0 + round), take)
     count = load(n.n_joint, 0)
     for i in range(count):
         entry = load(n.matrix, max(i, k) * across + min(i, k))
@@ -103,27 +110,59 @@ def take_row(n, k, share):
 
 
 @kernel
-def find_redundant(n):
+def find_redundant(n, strong):
     """Factor the matrix, of which what is right of the diagonal need not be there: L, column by column, in its place;
-    the lanes in which a row depends on others.
+    the lanes in which a row depends on others. Rows with a pivot of less than the share `strong` of their weight come
+    after all others.
     """
     begin_factors(n)
     none = zero(load(n.blur, 0))
     last = maximum(least_pivot(none), minimum(load(n.blur, 0), none + MOST))
     for round in range(ROUNDS):
         share = last
-        if round == 0:
+        if round <= 1:
             share = maximum(last, none + FIRST)
-        elif round == 1:
+        elif round == 2:
             share = maximum(last, none + SECOND)
         for k in range(load(n.n_joint, 0)):
-            take_row(n, k, share)
+            take_row(n, k, share, strong if round == 0 else 0.0, round)
     some = none > 0.0
     for k in range(load(n.n_joint, 0)):
         left = load(n.open, k) > 0.5
         some = some | left
         store_where(n.redundant, k, none + 1.0, left)
     return some
+
+
+@kernel
+def came_before(n, j, k, round):
+    """Lanes in which row j was taken in a round, from 1, before row k."""
+    of, turn = load(n.turn, j), load(n.turn, k)
+    if j < k:
+        return (of == round) & (of <= turn)
+    return (of == round) & (of < turn)
+
+
+@kernel
+def find_remainder(n, k):
+    """The combination of rows, in `known`, that is row k less what rows taken before it can do: the square of its
+    length is the pivot of row k. `find_redundant` was there, and takes rows by round and number.
+    """
+    count, across = load(n.n_joint, 0), across_of(n)
+    none = zero(load(n.blur, 0))
+    for j in range(count):
+        store(n.known, j, none)
+    store(n.known, k, none + 1.0)
+    for back in range(ROUNDS):
+        for other in range(count):
+            j = count - 1 - other
+            before, at = came_before(n, j, k, float(ROUNDS - back)), j * across + j
+            if any_lane(before):
+                sum = none
+                for i in range(count):
+                    if i != j:
+                        sum = sum + load(n.matrix, i * across + j) * load(n.known, i)
+                store_where(n.known, j, -(sum / select(before, load(n.matrix, at), none + 1.0)), before)
 
 
 # ---- the shortest multipliers ----------------------------------------------------------------------------------------
@@ -193,7 +232,7 @@ def find_of_one(n, shortens):
     """Redundant rows; with `shortens` the shortest of the multipliers in `known` also."""
     for k in range(load(n.n_joint, 0)):
         store(n.step, k, load(n.known, k))
-    find_redundant(n)
+    find_redundant(n, 0.0)
     if shortens != 0:
         for k in range(load(n.n_joint, 0)):
             store(n.known, k, load(n.step, k))
