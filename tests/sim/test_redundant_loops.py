@@ -164,6 +164,23 @@ def test_forces_of_separate_bodies_stay_bounded_at_singular_positions(turning: s
         assert swing < dt * speed * one.length * 9.81 * (one.crank + one.coupler)
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_forces_of_a_tree_at_singular_positions_do_not_know_the_tolerance(seed: int) -> None:
+    """Beside the closed form, at the default tolerance: what a solver leaves of a row's velocity is a force of that
+    over the square of the angle from the singular position, and over the step. Coordinates go straight and leave none.
+    """
+    one, time, dt = Parallelogram(seed), 1.0, 0.0005
+    exact = solve_ivp(one.rates, (0, time), (one.angle, one.speed), rtol=1e-9, atol=1e-9, dense_output=True).sol
+    right = np.linalg.norm(one.force(*exact(np.arange(0.0, time, dt))), axis=-1).max()
+    world, most = one.build(poise.Reduced(), dt), 0.0
+    for _ in range(round(time / dt)):
+        world.step()
+        most = max(most, float(np.linalg.norm(world.report().loops[0].force)))
+        assert world.report().status == "solved"
+    print(f"\n{seed}: {most:.4g} N of {right:.4g}")
+    assert most == pytest.approx(right, rel=20.0 * dt)
+
+
 @pytest.mark.parametrize("turning", ["implicit", "momentum"])
 def test_separate_bodies_in_a_loop_keep_energy_to_second_order(turning: str) -> None:
     """A slider-crank at 6 rad/s without gravity, from its dead centre: within (h ω)² times its turns, 1 s long."""

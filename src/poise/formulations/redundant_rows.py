@@ -13,10 +13,13 @@ from poise.kernel.buffers import GROUP
 from poise.kernel.jit import kernel
 from poise.kernel.memory import gather_where, load, store, store_where
 from poise.kernel.scalars import any_lane, maximum, minimum, select, zero
+from poise.kernel.trace import constant, formula, precision
 from poise.kernel.vec import dot
 from poise.solve.pgs_kernels import BOUNDED
-from poise.solve.rank import STRONG, find_redundant, shorten
+from poise.solve.rank import STRONG, across_of, find_redundant, shorten
 
+ULPS = 1024.0
+"""Least tolerance that is asked for, over the rounding of a number."""
 OFF = 100.0
 """Square of the angle, over that by which errors of joints put bodies off, up to which rows are taken for dependent."""
 
@@ -89,6 +92,50 @@ def lay_joints(m, r, t, p, n):
     store(n.blur, 0, blur)
 
 
+@formula
+def finest(tolerance):
+    """Least share of a tolerance that rounding allows."""
+    return minimum(constant(ULPS * 2.0 ** (1 - precision(tolerance)), tolerance) / tolerance, zero(tolerance) + 1.0)
+
+
+@kernel
+def least_share(n):
+    """The least pivot of rows that were taken, of their weight: an error of a row's velocity is a multiplier of that
+    error over the pivot.
+    """
+    least, across = zero(load(n.blur, 0)) + 1.0, across_of(n)
+    for k in range(load(n.n_joint, 0)):
+        root, weight = load(n.matrix, k * across + k), load(n.weight, k)
+        taken = (load(n.turn, k) > 0.5) & (weight > 0.0)
+        share = root * root / select(taken, weight, zero(weight) + 1.0)
+        least = select(taken, minimum(least, share), least)
+    return least
+
+
+@kernel
+def only_joints(r, t, p):
+    """Worlds in which all rows that move anything hold joints."""
+    alone, stride = load(p.b, 0) == load(p.b, 0), load(p.stride, 0)
+    for k in range(load(p.n_blocks, 0)):
+        row = load(p.block_start, k)
+        moves = load(p.a, row * stride + row) > 0.0
+        if load(p.block_kind, k) == BOUNDED:
+            alone = alone & (is_joint(r, load(t.slot, row)) | ~moves)
+        else:
+            alone = alone & ~moves
+    return alone
+
+
+@kernel
+def sharpen(r, t, p, a, n, o):
+    """Ask for joints as closely as multipliers need it, where rows nearly depend on each other. Newton's method finds
+    those of joints alone to rounding; with contacts among them the tolerance stays.
+    """
+    tolerance = load(a.tolerance, 0)
+    share = maximum(least_share(n), finest(load(o.tolerance, 0)))
+    store(a.tolerance, 0, select(only_joints(r, t, p), tolerance * share, tolerance))
+
+
 @kernel
 def hold_redundant(m, w, r, t, plain, p, a, n, o, dt):
     """Let redundant rows of joints stay as they are: what moves nothing has no multiplier, what others can do has the
@@ -107,6 +154,7 @@ def hold_redundant(m, w, r, t, plain, p, a, n, o, dt):
         keeps = select(load(n.open, k) > 0.5, load(a.lam, row), none)
         store_where(p.lo, row, keeps, left)
         store_where(p.hi, row, keeps, left)
+    sharpen(r, t, p, a, n, o)
     if o.separate != 0:
         hold_singular(m, w, r, t, plain, p, a, n, dt, o.lanes)
 
