@@ -14,6 +14,9 @@ from scipy.integrate import solve_ivp
 
 import poise
 from mechanisms import MECHANISMS, Parallelogram, attitude, build
+from poise.formulations.apart_stepper import ApartStepper
+from poise.formulations.rules import DONE
+from poise.kernel.memory import F64, F64X8, Width
 from poise.motion.rotations import quat_to_matrix
 
 FORMS = {
@@ -162,6 +165,29 @@ def test_forces_of_separate_bodies_stay_bounded_at_singular_positions(turning: s
         assert max(load) < most * right.max()
         assert np.median(off) < 2.0 * dt * speed
         assert swing < dt * speed * one.length * 9.81 * (one.crank + one.coupler)
+
+
+def test_lanes_of_separate_bodies_pass_singular_positions_as_each_world_alone() -> None:
+    """Worlds of eight speeds, in which rows are held in other steps: to rounding, which grows by 1e3 in 200 steps."""
+    start = Parallelogram(0).build(poise.Maximal(), 0.004)
+    model = start.model
+    shares = np.linspace(0.3, 1.6, F64X8.lanes)
+
+    def ends(width: Width, lanes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        one, forces = ApartStepper(model, width, split=False, tolerance=1e-11), []
+        for mine, given in ((one.space.s.q, start.q), (one.space.s.v, start.v)):
+            mine[...] = given.reshape(-1, *[1] * (mine.ndim - 1))
+        one.space.s.v[...] *= lanes
+        for _ in range(200):
+            assert one.step(0.004) == DONE
+            forces.append(np.linalg.norm(one.extras.loops.force.reshape(3, -1), axis=0))
+        return one.space.s.q.reshape(model.nq, -1).copy(), np.array(forces)
+
+    together, forces = ends(F64X8, shares)
+    for lane in (0, 3, 7):
+        alone, own = ends(F64, shares[lane])
+        assert together[:, [lane]] == pytest.approx(alone, abs=1e-11)
+        assert forces[:, [lane]] == pytest.approx(own, abs=1e-5)
 
 
 @pytest.mark.parametrize("seed", range(6))
