@@ -2,8 +2,8 @@
 
 At a contact with the normal force λ_n the torque about the normal is at most μ_t λ_n, that along the tangents μ_r λ_n
 together (coefficients in m, of two materials the larger one). Each is a ball of rows on the relative angular velocity,
-times a lever ρ, so that its multipliers are forces and its velocities those of points: |λ| ≤ (μ/ρ) λ_n. Radii follow
-the normal multipliers as they are found: sweeps go on until both agree (`renew`).
+times a lever ρ, so that its multipliers are forces and its velocities those of points: |λ| ≤ (μ/ρ) λ_n. The
+solver's radii follow the normal multipliers as it finds them.
 """
 
 from __future__ import annotations
@@ -11,18 +11,14 @@ from __future__ import annotations
 from poise.constraints.row_kernels import open_block, put_bound, put_row
 from poise.constraints.store import BALL
 from poise.kernel.jit import kernel
-from poise.kernel.memory import gather_where, load, scatter_where, store
-from poise.kernel.scalars import any_lane, fabs, maximum, minimum, select, spread, zero
+from poise.kernel.memory import gather_where, scatter_where
+from poise.kernel.scalars import any_lane, maximum, minimum, select, spread, zero
 from poise.kernel.spatial import Force, no_force
-from poise.kernel.vec import Vec3, norm, zero3
-from poise.solve import pgs_kernels
+from poise.kernel.vec import norm, zero3
 from poise.solve.cones import NEVER_SLIPS
-from poise.solve.local_kernels import length3
 
 SHORTEST, LONGEST = 1e-3, 1.0
 """Levers are taken to be within; m."""
-WELL_WITHIN = 0.99
-"""Share of a radius: what is on its ball is beyond it, but for rounding."""
 
 
 @kernel
@@ -60,36 +56,3 @@ def emit_rolling(u, r, contact, there, id, a, b, body_a, body_b, link_a, link_b,
         emit_spins(r, contact, twists, zero(id) - 2 - id, body_a, body_b, n, zero3(none), twist, lever)
     if any_lane(rolls):
         emit_spins(r, contact, rolls, id, body_a, body_b, t1, t2, roll, lever)
-
-
-@kernel
-def keep_normals(r, t, p, a):
-    """The normal multipliers of contacts to their rows; whether there are any."""
-    there = False
-    for k in range(load(p.n_blocks, 0)):
-        if load(p.block_kind, k) == pgs_kernels.CONE:
-            row, there = load(p.block_start, k), True
-            store(r.lam, load(t.slot, row), load(a.lam, row))
-    return there
-
-
-@kernel
-def renew(r, t, p, a):
-    """Radii from the normal multipliers as they are, where they change by more than the tolerance; those worlds."""
-    changed = load(a.residual, 0) != load(a.residual, 0)
-    if keep_normals(r, t, p, a):
-        for k in range(load(p.n_blocks, 0)):
-            if load(p.block_kind, k) == pgs_kernels.BALL:
-                row = load(p.block_start, k)
-                scaler = load(r.scaler, load(t.slot, row))
-                there = scaler > 0
-                if any_lane(there):
-                    normal = gather_where(r.lam, scaler - 1, there)
-                    old = load(p.bound, k)
-                    new = select(there, load(r.bound, load(t.slot, row)) * maximum(normal, zero(normal)), old)
-                    other = fabs(new - old) * load(p.scale, row) > load(a.tolerance, 0)
-                    store(p.bound, k, select(other, new, old))
-                    # what is well within both does not feel the difference
-                    size = length3(Vec3(load(a.lam, row), load(a.lam, row + 1), load(a.lam, row + 2)))
-                    changed = changed | (other & (size >= WELL_WITHIN * minimum(new, old)))
-    return changed

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from math import inf
 
-from poise.constraints.rolling_rows import renew
 from poise.constraints.tree import take_links
 from poise.dynamics.responses import spread_acceleration
 from poise.formulations.immovable_rows import blank_immovable
@@ -14,14 +13,11 @@ from poise.formulations.restitution import bounce_island, find_falling
 from poise.kernel.calls import ask_bound, call_entry
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store
-from poise.kernel.scalars import all_lanes, any_lane, maximum, minimum, select, zero
-from poise.solve.newton_kernels import is_capped
+from poise.kernel.scalars import any_lane, maximum, minimum, select, zero
 from poise.solve.pgs_kernels import CONE
 from poise.solve.pgs_kernels import refresh as find_residuals
 
 VELOCITY = 0
-ROLLS = 8
-"""How often the bounds of rolling friction follow normal forces at most."""
 
 
 @kernel
@@ -124,7 +120,7 @@ def give_no_energy(p, a):
 
 
 @kernel
-def solve_island(m, s, w, r, u, i, t, flow, plain, p, a, newton, o, dt, k, share):
+def solve_island(m, s, w, r, i, t, flow, plain, p, a, newton, o, dt, k, share):
     """Impulses of the island at hand, for a share of the work that is left."""
     allow(a, o, load(o.most_sweeps, 0), load(o.most_work, 0), share)
     bounce_island(m, s, w, r, i, t, flow, plain, p, a, newton, o, dt, 1)
@@ -134,14 +130,6 @@ def solve_island(m, s, w, r, u, i, t, flow, plain, p, a, newton, o, dt, k, share
     changed = raise_bounces(r, t, plain, p, a)
     if any_lane(changed):
         solve_again(p, a, newton, o, changed)
-    if u.rolls != 0:
-        for _ in range(ROLLS):
-            if all_lanes(is_capped(a)):
-                break
-            changed = renew(r, t, p, a)
-            if not any_lane(changed):
-                break
-            solve_again(p, a, newton, o, changed)
     give_no_energy(p, a)
     store(i.residual, k, load(a.residual, 0) / load(a.tolerance, 0))
     store(o.residual, 0, maximum(load(o.residual, 0), load(i.residual, k) * load(o.tolerance, 0)))
@@ -150,7 +138,7 @@ def solve_island(m, s, w, r, u, i, t, flow, plain, p, a, newton, o, dt, k, share
 
 
 @kernel
-def solve_islands(m, s, w, u, r, i, t, flow, plain, p, a, newton, o, dt):
+def solve_islands(m, s, w, r, i, t, flow, plain, p, a, newton, o, dt):
     """Impulses of all islands, and what they do: whether all are solved."""
     solved = True
     sweeps, steps, left = zero(load(o.swept, 0)), zero(load(o.swept, 0)), 0.0
@@ -158,7 +146,7 @@ def solve_islands(m, s, w, u, r, i, t, flow, plain, p, a, newton, o, dt):
         left += weight_of(i, k)
     for k in range(load(i.count, 0)):
         lay_island(m, s, w, r, i, t, flow, plain, p, a, newton, o, dt, k)
-        solve_island(m, s, w, r, u, i, t, flow, plain, p, a, newton, o, dt, k, weight_of(i, k) / left)
+        solve_island(m, s, w, r, i, t, flow, plain, p, a, newton, o, dt, k, weight_of(i, k) / left)
         left -= weight_of(i, k)
         share_load(m, r, t, p, a, newton, o)
         keep_answer(r, t, plain, p, a)

@@ -11,8 +11,8 @@ from math import inf
 from poise.constraints.row_kernels import stride_of
 from poise.constraints.store import BALL, CONTACT, LAW, VERTICES
 from poise.kernel.jit import kernel
-from poise.kernel.memory import gather_where, load, store
-from poise.kernel.scalars import fabs, maximum, minimum, select, spread, zero
+from poise.kernel.memory import load, store
+from poise.kernel.scalars import any_lane, fabs, maximum, minimum, select, spread, zero
 from poise.kernel.trace import constant, formula, precision
 from poise.kernel.vec import Sym3
 from poise.solve import pgs_kernels
@@ -136,6 +136,18 @@ def own_part(p, k, row):
 
 
 @kernel
+def even_scales(p, row):
+    """Rows of a ball that nothing moves do not count for its scale: they have the largest of the others."""
+    n = load(p.stride, 0)
+    largest = zero(load(p.scale, row))
+    for k in range(row, row + 3):
+        largest = maximum(largest, load(p.a, k * n + k))
+    for k in range(row, row + 3):
+        blank = (load(p.a, k * n + k) <= 0.0) & (largest > 0.0)
+        store(p.scale, k, select(blank, largest, load(p.scale, k)))
+
+
+@kernel
 def lay_law(r, p, k, number, dt):
     """The law of a number in the store, in impulses."""
     at, home = load(p.law_start, k), number * VERTICES
@@ -145,6 +157,18 @@ def lay_law(r, p, k, number, dt):
     left, right = load(r.law_left, number), load(r.law_right, number)
     store(p.law_left, k, select(left < 0.0, left, left / dt))
     store(p.law_right, k, select(right < 0.0, right, right / dt))
+
+
+@kernel
+def normal_row(t, p, scaler):
+    """1 + row of the contact whose first slot is scaler − 1; 0 where there is none."""
+    normal = zero(scaler)
+    if any_lane(scaler > 0):
+        for k in range(load(p.n_blocks, 0)):
+            if load(p.block_kind, k) == CONE:
+                row = load(p.block_start, k)
+                normal = select(scaler == load(t.slot, row) + 1, zero(scaler) + (row + 1), normal)
+    return normal
 
 
 @kernel
@@ -165,8 +189,8 @@ def lay_bounds(r, t, p, k, row, kind, dt):
         store(p.bound, k, select(moves, load(r.bound, slot), none))
     elif kind == pgs_kernels.BALL:
         scaler, bound = load(r.scaler, slot), load(r.bound, slot)
-        normal = gather_where(r.lam, scaler - 1, scaler > 0)  # as it was in the step before
-        store(p.bound, k, select(scaler > 0, bound * maximum(normal, none), bound * dt))
+        store(p.bound, k, select(scaler > 0, bound, bound * dt))
+        store(p.normal, k, normal_row(t, p, scaler))
     elif kind == pgs_kernels.LAW:
         lay_law(r, p, k, slot - load(r.first, LAW), dt)
 
@@ -198,6 +222,8 @@ def lay_problem(r, t, plain, p, a, dt, creep, tolerance):
         lay_bounds(r, t, p, k, row, kind, dt)
         if kind in (CONE, pgs_kernels.BALL):
             own_part(p, k, row)
+            if kind == pgs_kernels.BALL:
+                even_scales(p, row)
             store(a.slip, k, zero(size))
     begin(a, select(size > 0.0, size, zero(size) + 1.0) * tolerance)
 

@@ -93,5 +93,5 @@ def bound_solver(p: Block, a: Block, newton: Block, rows: int, laws: int) -> Bou
     plain = Width(p.width.elem)
     across = -(-rows // GROUP) * GROUP
     alone = problem_block(plain, rows, laws, aligned((rows * across,), plain.dtype))
-    room = (alone, answer_block(plain, rows), newton_block(plain, rows), ALONE.block(plain, row=rows))
+    room = (alone, answer_block(plain, rows), newton_block(plain, rows), ALONE.block(plain, row=rows, place=rows))
     return bound(SOLVE_LANES, p.width, p, a, newton, *room)

@@ -202,7 +202,7 @@ def solve_rows(m, s, x, w, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, ne
     if load(i.count, 0) == 0:
         return DONE
     take_roots(m, w, t)
-    if solve_islands(m, s, w, u, r, i, t, flow, plain, p, a, newton, o, dt):
+    if solve_islands(m, s, w, r, i, t, flow, plain, p, a, newton, o, dt):
         return DONE
     return UNSOLVED
 

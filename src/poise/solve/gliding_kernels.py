@@ -1,7 +1,8 @@
 """Light sweeps with momentum over lanes of problems: kernels.
 
 A sweep puts rows on their laws one after another, of a contact the normal row first, then both tangents at once as if
-they were alike: no root is searched for, as no sweep has to be exact. Sweeps come in pairs, down all rows and up again.
+they were alike, of a ball all rows at once: no root is searched for, as no sweep has to be exact. Sweeps come in pairs,
+down all rows and up again.
 What rows before a row do to it was summed up on the way down, and what those after it do on the way up: a pair takes
 as many products as a sweep that begins anew would (Conrad and Wallach 1979).
 
@@ -20,9 +21,9 @@ from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store, store_where
 from poise.kernel.scalars import any_lane, fabs, maximum, select, sqrt, zero
 from poise.kernel.vec import Vec3
-from poise.solve.local_kernels import clip
+from poise.solve.local_kernels import clip, in_ball
 from poise.solve.newton_pieces import load_plain
-from poise.solve.pgs_kernels import BOUNDED, CONE
+from poise.solve.pgs_kernels import BALL, BOUNDED, CONE, radius_of
 
 REST = 0.7
 """Of the tolerance: what a row may lack before a pair of sweeps that is the last of its lane."""
@@ -33,7 +34,7 @@ FURTHER = 0.4
 @kernel
 def prepare(p, n):
     """Half of A, its rows one after another without gaps; and what rows are to be divided by, inverted: of a cone its
-    normal row, then both tangents.
+    normal row, then both tangents; of a ball a bound on its eigenvalues (Gershgorin's).
     """
     at, stride = 0, load(p.stride, 0)
     for r in range(load(p.n_rows, 0)):
@@ -46,6 +47,11 @@ def prepare(p, n):
             a = load(p.local, k)
             store(n.right, at, 1.0 / a.xx)
             store(n.right, at + 1, 1.0 / maximum(a.yy, a.zz))
+        elif kind == BALL:
+            a = load(p.local, k)
+            xy, xz, yz = fabs(a.xy), fabs(a.xz), fabs(a.yz)
+            most = maximum(a.xx + (xy + xz), maximum(a.yy + (xy + yz), a.zz + (xz + yz)))
+            store(n.right, at, 1.0 / most)
         else:
             store(n.right, at, 1.0 / load(p.scale, at))
 
@@ -147,7 +153,7 @@ def are(p, k, number, kind):
 
 @kernel
 def within_cone(n, r, lam):
-    """What the rows of a cone do to each other."""
+    """What the rows of a cone, or of a ball, do to each other."""
     first = r * (r + 1) // 2 + r
     second, third = first + r + 1, first + 2 * r + 3
     xy, xz, yz = load(n.matrix, second), load(n.matrix, third), load(n.matrix, third + 1)
@@ -160,7 +166,7 @@ def within_cone(n, r, lam):
 
 @kernel
 def store_plain(buffer, at, number):
-    """A number of each row of a cone."""
+    """A number of each row of a cone, or of a ball."""
     store(buffer, at, number.x)
     store(buffer, at + 1, number.y)
     store(buffer, at + 2, number.z)
@@ -188,6 +194,14 @@ def settle_cone(p, s, n, k, r, known, pushed):
     reach = mu * normal
     share = select(square > reach * reach, reach / sqrt(square), zero(reach) + 1.0)
     store_plain(s.lam, r, Vec3(normal, y * share, z * share))
+
+
+@kernel
+def settle_ball(p, s, n, k, r, known, pushed):
+    """Let the rows of a ball go down their gradient, back in its radius as that is now."""
+    lam = load_plain(s.lam, r)
+    w = (load_plain(p.b, r) + within_cone(n, r, lam) + known) + pushed
+    store_plain(s.lam, r, in_ball(lam - w * load(n.right, r), radius_of(p, s, k)))
 
 
 @kernel
@@ -223,6 +237,22 @@ def cone_up(p, s, n, k, r, below, settle):
 
 
 @kernel
+def ball_down(p, s, n, k, r, above, settle):
+    """What rows before a ball do to it; and to `settle`, put it on its law."""
+    store_plain(n.above, r, above)
+    if settle:
+        settle_ball(p, s, n, k, r, load_plain(n.below, r), above)
+
+
+@kernel
+def ball_up(p, s, n, k, r, below, settle):
+    """What rows after a ball do to it; and to `settle`, put it on its law."""
+    store_plain(n.below, r, below)
+    if settle:
+        settle_ball(p, s, n, k, r, load_plain(n.above, r), below)
+
+
+@kernel
 def go_down(p, s, n, settle):
     """What rows before others do to them, the first ones first; and to `settle`, put every row on its law."""
     none, k = zero(load(s.tolerance, 0)), 0
@@ -242,6 +272,8 @@ def go_down(p, s, n, settle):
             cone_down(p, s, n, k + 1, r + 3, above_three(s, n, r + 3, r, r + 3, second), settle)
         elif kind == CONE:
             cone_down(p, s, n, k, r, above_three(s, n, r, 0, r, Vec3(none, none, none)), settle)
+        elif kind == BALL:
+            ball_down(p, s, n, k, r, above_three(s, n, r, 0, r, Vec3(none, none, none)), settle)
         elif not settle:
             for i in range(r, load(p.block_start, k + 1)):
                 store(n.above, i, above_one(s, n, i, 0, i, none))
@@ -268,6 +300,8 @@ def go_up(p, s, n, settle):
             cone_up(p, s, n, k - 1, r - 3, below_three(s, n, r - 3, r, r + 3, first), settle)
         elif kind == CONE:
             cone_up(p, s, n, k, r, below_three(s, n, r, r + 3, end, Vec3(none, none, none)), settle)
+        elif kind == BALL:
+            ball_up(p, s, n, k, r, below_three(s, n, r, r + 3, end, Vec3(none, none, none)), settle)
         elif not settle:
             for i in range(r, load(p.block_start, k + 1)):
                 store(n.below, i, below_one(s, n, i, i + 1, end, none))
@@ -281,7 +315,7 @@ def weigh(p, s, n):
     go_up(p, s, n, False)
     for k in range(load(p.n_blocks, 0)):
         r, end = load(p.block_start, k), load(p.block_start, k + 1)
-        if load(p.block_kind, k) == CONE:
+        if load(p.block_kind, k) in (CONE, BALL):
             w = load_plain(p.b, r) + within_cone(n, r, load_plain(s.lam, r))
             store_plain(s.w, r, w + load_plain(n.above, r) + load_plain(n.below, r))
         else:
@@ -317,7 +351,7 @@ def changed(p, s, n):
             lam = load(s.lam, r)
             lacked = load(p.scale, r) * (lam - load(n.start, r))
             most, along = maximum(most, fabs(lacked)), along + lacked * (lam - load(n.last, r))
-        elif kind == CONE:
+        elif kind in (CONE, BALL):
             lam, scale = load_plain(s.lam, r), load_plain(p.scale, r)
             change, way = lam - load_plain(n.start, r), lam - load_plain(n.last, r)
             x, y, z = scale.x * change.x, scale.y * change.y, scale.z * change.z

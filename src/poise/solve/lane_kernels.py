@@ -27,8 +27,8 @@ FIRST_SHARE = 0.6
 """Of the sweeps and the work that a problem on its own has left: what it takes from the multipliers at hand, before it
 begins from nought."""
 
-ALONE = View("Alone", row=Index)
-"""Rows of a problem among those of its lane."""
+ALONE = View("Alone", row=Index, place=Index)
+"""Rows of a problem among those of its lane, and places of the lane's rows in it."""
 
 
 @kernel
@@ -50,12 +50,17 @@ def take_block(p, s, one, answer, alone, k, block, row, lane):
     store(one.block_kind, block, load(p.block_kind, k))
     store(one.block_start, block, row)
     store(one.bound, block, load_lane(p.bound, k, lane))
+    normal = load_lane(p.normal, k, lane)
+    if normal > 0:  # of a contact, which comes before
+        normal = load(alone.place, normal - 1) + 1
+    store(one.normal, block, normal)
     store(one.local, block, load_lane(p.local, k, lane))
     store(one.law_left, block, load_lane(p.law_left, k, lane))
     store(one.law_right, block, load_lane(p.law_right, k, lane))
     store(answer.slip, block, load_lane(s.slip, k, lane))
     for r in range(load(p.block_start, k + 1) - at):
         store(alone.row, row + r, at + r)
+        store(alone.place, at + r, row + r)
         store(one.block_row, row + r, row + r)
         store(one.b, row + r, load_lane(p.b, at + r, lane))
         store(one.lo, row + r, load_lane(p.lo, at + r, lane))

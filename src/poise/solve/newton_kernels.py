@@ -6,7 +6,7 @@ the others. As pieces may make a singular system, rows are held softly where the
 Rockafellar 1976): the softness falls as the residual does, and grows after a step that had to be shortened (as
 Levenberg 1944 and Marquardt 1963 do). A step that does not lead down at all is taken back, and sweeps go on.
 
-Blocks of other kinds than bounds and cones stay where they are in a step. A is stored whole.
+Blocks of other kinds than bounds, cones and balls (laws, that is) stay where they are in a step. A is stored whole.
 """
 
 from __future__ import annotations
@@ -15,9 +15,21 @@ from poise.kernel.jit import entry, kernel
 from poise.kernel.memory import load, store, store_where
 from poise.kernel.scalars import all_lanes, any_lane, fabs, maximum, minimum, select, zero
 from poise.solve.elimination import eliminate
-from poise.solve.local_kernels import clip, in_cone
+from poise.solve.local_kernels import clip, in_ball, in_cone
 from poise.solve.newton_pieces import NEWTON, lay_system, look, newton_block, take_steps
-from poise.solve.pgs_kernels import ANSWER, BOUNDED, CAPPED, CONE, ROWS, SOLVED, STALLED, load_three, relax
+from poise.solve.pgs_kernels import (
+    ANSWER,
+    BALL,
+    BOUNDED,
+    CAPPED,
+    CONE,
+    ROWS,
+    SOLVED,
+    STALLED,
+    load_three,
+    radius_of,
+    relax,
+)
 from poise.solve.pgs_kernels import refresh as find_residuals
 
 __all__ = ["NEWTON", "SOLVE", "STEPS", "newton_block"]
@@ -46,6 +58,8 @@ STUCK = 1e-4
 """Natural residual, of the largest |b|, above which rounds that go on may be in vain."""
 IN_VAIN, BETTER = 60, 0.98
 """Rounds after which a search has stalled that has not made its best residual smaller, by so much."""
+ASTRAY = 12
+"""Rounds without a better residual after which sweeps go on from where sweeps have come."""
 NEWTON_COST = 1.0 / 8.0
 """Of a product in an elimination, which works in the cache, beside one in a sweep, which waits for memory."""
 NEWTON_SHARE = 0.75
@@ -99,6 +113,11 @@ def go(p, s, n, moving):
             store_where(s.lam, at, lam.x, moving)
             store_where(s.lam, at + 1, lam.y, moving)
             store_where(s.lam, at + 2, lam.z, moving)
+        elif kind == BALL:
+            lam = in_ball(load_three(p, n.kept, at, 3) + load_three(p, n.step, at, 3), radius_of(p, s, k))
+            store_where(s.lam, at, lam.x, moving)
+            store_where(s.lam, at + 1, lam.y, moving)
+            store_where(s.lam, at + 2, lam.z, moving)
     find_residuals(p, s, moving)
 
 
@@ -136,7 +155,7 @@ def step_down(p, s, n, moving):
     start, allowed = load(s.merit, 0), load(n.allowed, 0)
     for r in range(load(p.n_rows, 0)):
         store(n.kept, r, load(s.lam, r))
-    lay_system(p, n, moving)
+    lay_system(p, s, n, moving)
     eliminate(n)
     take_steps(n)
     left, tries, wanted = moving, 0, DOWN
@@ -263,8 +282,9 @@ def solve(p, s, n, sweeps, every, most):
     its tolerance; `sweeps` at most. Gives the number of lanes.
 
     Where ROUNDS of that leave it STUCK, it begins anew from nought, and after as many goes on from the best that was
-    found. Where a quarter of the sweeps does not help, steps lead back again and again to where sweeps came from:
-    then sweeps are more and more at a time, and steps are tries that count where they end.
+    found. Where a quarter of the sweeps does not help, or ASTRAY rounds of a single problem, steps lead back again and
+    again to where sweeps came from: then sweeps are more and more at a time, and steps are tries that count where they
+    end.
 
     Every lane has limits of its own for sweeps and work as well. At one of them, and where IN_VAIN rounds have made
     nothing better, it ends with the best multipliers that were found, and `status` tells which it was.
@@ -280,10 +300,12 @@ def solve(p, s, n, sweeps, every, most):
         sweep_on(p, s, many, every)
         measure(p, s, n, done)
         done = load(s.residual, 0) <= tolerance
-    swept, rounds, softness = 0, 0, FIRST
+    swept, rounds, softness, trying = 0, 0, FIRST, False
     known, vain = load(s.best_residual, 0), zero(tolerance)
     while not all_lanes(done):
-        trying = 4 * swept > sweeps
+        trying = trying or 4 * swept > sweeps
+        if n.lanes == 1:
+            trying = trying or any_lane(vain >= ASTRAY)
         if trying:
             keep(p, s.lam, n.swept, ~done)
         done = step_on(p, s, n, done, most, softness)

@@ -1,9 +1,9 @@
 """The pieces of the natural map that rows are on, and the linear system that they make: kernels.
 
 Rows at a bound take steps of their own; the others make a system of lines, one after another without gaps. Its last
-column is the right side. Those that are lines of A come first, for A is symmetric: bounded rows and cones that stick,
-whose multipliers are where they take w to nought. Of them only what is right of the diagonal is laid. Cones that slip
-follow.
+column is the right side. Those that are lines of A come first, for A is symmetric: bounded rows, cones that stick and
+balls within their radius, whose multipliers are where they take w to nought. Of them only what is right of the diagonal
+is laid. Cones that slip and balls at their radius follow; a radius changes as the normal multiplier that it follows.
 
 In lanes of problems the system has the rows that are free in any lane that moves, in their own order. Where one is not,
 it neither takes part nor is felt: whatever rows its neighbours have, a lane has the same bits.
@@ -20,6 +20,7 @@ from poise.kernel.memory import (
     Real,
     View,
     Width,
+    gather_where,
     group_size,
     load,
     load_group,
@@ -27,10 +28,10 @@ from poise.kernel.memory import (
     store_group,
 )
 from poise.kernel.scalars import any_lane, maximum, select, zero
-from poise.kernel.vec import Mat3, Vec3, dot
+from poise.kernel.vec import Mat3, Vec3, dot, zero3
 from poise.solve.cones import STEEP
-from poise.solve.local_kernels import clip, cone_region, dilation, in_cone, least, length
-from poise.solve.pgs_kernels import BOUNDED, CONE, block_natural, worse
+from poise.solve.local_kernels import clip, cone_region, dilation, in_ball, in_cone, least, length, length3
+from poise.solve.pgs_kernels import BALL, BOUNDED, CONE, block_natural, radius_of, worse
 
 NEWTON = View(
     "Newton",
@@ -44,7 +45,7 @@ NEWTON = View(
     known=Real,  # steps of the system's lines
     change=Real,  # how far rows would go by themselves
     free=Real,  # 1 where rows are not at a bound, else 0; 2 where they slip, of one problem
-    aim=Vec3,  # of each block that is a cone: where it would be then, if there were no bounds
+    aim=Vec3,  # of each block that is a cone or a ball: where it would be then, if there were no bounds
     way=Real,  # of the first two rows of a cone: the direction of slip
     step=Real,  # of all multipliers
     shift=Real,  # what the steps of rows at bounds do to w
@@ -168,6 +169,46 @@ def cone_slope(aim, mu):
 
 
 @kernel
+def ball_piece(p, s, n, k, at, scale):
+    """Of a ball: how far it would go by itself, where its radius is not 0 or may not stay so, and where it is not
+    within. The normal row whose multiplier the radius follows comes before it.
+    """
+    lam, radius, normal = load_plain(s.lam, at), radius_of(p, s, k), load(p.normal, k)
+    aim = lam - load_plain(s.w, at) * (1.0 / scale)
+    store(n.aim, k, aim)
+    pushes = gather_where(n.free, normal - 1, normal > 0) > 0.5
+    change = in_ball(aim, radius) - lam
+    lacks = (length3(change) * scale > load(s.tolerance, 0)) | (length3(lam) > 0.0)
+    return change, ((radius > 0.0) | pushes) & lacks, length3(aim) > radius
+
+
+@kernel
+def ball_slope(aim, radius):
+    """Derivatives of the projection onto a ball: with the point, and with the radius."""
+    none = zero(radius)
+    one = none + 1.0
+    size = length3(aim)
+    outside = size > radius
+    inverse = 1.0 / maximum(size, least(size))
+    u, share = aim * inverse, radius * inverse
+    xy, xz, yz = -(share * u.x * u.y), -(share * u.x * u.z), -(share * u.y * u.z)
+    xx, yy, zz = share * (1.0 - u.x * u.x), share * (1.0 - u.y * u.y), share * (1.0 - u.z * u.z)
+    on = Mat3(xx, xy, xz, xy, yy, yz, xz, yz, zz)
+    whole = Mat3(one, none, none, none, one, none, none, none, one)
+    return select(outside, on, whole), select(outside, u, zero3(none))
+
+
+@kernel
+def leave_blank(p, n, at, end):
+    """Rows at the end of a ball that nothing can move are no lines of the system."""
+    blank = load(p.scale, at) == load(p.scale, at)
+    for back in range(end - at):
+        r = end - 1 - back
+        blank = blank & ~(load(p.a, r * load(p.stride, 0) + r) > 0.0)
+        store(n.free, r, select(blank, zero(load(n.free, r)), load(n.free, r)))
+
+
+@kernel
 def look(p, s, n):
     """The largest natural residual, as `pgs_kernels.natural` tells it, and the merit; and of each row, for the step
     that may follow, how far it would go by itself, and whether it is at a bound.
@@ -191,6 +232,14 @@ def look(p, s, n):
             store(n.change, at + 2, three.z)
             merit = merit + scale * dot(three, three)
             worst = worse(worse(worse(worst, three.x, scale), three.y, scale), three.z, scale)
+        elif kind == BALL:
+            scale = cone_scale(p, at)
+            three, free, slips = ball_piece(p, s, n, k, at, scale)
+            store(n.change, at, three.x)
+            store(n.change, at + 1, three.y)
+            store(n.change, at + 2, three.z)
+            merit = merit + scale * dot(three, three)
+            worst = worse(worse(worse(worst, three.x, scale), three.y, scale), three.z, scale)
         else:
             worst = block_natural(p, s, k, worst)
             for r in range(at, end):
@@ -200,6 +249,8 @@ def look(p, s, n):
             state = select(free & slips, zero(merit) + SLIPS, state)
         for r in range(at, end):
             store(n.free, r, state)
+        if kind == BALL:
+            leave_blank(p, n, at, end)
     store(s.merit, 0, load(s.merit, 0) + merit)
     return worst
 
@@ -214,8 +265,9 @@ def add_rows(p, n, active, state):
         at = load(p.block_start, k)
         if any_lane(load(n.free, at) == state):
             for r in range(at, load(p.block_start, k + 1)):
-                store(n.row, active, r)
-                active += 1
+                if any_lane(load(n.free, r) == state):
+                    store(n.row, active, r)
+                    active += 1
     return active
 
 
@@ -348,13 +400,85 @@ def lay_cone(p, n, i, k, at, softness):
 
 
 @kernel
+def lay_within(p, n, i, at, size, softness):
+    """Lines i and on of the system, `size` of them: a ball within its radius."""
+    scale, across = cone_scale(p, at), load(n.across, 0)
+    for j in range(size):
+        end_row(n, i + j, at + j, scale * load(n.change, at + j))
+        add_entry(n, (i + j) * across + i + j, scale * softness)
+
+
+@kernel
+def lay_ball(p, s, n, i, k, at, size, softness):
+    """Lines i and on of the system, `size` of them: a ball, whatever it does."""
+    scale, across, none = cone_scale(p, at), load(n.across, 0), zero(softness)
+    there = load(n.free, at) > 0.5
+    f, out = ball_slope(load(n.aim, k), radius_of(p, s, k))
+    f = select(there, f, Mat3(none, none, none, none, none, none, none, none, none))
+    x, y, z = i * across, (i + 1) * across, (i + 2) * across
+    for j in range(0, across, group_size(n.matrix)):
+        ax = load_group(n.matrix, x + j)
+        ay, az = zero(ax), zero(ax)
+        if size > 1:
+            ay = load_group(n.matrix, y + j)
+        if size > 2:
+            az = load_group(n.matrix, z + j)
+        felt = f @ Vec3(ax, ay, az)
+        store_group(n.matrix, x + j, felt.x)
+        if size > 1:
+            store_group(n.matrix, y + j, felt.y)
+        if size > 2:
+            store_group(n.matrix, z + j, felt.z)
+    # what the radius gains, by a normal multiplier that is at a bound, or is among the lines
+    normal = load(p.normal, k)
+    follows = there & (normal > 0)
+    grows = out * (scale * select(follows, load(p.bound, k), none))
+    moves = gather_where(n.free, normal - 1, follows) > 0.5
+    known = select(moves, none, gather_where(n.change, normal - 1, follows))
+    held = scale * (1.0 + softness)
+    end_row(n, i, at, scale * load(n.change, at) + grows.x * known)
+    add_entry(n, x + i, held - scale * f.xx)
+    if size > 1:
+        end_row(n, i + 1, at + 1, scale * load(n.change, at + 1) + grows.y * known)
+        add_entry(n, x + i + 1, -(scale * f.xy))
+        add_entry(n, y + i, -(scale * f.yx))
+        add_entry(n, y + i + 1, held - scale * f.yy)
+    if size > 2:
+        end_row(n, i + 2, at + 2, scale * load(n.change, at + 2) + grows.z * known)
+        add_entry(n, x + i + 2, -(scale * f.xz))
+        add_entry(n, y + i + 2, -(scale * f.yz))
+        add_entry(n, z + i, -(scale * f.zx))
+        add_entry(n, z + i + 1, -(scale * f.zy))
+        add_entry(n, z + i + 2, held - scale * f.zz)
+    if any_lane(moves):
+        for j in range(load(n.n_active, 0)):
+            here = moves & (normal == load(n.row, j) + 1)
+            if any_lane(here):
+                add_entry(n, x + j, -select(here, grows.x, none))
+                if size > 1:
+                    add_entry(n, y + j, -select(here, grows.y, none))
+                if size > 2:
+                    add_entry(n, z + j, -select(here, grows.z, none))
+
+
+@kernel
+def listed_rows(p, n, i, k):
+    """How many rows of block k are lines of the system, from line i on: of a ball those that are not blank."""
+    count, at = 1, load(p.block_start, k)
+    for j in range(1, load(p.block_start, k + 1) - at):
+        if i + j < load(n.n_active, 0) and load(n.row, i + j) == at + j:
+            count += 1
+    return count
+
+
+@kernel
 def add_entry(n, at, x):
     """Add to an entry of the matrix."""
     store(n.matrix, at, load(n.matrix, at) + x)
 
 
 @kernel
-def lay_system(p, n, moving):
+def lay_system(p, s, n, moving):
     """The linear system of the pieces, in the lanes of a mask."""
     list_rows(p, n, moving)
     shift_residuals(p, n)
@@ -371,15 +495,19 @@ def lay_system(p, n, moving):
         if next < even and load(n.row, next) == at:
             if kind == CONE:
                 lay_stuck(p, n, next, k, at, softness)
+            elif kind == BALL:
+                lay_within(p, n, next, at, listed_rows(p, n, next, k), softness)
             else:
                 lay_row(p, n, next, at, load(p.scale, at), softness)
-            next += load(p.block_start, k + 1) - at
+            next += listed_rows(p, n, next, k)
         elif slips < active and load(n.row, slips) == at:
             if kind == CONE:
                 lay_cone(p, n, slips, k, at, softness)
+            elif kind == BALL:
+                lay_ball(p, s, n, slips, k, at, listed_rows(p, n, slips, k), softness)
             else:
                 lay_row(p, n, slips, at, load(p.scale, at), softness)
-            slips += load(p.block_start, k + 1) - at
+            slips += listed_rows(p, n, slips, k)
 
 
 @kernel

@@ -13,8 +13,10 @@ from poise.kernel.jit import entry, kernel
 from poise.kernel.memory import (
     Count,
     Index,
+    Int,
     Real,
     View,
+    gather_where,
     group_size,
     load,
     load_group,
@@ -59,6 +61,7 @@ ROWS = View(
     scale=Real,  # diagonal of A; 1 where it is nought
     local=Sym3,  # a block's own part of A; of a wide ball a bound on its eigenvalues
     bound=Real,  # of a block: μ, or radius
+    normal=Int,  # of a ball: 1 + row whose multiplier times the bound is the radius, 0 where the bound is
     law_start=Index,  # (n_blocks + 1) vertices of a block's law
     law_lam=Real,
     law_w=Real,
@@ -209,6 +212,14 @@ def load_three(p, buffer, at, size):
 
 
 @kernel
+def radius_of(p, s, k):
+    """Radius of a ball: a number, or so many times the multiplier of a normal row as that is now."""
+    bound, normal = load(p.bound, k), load(p.normal, k)
+    lam = gather_where(s.lam, normal - 1, normal > 0)
+    return select(normal > 0, bound * maximum(lam, zero(lam)), bound)
+
+
+@kernel
 def aim_three(p, s, k, at, size, done):
     """A cone, or a ball of up to three rows: solved exactly, then back in its set where ω goes beyond. What lanes that
     are done remember stays.
@@ -216,6 +227,8 @@ def aim_three(p, s, k, at, size, done):
     old, w = load_three(p, s.lam, at, size), load_three(p, s.w, at, size)
     a, bound = load(p.local, k), load(p.bound, k)
     cone = load(p.block_kind, k) == CONE
+    if not cone:
+        bound = radius_of(p, s, k)
     if cone:
         lam, alpha = solve_cone(a, w - a @ old, bound, load(s.slip, k))
         store_where(s.slip, k, alpha, ~done)  # lanes that are done begin where they would without their neighbours
@@ -347,7 +360,7 @@ def three_natural(p, s, k, at, size, worst):
         corrected = Vec3(w.x + dilation(bound) * length(w.y, w.z), w.y, w.z)
         change = lam - in_cone(lam - corrected * (1.0 / scale), bound)
     else:
-        change = lam - in_ball(lam - w * (1.0 / scale), bound)
+        change = lam - in_ball(lam - w * (1.0 / scale), radius_of(p, s, k))
     store(s.merit, 0, load(s.merit, 0) + scale * dot(change, change))
     return worse(worse(worse(worst, change.x, scale), change.y, scale), change.z, scale)
 

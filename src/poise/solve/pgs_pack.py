@@ -95,7 +95,7 @@ def pack(problems: Sequence[Problem], width: Width, relaxation: float) -> tuple[
         {"omega": np.array([relaxation])} | _numbers(problem, layout, A, near)
         for problem, A in zip(problems, matrices, strict=True)
     ]
-    fields = _topology(layout)
+    fields = _topology(layout) | {"normal": len(layout.kinds)}
     if layout.coordinates >= 0:
         starts, bodies = (np.array(part, np.int32) for part in (layout.part_start, layout.part_body))
         fields |= {"storage": BODIES if len(starts) else FACTORS, "column_start": starts, "column_row": bodies}
