@@ -6,8 +6,8 @@ gone into something, impacts between the parts.
     taken back while something has gone in                  `backtracking`
     v ← impacts of what touches and approaches              `impact_rows`
 
-Where no forces meet all rows (Painlevé), and where a step has too many parts, the rest of it is taken at velocity
-level, and told.
+Where no forces meet all rows (Painlevé), where they lead to more energy than there is (`energy_guard`), and where a
+step has too many parts, the rest of it is taken at velocity level, and told.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from poise.formulations.acceleration_solve import (
 from poise.formulations.apart_stepper import CALM, ApartStepper
 from poise.formulations.backtracking import TOUCH, Start, to_first_contact
 from poise.formulations.carriers import Carrier, OnBodies, OnTree
+from poise.formulations.energy_guard import EnergyGuard
 from poise.formulations.extras import Extras
 from poise.formulations.haste import HASTE
 from poise.formulations.impact_rows import impulses
@@ -326,6 +327,7 @@ class Accelerated:
         """Go on from a state for a time, and look; None where there are no forces for it."""
         self.carrier.put(q, v)
         self._settled: Settled | None = None
+        self._energy: EnergyGuard | None = None
 
         def accelerations(time: float) -> Array | None:
             if self._is_spent:
@@ -340,7 +342,12 @@ class Accelerated:
         if not INTEGRATORS[self.integrator](self.looker, accelerations, q, v, now, h):
             return None
         self.looker.place(now + h)
-        return self.looker.look(now + h)
+        seen = self.looker.look(now + h)
+        return seen if self._may_be() else None
+
+    def _may_be(self) -> bool:
+        """Whether the state at the end of a trial has no more energy than its forces can have brought."""
+        return self._energy is None or self._energy.allows(self.model, self.looker)
 
     def _forces(self, seen: Seen, h: float, calm: float) -> Forces | None:
         """Constraint forces of a stage; the first one settles which rows act, and how."""
@@ -354,6 +361,8 @@ class Accelerated:
             found = self._counted(forces(seen, self._settled, TOLERANCE))
         if found is None or self._is_jolt(seen, found, h):
             return None
+        if first and self._settled.holds and not self.model.paths:  # what follows a path may be driven by any force
+            self._energy = EnergyGuard.at(self.model, self.looker, seen, found.lam, h)
         self.iterations += found.iterations
         self.residual = max(self.residual, found.residual)
         for key, lam in _by_key(seen, found.lam).items():
