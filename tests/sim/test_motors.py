@@ -536,6 +536,47 @@ def test_a_goal_out_of_reach_does_not_loosen_the_tolerance_of_what_it_pushes() -
     assert abs(float(push[0])) == pytest.approx(5.0, rel=1e-3)
 
 
+FORMULATIONS = {
+    "reduced": poise.Reduced(),
+    "maximal": poise.Maximal(),
+    "maximal, momentum": poise.Maximal(turning="momentum"),
+    "maximal, pgs": poise.Maximal(solver="pgs", stabilization="speed"),
+    "maximal, dantzig": poise.Maximal(solver="dantzig", stabilization="speed"),
+    "reduced, acceleration": poise.Reduced(level="acceleration"),
+    "reduced, acceleration, euler": poise.Reduced(level="acceleration", integrator="euler"),
+    "maximal, acceleration": poise.Maximal(level="acceleration"),
+}
+
+
+@pytest.mark.filterwarnings("ignore::poise.FormulationWarning")
+@pytest.mark.parametrize("goal", ["target", "speed", "torque", "acceleration"])
+@pytest.mark.parametrize("name", FORMULATIONS)
+def test_a_goal_out_of_reach_changes_no_force_beside_it_in_any_formulation(name: str, goal: str) -> None:
+    """Two arms with motors, and a box that lies on the ground: forces are those of a goal that is just out of reach."""
+
+    def forces(much: float) -> list[float]:
+        scene = poise.Scene()
+        scene.add_ground(friction=0.5)
+        upper, lower = poise.box(0.1, 0.1, 1.0, mass=3.0), poise.box(0.1, 0.1, 0.5, mass=1.0)
+        scene.hinge(None, upper, name="upper", axis="y", anchor=(0, 0, 0.5), position=(2, 0, 2))
+        scene.hinge("upper", lower, name="lower", axis="y", anchor=(0, 0, 0.25), position=(0, 0, -0.75))
+        scene.add(poise.box(0.2, 0.2, 0.2, mass=2.0), name="box", position=(0, 0, 0.1))
+        for arm in ("upper", "lower"):
+            scene.motor(arm, stiffness=20.0, damping=2.0, limit=15.0)
+        world = scene.build(FORMULATIONS[name], dt=1 / 240)
+        setattr(world.motor("upper"), goal, much)
+        world.motor("lower").target = 1.0
+        world.step(2)
+        lifted = float(sum(contact.force[2] for contact in world.report().contacts))
+        return [world.motor("upper").force, world.motor("lower").force, lifted]
+
+    near = forces(100.0)
+    assert near[0] == pytest.approx(15.0, rel=1e-3)
+    assert near[2] == pytest.approx(2.0 * 9.81, rel=1e-3)
+    for much in (1e4, 1e7, 1e10, 1e100):
+        assert forces(much) == pytest.approx(near, rel=1e-3)
+
+
 def test_a_control_that_makes_a_goal_infinite_is_refused_by_its_name() -> None:
     scene = poise.Scene(gravity=(0, 0, 0))
     scene.hinge(None, poise.box(0.1, 0.1, 1.0), name="arm", axis="y", anchor=(0, 0, 0.5))

@@ -177,8 +177,23 @@ def violation(problem: Problem, lam: Floats) -> float:
 
 
 def size_of(problem: Problem) -> float:
-    """What tolerances are measured by: the largest |b|, or 1 where there is none."""
-    return float(np.abs(problem.b).max(initial=0.0)) or 1.0
+    """What tolerances are measured by: the most of a |b| that its row can take away by itself; 1 where there is none.
+
+    A motor with a limit may be asked for any speed, a weak spring be any way from home: if all of that counted, the
+    tolerance of every row would be that of these.
+
+    >>> size_of(Problem(np.eye(2), [1e10, 3.0], lo=[-5.0, 0.0], hi=[5.0, np.inf]))
+    5.0
+    """
+    own = np.maximum(problem.diagonal - problem.cfm, 0.0)
+    b, most = np.abs(problem.b), np.maximum(problem.hi, -problem.lo)
+    for ball in problem.balls:
+        most[list(ball.rows)] = np.minimum(most[list(ball.rows)], ball.radius)
+    soft, bounded = problem.cfm > 0.0, (most > 0.0) & (most < np.inf)
+    b = b * np.divide(own, own + problem.cfm, out=np.ones(problem.size), where=soft)
+    with np.errstate(over="ignore"):  # beyond all numbers is no bound
+        b[bounded] = np.minimum(b, np.where(bounded, most, 1.0) * own)[bounded]
+    return float(b.max(initial=0.0)) or 1.0
 
 
 def report(problem: Problem, lam: Floats, iterations: int, options: Options, failed: Status = Status.STOPPED) -> Result:

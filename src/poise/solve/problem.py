@@ -337,7 +337,8 @@ class Options:
     """What all solvers are told."""
 
     tolerance: float = 1e-9
-    """Natural residual at which the problem counts as solved, of the largest |b| (or of 1 where b is nought)."""
+    """Natural residual at which the problem counts as solved, of the largest |b| that a row can take away by
+    itself (`check.size_of`; or of 1 where b is nought)."""
     iterations: int = 1000
     """Sweeps, pivots or steps at most."""
     warm: Floats | None = None
