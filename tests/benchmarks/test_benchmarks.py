@@ -33,9 +33,10 @@ TARGETED = {
     "batch": 0,
     "environments": 0,
     "motion": 1,
+    "energy": 0,
 }
 
-BRIEF = ("call_overhead", "collision", "constraint_matrix", "convergence", "motion")
+BRIEF = ("call_overhead", "collision", "constraint_matrix", "convergence", "energy", "motion")
 """Those that take a few seconds; the others run with the slow tests."""
 
 
