@@ -158,8 +158,8 @@ MECHANISMS = {"slider-crank": slider_crank, "four-bar": four_bar, "scissors": sc
 SPEEDS = {"slider-crank": 12.0, "four-bar": 12.0, "scissors": 3.0, "Watt": 1.0}
 """Of the fastest joint at the beginning; where a linkage turns back, joints become several times as fast; rad/s."""
 BOUNDS = {"reduced": 0.06, "reduced by speed": 0.06, "maximal": 0.01}
-"""Share of the energy. Joints of the four-bar become five times as fast as its crank, and 3 (h ω)² of the kinetic energy
-swing: velocities are those of the middle of steps. Trees in reduced coordinates have velocity products on top.
+"""Share of the energy. Joints of the four-bar become five times as fast as its crank, and 3 (h ω)² of the kinetic
+energy swing: velocities are those of the middle of steps. Trees in reduced coordinates have velocity products on top.
 """
 
 

@@ -9,6 +9,7 @@ import pytest
 
 import poise
 from poise.formulations.rules import DONE
+from poise.formulations.smooth import SMALL
 from poise.formulations.stepper import Stepper
 from poise.kernel.memory import F32X16, F64, F64X8, Width
 from poise.model import Body, Inertia
@@ -219,7 +220,9 @@ def locked_turns(kind: str, R: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_loop_moves_as_the_same_joint_in_the_tree(kind: str) -> None:
-    """Both are of first order in the step: they differ by it, and by less of a smaller one."""
+    """Forces act from the beginning of a step in both, and velocity products are of second order in both, up to SMALL
+    of an angular acceleration: they differ by less than 0.1 mm, where each of them is 0.4 mm from the limit.
+    """
     apart = []
     for dt in (2e-3, 1e-3):
         loop, tree = couple(kind, dt=dt), couple(kind, tree=True, dt=dt)
@@ -228,9 +231,9 @@ def test_a_loop_moves_as_the_same_joint_in_the_tree(kind: str) -> None:
         apart.append(
             max(float(np.abs(loop.body(name).position - tree.body(name).position).max()) for name in ("one", "two"))
         )
-    print(f"\n{kind}, loop beside tree: {apart[0]:.1e} m apart (2e-3), at half the step {apart[1]:.1e} (0.7 of it)")
-    assert apart[0] < 2e-3
-    assert apart[1] < 0.7 * apart[0] or apart[1] < 1e-9
+    slack = 0.5 * SMALL * 0.5**2
+    print(f"\n{kind}, loop beside tree: {apart[0]:.1e} m apart ({slack:.1e}), at half the step {apart[1]:.1e}")
+    assert max(apart) < slack
 
 
 def test_coordinates_of_loops_are_those_of_joints() -> None:

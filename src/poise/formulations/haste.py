@@ -22,9 +22,9 @@ HASTE = 0.5
 
 @kernel
 def shape_haste(w, g, u, i, link, velocity):
-    """Of a shape on a link with a velocity: the speed that no point of it exceeds; and how often it moves by its least extent in a
-    second. Spheres and capsules are as far as their centres and ends, for they are nowhere else when they turn about
-    these.
+    """Of a shape on a link with a velocity: the speed that no point of it exceeds; and how often it moves by its least
+    extent in a second. Spheres and capsules are as far as their centres and ends, for they are nowhere else when they
+    turn about these.
     """
     R, extent = load(w.R, link), load(u.thin, i)
     speed = motion_at(velocity, R @ load(g.position, i) + load(w.r, link))

@@ -15,13 +15,14 @@ four ways:
 - A tree is smooth without rows that act in the step (contacts, limits, motors, loops); without springs, dampers and
   drives, which are implicit over the whole step; without given forces, which are those of its beginning; and without a
   path to follow.
-- A tree is split that moves and is not smooth: a character in the air keeps its momentum. Rows are met with c' = c(q, v)
-  first. Where impulses change it by much, rows are solved again with c(q, v + Δ); what is less is added at the end of
-  the step, h/2 (c(q, v + Δ) − c(q, v)).
+- A tree is split that moves and is not smooth: a character in the air keeps its momentum. Rows are met with
+  c' = c(q, v) first. Where impulses change it by much, rows are solved again with c(q, v + Δ); what is less is added at
+  the end of the step, h/2 (c(q, v + Δ) − c(q, v)).
 - A tree with loops is centred, and its rows are always solved again: with impulses along Jᵀ(q) that close loops at q⁺,
   that is SHAKE. Its velocities are those of the middle of steps. A half step c(q⁺, v⁺) without the forces of loops
   would lead them off the loops.
-- Trees are plain that hardly move, single bodies that touch something, and what follows a path or sleeps.
+- Trees are plain that hardly move, or that touch something and turn slowly or are single bodies; and what follows a path
+  or sleeps.
 
 Verlet and splitting are symmetric in time but for the implicit half step, which starts from the acceleration at the
 beginning of the step and takes one evaluation, three where links turn by FAR.
@@ -55,8 +56,8 @@ FAR = 0.06
 """Angle that a link turns in a step from which on the implicit half step takes MORE evaluations; rad."""
 MORE = 2
 SLIGHT, SMALL, LARGE = 1e-5, 1e-3, 10.0
-"""Δ times the greatest angular velocity, in rad/s², from which on velocity products are those that impulses leave: where
-loops are solved again with them, where they are added at the end of the step, where other rows are solved again.
+"""Δ times the greatest angular velocity, in rad/s², from which on velocity products are those that impulses leave:
+where loops are solved again with them, where they are added at the end of the step, where other rows are solved again.
 """
 
 
