@@ -21,8 +21,8 @@ four ways:
 - A tree with loops is centred, and its rows are always solved again: with impulses along Jᵀ(q) that close loops at q⁺,
   that is SHAKE. Its velocities are those of the middle of steps. A half step c(q⁺, v⁺) without the forces of loops
   would lead them off the loops.
-- Trees are plain that hardly move, or that touch something and turn slowly or are single bodies; and what follows a path
-  or sleeps.
+- Trees are plain that hardly move, or that touch something and turn slowly or are single bodies; and what follows a
+  path or sleeps.
 
 Verlet and splitting are symmetric in time but for the implicit half step, which starts from the acceleration at the
 beginning of the step and takes one evaluation, three where links turn by FAR.
