@@ -80,6 +80,7 @@ RULES = View(
     known_motion=Motion,  # (n_links) and to links
     start=Real,  # (nv) accelerations without rows at the beginning of the step
     products=Real,  # (nv) the part of them that velocity products have, 0 where a tree is not split
+    any_split=Index,  # (1) 1 where a tree is split or centred
     again=Real,  # (nv) what rows are solved again with, beside these: see `smooth`
     moved=Real,  # (nv) velocities with what all but velocity products add to them
     late=Real,  # (nv) what velocity products add at the end of a step with impacts

@@ -92,20 +92,16 @@ def sort_trees(m, s, x, w, z, r, flow, ahead, o, dt):
     are split, leave a − c/2 in `w.a` and c in `o.products`. Worlds in which `w.a` has changed.
     """
     none = zero(load(w.a, 0))
-    for d in range(m.nv):
-        store(o.products, d, none)
-    for i in range(m.n_links):
-        first = load(m.link_parent, i) < 0
-        store(o.smooth, i, none + 1.0 if first and o.centred != 0 else none)
-        store(o.split, i, none)
-        store(o.centre, i, none)
-        store(o.resolved, i, none)
-        store(o.rows, i, none)
-        store(o.looped, i, none)
-        store(o.tied, i, none)
-        store(o.led, i, none)
+    store(o.any_split, 0, 0)
     if o.centred == 0:
         return none != none
+    for i in range(m.n_links):
+        if load(m.link_parent, i) < 0:
+            store(o.smooth, i, none + 1.0)
+            store(o.rows, i, none)
+            store(o.looped, i, none)
+            store(o.tied, i, none)
+            store(o.led, i, none)
     mark_laws(m, x, w, z, o)
     mark_rows(m, s, w, r, flow, o, dt)
     turn = fastest_turn(m, w) * dt
@@ -120,6 +116,7 @@ def sort_trees(m, s, x, w, z, r, flow, ahead, o, dt):
             store(o.centre, i, select(shakes, none + 1.0, none))
             wanted = wanted | splits | shakes
     if any_lane(wanted):
+        store(o.any_split, 0, 1)
         products_now(m, w, ahead)
         for d in range(m.nv):
             split, centred = is_in(m, o.split, d), is_in(m, o.centre, d)
@@ -290,16 +287,20 @@ def products_with(m, s, w, ahead, flow, o, dt):
 
 
 @kernel
-def correct_products(m, s, w, ahead, flow, o, dt):
+def correct_products(m, s, w, i, ahead, flow, o, dt):
     """h/2 (c(q, v + Δ) − c(q, v)) in `o.late`, for trees that are split and whose rows have not been solved with it,
     where Δ is not small. Trees that impulses act on after all are not smooth.
     """
     none = zero(load(w.a, 0))
+    if load(i.count, 0) > 0:
+        for d in range(m.nv):
+            root = load(m.link_root, load(m.dof_link, d))
+            store(o.smooth, root, select(load(flow.a, d) != 0.0, none, load(o.smooth, root)))
+    if load(o.any_split, 0) == 0:
+        return
     most, wanted = none, none != none
     for d in range(m.nv):
         store(o.late, d, none)
-        root = load(m.link_root, load(m.dof_link, d))
-        store(o.smooth, root, select(load(flow.a, d) != 0.0, none, load(o.smooth, root)))
         late = is_late(m, o, d)
         wanted = wanted | late
         most = maximum(most, select(late, fabs(added_to(m, flow, o, d, dt)), none))
@@ -317,7 +318,7 @@ def correct_products(m, s, w, ahead, flow, o, dt):
 @kernel
 def is_late(m, o, d):
     """Worlds in which velocity products that impulses leave are added at the end of a step."""
-    return is_in(m, o.split, d) & (load(o.again, d) == 0.0)
+    return is_in(m, o.split, d) & ~is_in(m, o.resolved, d)
 
 
 @kernel
@@ -333,13 +334,20 @@ def step_velocity(m, s, w, o, d, dt):
 @kernel
 def finish_smoothly(m, s, x, w, ahead, o, dt):
     """Velocities at the end of a step, from those that moved coordinates: Verlet's second half step."""
-    wanted = load(w.a, 0) != load(w.a, 0)
-    for d in range(m.nv):
-        smooth = is_in(m, o.smooth, d)
-        a = select(smooth, load(w.a, d), select(is_in(m, o.split, d), load(o.products, d), zero(load(w.a, d))))
-        wanted = wanted | is_in(m, o.split, d) | (smooth & ((a != 0.0) | (load(s.v, d) != 0.0)))
-        store(ahead.a, d, a)
-        store(s.v, d, load(s.v, d) + load(o.late, d))
+    none = zero(load(w.a, 0))
+    wanted = none != none
+    for i in range(m.n_links):
+        root = load(m.link_root, i)
+        smooth = load(o.smooth, root) > 0.5
+        for d in range(load(m.link_dof_start, i), load(m.link_dof_start, i + 1)):
+            wanted = wanted | (smooth & ((load(w.a, d) != 0.0) | (load(s.v, d) != 0.0)))
+            store(ahead.a, d, select(smooth, load(w.a, d), none))
+        if load(o.any_split, 0) != 0:
+            split = load(o.split, root) > 0.5
+            wanted = wanted | split
+            for d in range(load(m.link_dof_start, i), load(m.link_dof_start, i + 1)):
+                store(ahead.a, d, select(split, load(o.products, d), load(ahead.a, d)))
+                store(s.v, d, load(s.v, d) + load(o.late, d))
     if not any_lane(wanted):
         return
     for d in range(m.nv):
@@ -361,7 +369,9 @@ def correct(m, s, x, ahead, o, dt, wanted):
     factor(m, ahead)
     balance_share(m, x, ahead, o.smooth)
     accelerate_share(m, x, ahead, o.smooth)
-    for d in range(m.nv):
-        counts = wanted & (is_in(m, o.smooth, d) | is_in(m, o.split, d))
-        after = load(o.known, d) + load(ahead.a, d) * (0.5 * dt)
-        store(s.v, d, select(counts, after, load(s.v, d)))
+    for i in range(m.n_links):
+        root = load(m.link_root, i)
+        counts = wanted & ((load(o.smooth, root) > 0.5) | (load(o.split, root) > 0.5))
+        for d in range(load(m.link_dof_start, i), load(m.link_dof_start, i + 1)):
+            after = load(o.known, d) + load(ahead.a, d) * (0.5 * dt)
+            store(s.v, d, select(counts, after, load(s.v, d)))

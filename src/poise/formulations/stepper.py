@@ -242,6 +242,7 @@ class Stepper:
             known_motion=self.model.n_links,
             start=self.model.nv,
             products=self.model.nv,
+            any_split=1,
             again=self.model.nv,
             moved=self.model.nv,
             late=self.model.nv,

@@ -241,6 +241,7 @@ def know_nothing(m, flow, o):
     for i in range(m.n_links):
         store(flow.acceleration, i, no_motion(load(flow.a, 0)))
         store(o.known_motion, i, no_motion(load(flow.a, 0)))
+        store(o.resolved, i, zero(load(flow.a, 0)))
     store(o.wrong, 0, zero(load(o.wrong, 0)))
     store(o.look, 0, 0)
     store(o.solved_again, 0, 0)
@@ -282,7 +283,7 @@ def wants_another_look(m, s, w, g, c, l, i, flow, o, ahead, dt):
     if load(o.look, 0) < LOOKS and look_again(m, s, w, g, c, l, i, flow, o, dt):
         store(o.look, 0, load(o.look, 0) + 1)
         return True
-    if o.centred == 0 or load(o.solved_again, 0) != 0:
+    if load(o.any_split, 0) == 0 or load(i.count, 0) == 0 or load(o.solved_again, 0) != 0:
         return False
     store(o.solved_again, 0, 1)
     if not any_lane(change_products(m, s, w, ahead, flow, o, dt)):
@@ -361,7 +362,7 @@ def advance(m, s, x, w, y, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, ne
         foresee(m, flow)
         if hurries(m, w, g, u, flow, o, dt):
             return TOO_LONG
-    correct_products(m, s, w, ahead, flow, o, dt)
+    correct_products(m, s, w, i, ahead, flow, o, dt)
     end_speeds(m, s, w, l, r, i, t, flow, plain, p, a, newton, o, dt)
     displace(m, s.q, o.shift, dt, s.q)
     finish_smoothly(m, s, x, w, ahead, o, dt)
