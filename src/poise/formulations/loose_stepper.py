@@ -22,7 +22,7 @@ from poise.constraints.tree_rows import Seen
 from poise.dynamics.apart_bodies import CENTRE, OWN, SPIN
 from poise.formulations.acceleration_kernels import EMIT, MEND
 from poise.formulations.apart_stepper import ApartStepper
-from poise.formulations.rules import DIVERGED, DONE
+from poise.formulations.rules import DIVERGED, DONE, WHOLE
 from poise.formulations.stepper import Told
 from poise.kernel.memory import F64, Block
 from poise.model.model import Model
@@ -84,8 +84,10 @@ class LooseStepper(ApartStepper):
 
     # ---- the step ----------------------------------------------------------------------------------------------------
 
-    def advance(self, dt: float, slack: float, choose: Callable[[Block], None] | None = None) -> int:
-        """A step, or a part of one, from its free motion on."""
+    def advance(
+        self, dt: float, slack: float, choose: Callable[[Block], None] | None = None, wanted: int = WHOLE
+    ) -> int:
+        """A step, or a part of one, from its free motion on; it is never too long."""
         self.collider.find(self.space, slack)
         if choose is not None:
             choose(self.collider.c)

@@ -47,10 +47,9 @@ from poise.kernel.vec import dot
 
 TREE_FLAGS = ("smooth", "split", "centre", "resolved", "rows", "looped", "tied", "led", "added", "floats", "chained")
 """What is known of a tree, at its first link: see `rules`."""
-STILL, SLOW = 1e-5, 0.1
-"""Square of the greatest angular velocity of a link, times the step, from which on velocity products are split: the
-share of kinetic energy that the semi-implicit step gains or loses in a second, of trees that touch nothing and of those
-that touch something; 1/s.
+STILL, SLOW = 0.05, 5.0
+"""Greatest angular velocity of a link from which on velocity products are split, of trees that touch nothing and of
+those that touch something; rad/s. In a second the semi-implicit step gains or loses the share h ω² of kinetic energy.
 """
 FAR = 0.06
 """Angle that a link turns in a step from which on the implicit half step takes MORE evaluations; rad."""
@@ -104,7 +103,7 @@ def sort_trees(m, s, x, w, z, r, flow, ahead, o, dt):
             store(o.led, i, none)
     mark_laws(m, x, w, z, o)
     mark_rows(m, s, w, r, flow, o, dt)
-    turn = fastest_turn(m, w) * dt
+    turn = sqrt(fastest_turn(m, w))
     wanted = none != none
     for i in range(m.n_links):
         if load(m.link_parent, i) < 0:
@@ -319,6 +318,13 @@ def correct_products(m, s, w, i, ahead, flow, o, dt):
 def is_late(m, o, d):
     """Worlds in which velocity products that impulses leave are added at the end of a step."""
     return is_in(m, o.split, d) & ~is_in(m, o.resolved, d)
+
+
+@kernel
+def centring_of(m, o, d):
+    """What is added to the acceleration of a coordinate because its tree is centred."""
+    there = is_in(m, o.centre, d) if load(o.any_split, 0) != 0 else zero(load(o.again, d)) != 0.0
+    return select(there, load(o.again, d), zero(load(o.again, d)))
 
 
 @kernel

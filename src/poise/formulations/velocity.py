@@ -42,7 +42,14 @@ from poise.formulations.rules import (
     look_ahead,
 )
 from poise.formulations.sleeping import fall_asleep, freeze, wake_changed, wake_tied
-from poise.formulations.smooth import change_products, correct_products, finish_smoothly, sort_trees, step_velocity
+from poise.formulations.smooth import (
+    centring_of,
+    change_products,
+    correct_products,
+    finish_smoothly,
+    sort_trees,
+    step_velocity,
+)
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store
 from poise.kernel.scalars import any_lane, maximum, select, zero
@@ -333,7 +340,7 @@ def end_speeds(m, s, w, l, r, i, t, flow, plain, p, a, newton, o, dt):
     """Velocities at the end of a step, and those that coordinates move along, which displacements add to."""
     for d in range(m.nv):
         store(o.shift, d, zero(load(s.v, d)))
-        store(o.change, d, load(flow.a, d) + (load(o.start, d) + load(o.again, d)) * dt)
+        store(o.change, d, load(flow.a, d) + (load(o.start, d) + centring_of(m, o, d)) * dt)
     if load(i.count, 0) > 0:
         for d in range(m.nv):
             store(s.v, d, load(s.v, d) + load(flow.a, d))
