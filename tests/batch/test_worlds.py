@@ -171,6 +171,7 @@ def test_rows_of_limits_are_those_of_a_world_alone() -> None:
             one.reset(q=q[k], v=v[k])
             one.step()
             assert same(found[k], rows(one)[0])
+            assert np.array_equal(many.v[k], one.v[0])  # also where sweeps are spent
             seen += len(found[k][0])
     assert seen > 10_000
 

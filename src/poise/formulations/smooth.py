@@ -18,9 +18,9 @@ four ways:
 - A tree is split that moves and is not smooth: a character in the air keeps its momentum. Rows are met with
   c' = c(q, v) first. Where impulses change it by much, rows are solved again with c(q, v + Δ); what is less is added at
   the end of the step, h/2 (c(q, v + Δ) − c(q, v)).
-- A tree with loops is centred, and its rows are always solved again: with impulses along Jᵀ(q) that close loops at q⁺,
-  that is SHAKE. Its velocities are those of the middle of steps. A half step c(q⁺, v⁺) without the forces of loops
-  would lead them off the loops.
+- A tree with loops, or with rows and fixed to the world, is centred: its rows are solved again. With impulses along
+  Jᵀ(q) that close loops at q⁺, that is SHAKE. Velocities are those of the middle of steps, and meet all rows. A half
+  step c(q⁺, v⁺) without the forces of rows would lead off the loops, and away from the speeds of motors.
 - Trees are plain that hardly move, or that touch something and turn slowly or are single bodies; and what follows a
   path or sleeps.
 
@@ -56,7 +56,8 @@ FAR = 0.06
 MORE = 2
 SLIGHT, SMALL, LARGE = 1e-5, 1e-3, 10.0
 """Δ times the greatest angular velocity, in rad/s², from which on velocity products are those that impulses leave:
-where loops are solved again with them, where they are added at the end of the step, where other rows are solved again.
+where loops are solved again with them; where they are added at the end of the step, and rows of trees that are fixed to
+the world are solved again; where those of others are.
 """
 
 
@@ -109,11 +110,13 @@ def sort_trees(m, s, x, w, z, r, flow, ahead, o, dt):
         if load(m.link_parent, i) < 0:
             rough = (load(o.smooth, i) < 0.5) & (load(o.led, i) < 0.5)
             rough = rough & (turn > STILL)
-            shakes, tied = rough & (load(o.looped, i) > 0.5), load(o.tied, i) > 0.5
-            splits = rough & ~shakes & (~tied | ((turn > SLOW) & (load(o.chained, i) > 0.5)))
+            looped, tied = load(o.looped, i) > 0.5, load(o.tied, i) > 0.5
+            splits = rough & ((load(o.rows, i) < 0.5) | ((load(o.floats, i) > 0.5) & ~tied & ~looped))
+            fast = ~tied | ((turn > SLOW) & (load(o.chained, i) > 0.5))
+            centres = rough & ~splits & (looped | fast)
             store(o.split, i, select(splits, none + 1.0, none))
-            store(o.centre, i, select(shakes, none + 1.0, none))
-            wanted = wanted | splits | shakes
+            store(o.centre, i, select(centres, none + 1.0, none))
+            wanted = wanted | splits | centres
     if any_lane(wanted):
         store(o.any_split, 0, 1)
         products_now(m, w, ahead)
@@ -256,9 +259,12 @@ def change_products(m, s, w, ahead, flow, o, dt):
     for i in range(m.n_links):
         if load(m.link_parent, i) < 0:
             splits = (load(o.split, i) > 0.5) & (load(o.rows, i) > 0.5) & (load(o.added, i) * turn > LARGE)
-            shakes = (load(o.centre, i) > 0.5) & (load(o.added, i) * turn > SLIGHT)
-            store(o.resolved, i, select(splits | shakes, none + 1.0, none))
-            wanted = wanted | splits | shakes
+            least = select(load(o.tied, i) > 0.5, none + LARGE, none + SMALL)
+            least = select(load(o.looped, i) > 0.5, none + SLIGHT, least)
+            # what a step changes by more than there was is an impact, or the closing of a gap
+            centres = (load(o.centre, i) > 0.5) & (load(o.added, i) * turn > least) & (load(o.added, i) < turn)
+            store(o.resolved, i, select(splits | centres, none + 1.0, none))
+            wanted = wanted | splits | centres
     if any_lane(wanted):
         products_with(m, s, w, ahead, flow, o, dt)
         for d in range(m.nv):
@@ -318,13 +324,6 @@ def correct_products(m, s, w, i, ahead, flow, o, dt):
 def is_late(m, o, d):
     """Worlds in which velocity products that impulses leave are added at the end of a step."""
     return is_in(m, o.split, d) & ~is_in(m, o.resolved, d)
-
-
-@kernel
-def centring_of(m, o, d):
-    """What is added to the acceleration of a coordinate because its tree is centred."""
-    there = is_in(m, o.centre, d) if load(o.any_split, 0) != 0 else zero(load(o.again, d)) != 0.0
-    return select(there, load(o.again, d), zero(load(o.again, d)))
 
 
 @kernel

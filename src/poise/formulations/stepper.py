@@ -233,6 +233,7 @@ class Stepper:
         told = dict.fromkeys((*numbers, "top", "haste", "ahead", "residual", "swept", "stepped", "wrong"), 1)
         told |= dict.fromkeys(("work", "newton_work", "status", "shift_status"), 1)
         told |= dict.fromkeys(("most_sweeps", "most_work", "last_sweeps", "last_work"), 1)
+        told |= dict.fromkeys(("looked_swept", "looked_stepped", "looked_work", "looked_newton_work"), 1)
         self.near, self._far = near, far
         self._stabilize, self._erp = stabilize, erp
         block = RULES.block(

@@ -43,7 +43,6 @@ from poise.formulations.rules import (
 )
 from poise.formulations.sleeping import fall_asleep, freeze, wake_changed, wake_tied
 from poise.formulations.smooth import (
-    centring_of,
     change_products,
     correct_products,
     finish_smoothly,
@@ -227,6 +226,7 @@ def look_again(m, s, w, g, c, l, i, flow, o, dt):
         return False
     times = load(o.wrong, 0)
     store(o.wrong, 0, select(wrong, times + 1.0, times))
+    count_on(o, wrong)
     for d in range(m.nv):  # what other worlds knew in their last look, they know in this one: it ends as the last did
         known = select(wrong, load(flow.a, d), load(o.known, d))
         store(flow.a, d, known)
@@ -274,6 +274,23 @@ def open_budget(o):
     kept = RESERVE if o.stabilize == BY_DISPLACEMENT else 0.0
     store(o.most_sweeps, 0, last_sweeps - (last_sweeps - swept) * kept)
     store(o.most_work, 0, last_work - (last_work - work) * kept)
+    count_on(o, work == work)
+
+
+@kernel
+def count_on(o, wanted):
+    """Let sweeps and work count on in the worlds of a mask. Those of others, whose rows are solved again as they were,
+    count from where they did the last time: so they end in the same way.
+    """
+    for count, looked in (
+        (o.swept, o.looked_swept),
+        (o.stepped, o.looked_stepped),
+        (o.work, o.looked_work),
+        (o.newton_work, o.looked_newton_work),
+    ):
+        now = select(wanted, load(count, 0), load(looked, 0))
+        store(count, 0, now)
+        store(looked, 0, now)
 
 
 @kernel
@@ -287,15 +304,19 @@ def wants_another_look(m, s, w, g, c, l, i, flow, o, ahead, dt):
     """Whether rows are to be made and solved again: for what impulses bring about, LOOKS times at most, then with
     the velocity products that impulses leave.
     """
+    if load(o.solved_again, 0) != 0:
+        return False
     if load(o.look, 0) < LOOKS and look_again(m, s, w, g, c, l, i, flow, o, dt):
         store(o.look, 0, load(o.look, 0) + 1)
         return True
-    if load(o.any_split, 0) == 0 or load(i.count, 0) == 0 or load(o.solved_again, 0) != 0:
+    if load(o.any_split, 0) == 0 or load(i.count, 0) == 0:
         return False
     store(o.solved_again, 0, 1)
-    if not any_lane(change_products(m, s, w, ahead, flow, o, dt)):
+    wanted = change_products(m, s, w, ahead, flow, o, dt)
+    if not any_lane(wanted):
         return False
-    for d in range(m.nv):  # rows are made as in the last look
+    count_on(o, wanted)
+    for d in range(m.nv):
         store(flow.a, d, load(o.known, d))
     for k in range(m.n_links):
         store(flow.acceleration, k, load(o.known_motion, k))
@@ -312,7 +333,8 @@ def find_impulses(m, s, x, w, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a,
         answer_islands(m, s, w, r, i, t, flow, plain, p, a, newton, o, dt)
     unmade = goes_on != GOES_ON
     while unmade or wants_another_look(m, s, w, g, c, l, i, flow, o, ahead, dt):
-        look = load(o.look, 0)
+        # the last one is like no other, so that a world looks as it does whatever its neighbours see
+        look = LOOKS if load(o.solved_again, 0) != 0 else load(o.look, 0)
         end = solve_rows(m, s, x, w, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, newton, o, ahead, dt, look)
         if end != DONE:
             return end
@@ -340,7 +362,7 @@ def end_speeds(m, s, w, l, r, i, t, flow, plain, p, a, newton, o, dt):
     """Velocities at the end of a step, and those that coordinates move along, which displacements add to."""
     for d in range(m.nv):
         store(o.shift, d, zero(load(s.v, d)))
-        store(o.change, d, load(flow.a, d) + (load(o.start, d) + centring_of(m, o, d)) * dt)
+        store(o.change, d, load(flow.a, d) + load(o.start, d) * dt)
     if load(i.count, 0) > 0:
         for d in range(m.nv):
             store(s.v, d, load(s.v, d) + load(flow.a, d))
