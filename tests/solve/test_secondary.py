@@ -257,7 +257,12 @@ def test_groups_do_not_serve_each_other():
 
 @pytest.mark.parametrize("family", ["laws_and_bounds", "pyramid", "cone", "balls", "redundant", "operator"])
 def test_among_rows_of_every_kind(family):
-    """Three rows more, coupled to all others through A, one of which is helped by two."""
+    """Three rows more, coupled to all others through A, one of which is helped by two.
+
+    Nothing assures that secondary targets among friction and redundant rows are found, or exist: a solver that does not
+    find them says so, and that is one problem in twenty or fewer. What it calls an answer is one.
+    """
+    found = dict.fromkeys(SOLVERS, 0)
     for seed in range(10):
         known, rng = draw(family, seed), np.random.default_rng(seed)
         problem, m = known.problem, known.problem.size
@@ -269,13 +274,20 @@ def test_among_rows_of_every_kind(family):
         b = np.append(problem.b, rng.normal(size=3))
         helps = [Help(m, (m + 1, m + 2), (0.5, 0.2))]
         problem = Problem(A, b, lo, hi, None, problem.laws, problem.frictions, problem.balls, helps)
-        for solver in SOLVERS.values():
+        for name, solver in SOLVERS.items():
             if problem.forms() & ~solver.takes:
+                found.pop(name, None)
                 continue
             result = solver.solve(problem, MANY)
-            assert result.ok, (family, seed, type(solver).__name__)
+            if not result.ok:
+                assert result.status is Status.STOPPED
+                continue
+            found[name] += 1
+            assert np.abs(natural_map(problem, result.lam)).max() < 1e-7
             assert abs(result.lam[m]) <= 0.1 + 1e-12
             assert np.all(np.abs(shifts_at(problem, result.lam, result.w)[m + 1 :]) <= [0.5, 0.2])
+    assert found
+    assert min(found.values()) >= 7
 
 
 # ---- LIU's example ---------------------------------------------------------------------------------------------------
@@ -336,6 +348,7 @@ def test_leg_joints_keep_the_torso_upright(name):
 
 def test_wrong_answers_are_seen():
     """Answers of P(s) with other shifts obey every row's own law; only the law of secondary targets tells."""
+    seen = 0
     for seed in range(30):
         known = draw_round("secondary", seed)
         problem, s = known.problem, shifts_at(known.problem, known.lam, known.w)
@@ -344,8 +357,13 @@ def test_wrong_answers_are_seen():
         other = s.copy()
         other[helpers] = np.clip(s[helpers] + 0.3 * tolerances * rng.normal(size=len(helpers)), -tolerances, tolerances)
         wrong = Dantzig().solve(shifted(problem, other)).lam
-        if np.abs(wrong - known.lam).max() > 1e-3:
+        room = [np.minimum(lam - problem.lo, problem.hi - lam)[helpers] for lam in (wrong, known.lam)]
+        held = [one <= 1e-9 for one in room]
+        # the law is local: a helper that has come to its own bound may be another answer
+        if np.array_equal(*held) and np.abs(wrong - known.lam).max() > 1e-3:
+            seen += 1
             assert np.abs(natural_map(problem, wrong)).max() > 1e-5
+    assert seen > 0
 
 
 def test_a_helper_beyond_its_tolerance_is_seen():
