@@ -90,7 +90,7 @@ def test_rows_are_those_of_differences(what: str, seed: int) -> None:
 @pytest.mark.parametrize("what", ROWS)
 @pytest.mark.parametrize("seed", range(8))
 def test_rows_ahead_are_good_to_second_order(what: str, seed: int) -> None:
-    """Eq. 1: φ̄ + J θ* is φ there, and J is off by terms of θ²; a quarter of them at half of the turn.
+    """Eq. 1: φ̄ + J θ* is φ there, and J is off by terms of θ²; a quarter of them at half of the turn, and terms of θ³.
 
     Of a swing that is said of the part of J across what swings, C⁻¹ e in the joint's axes; there is no other.
     """
@@ -108,7 +108,7 @@ def test_rows_ahead_are_good_to_second_order(what: str, seed: int) -> None:
         there = room(q @ exp(size * way) @ centre.T, F)
         assert phi + size * J @ way == pytest.approx(there / np.linalg.norm(slope), rel=0.08**2, abs=1e-8)
     assert off[0] < 0.08**2
-    assert off[1] < 0.3 * off[0]
+    assert off[1] < 0.25 * off[0] + 0.04**3
 
 
 def test_a_centre_is_where_nothing_has_swung_or_twisted() -> None:
