@@ -46,6 +46,8 @@ FITTED = 3
 """The finest runs, of which orders are those."""
 JUMP = 5.0
 """Times the change of velocities in the step before and the one after."""
+NOTHING = 1e-12
+"""What rounding may leave of a number that is 0, in its own unit."""
 SORTS = ("positions", "velocities", "joints", "motors", "limits", "contacts", "loops")
 """What is compared; the last five are forces."""
 
@@ -189,8 +191,8 @@ class Part:
         return float(np.abs(self.series(sort, self.runs[REFERENCE][-1])).max(initial=0.0))
 
     def tells(self, sort: str) -> bool:
-        """Whether any run has such numbers, and not zeros alone."""
-        return any(self.series(sort, run).any() for runs in self.runs.values() for run in runs)
+        """Whether any run has such numbers, and not zeros alone, or what rounding leaves in their place."""
+        return any((np.abs(self.series(sort, run)) > NOTHING).any() for runs in self.runs.values() for run in runs)
 
     def difference(self, sort: str, first: str, second: str) -> Difference:
         """Of a sort of numbers, at all steps that both have.
