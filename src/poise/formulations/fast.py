@@ -165,13 +165,13 @@ class Split:
                 rules.quick[...] = rules.margin[...] = inf  # impacts may lead anywhere
                 self.fast[...] = False
             elif strike:
-                length = min(INSTANT / top, left)
+                length = min(INSTANT / max(top, INSTANT / left), left)
             elif left - length < 1e-12 * dt:
                 length = left
             rules.close[...] = 0.0 if strike else kept["close"]
             rules.creep[...] = 0.0 if strike else kept["creep"]
             rules.erp[...] = kept["erp"] * (length / dt)
-            rules.tolerance[...] = kept["tolerance"] * min(1.0, 1.0 / top)
+            rules.tolerance[...] = kept["tolerance"] * 1.0 / max(1.0, top)
             self._follow(paths, dt - left, dt - left + length, dt)
             end = self._advance(length, speed, LITTLE if strike else length / dt, not strike and length >= longest)
             rules.parted[0] = 1

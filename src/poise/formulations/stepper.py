@@ -328,7 +328,9 @@ class Stepper:
             return self.advance(dt, self._far)
         if self.split and dt * self._haste.item() > HASTE:
             return self._in_parts(dt)
-        end = self.advance(dt, self._ahead.item(), wanted=UNLESS_LONG if self.split else WHOLE)
+        # rows of hooks are those of a whole step, whatever speeds they ask for
+        whole = not self.split or bool(self.extras.hooks)
+        end = self.advance(dt, self._ahead.item(), wanted=WHOLE if whole else UNLESS_LONG)
         return self._in_parts(dt) if end == TOO_LONG else end
 
     def _in_parts(self, dt: float) -> int:
