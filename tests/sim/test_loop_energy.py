@@ -159,8 +159,8 @@ SPEEDS = {"slider-crank": 12.0, "four-bar": 12.0, "scissors": 3.0, "Watt": 1.0}
 """Of the fastest joint at the beginning; where a linkage turns back, joints become several times as fast; rad/s."""
 BOUNDS = {"reduced": (2.0, 1), "reduced by speed": (2.0, 1), "maximal": (8.0, 2)}
 """Share of the energy, over a power of the angle that the fastest joint turns by in a step, and which: trees in reduced
-coordinates have velocity products on top, and their velocities are those of the middle of steps. Where rows ask for J v = 0, it is 3 and more of the
-first.
+coordinates have velocity products on top, and their velocities are those of the middle of steps. Where rows ask for
+J v = 0, it is 3 and more of the first.
 """
 
 
