@@ -54,7 +54,7 @@ those that touch something; rad/s. In a second the semi-implicit step gains or l
 FAR = 0.06
 """Angle that a link turns in a step from which on the implicit half step takes MORE evaluations; rad."""
 MORE = 2
-SLIGHT, SMALL, LARGE = 1e-5, 1e-3, 10.0
+SLIGHT, SMALL, LARGE = 1e-5, 1e-4, 10.0
 """Δ times the greatest angular velocity, in rad/s², from which on velocity products are those that impulses leave:
 where loops are solved again with them; where they are added at the end of the step, and rows of trees that are fixed to
 the world are solved again; where those of others are.
