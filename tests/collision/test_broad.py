@@ -93,7 +93,7 @@ def test_the_tree_is_made_anew_only_when_it_got_worse() -> None:
             many.x.position[1:] = np.random.default_rng(0).permutation(many.x.position[1:])
         many.touch()
         work.append(int(many._search._r.work[0]))
-    assert work[1] > 5 * work[0]
+    assert work[1] > 0.9 * 125 * 126 / 2  # of shapes in any order, nearly all pairs of 125 leaves meet
     assert work[2] == work[3] < 1.2 * work[0]
 
 
