@@ -89,15 +89,16 @@ RULES = View(
     moved=Real,  # (nv) velocities with what all but velocity products add to them
     late=Real,  # (nv) what velocity products add at the end of a step with impacts
     change=Real,  # (nv) what the equations of motion at the beginning of the step add to velocities
-    # (n_links) of a tree's first link: how it is integrated (see `smooth`), whether rows act on it, loops, others that
-    # lead to other trees, whether it is led or sleeps; how far a step changes its velocities; whether it has a free
-    # joint to the world, and more than one link
+    # (n_links) of a tree's first link: how it is integrated (see `smooth`); whether rows act on it, loops, others that
+    # push and pull, others that lead to other trees; whether it is led or sleeps; how far a step changes its
+    # velocities; whether it has a free joint to the world, and more than one link
     smooth=Real,
     split=Real,
     centre=Real,
     resolved=Real,
     rows=Real,
     looped=Real,
+    pulled=Real,
     tied=Real,
     led=Real,
     added=Real,

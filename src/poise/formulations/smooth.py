@@ -15,10 +15,11 @@ four ways:
 - A tree is smooth without rows that act in the step (contacts, limits, motors, loops); without springs, dampers and
   drives, which are implicit over the whole step; without given forces, which are those of its beginning; and without a
   path to follow.
-- A tree is split that moves and is not smooth: a character in the air keeps its momentum. Rows are met with
+- A tree is split that moves and is not smooth, where no rows act, rows are between links of a tree that floats, or rows
+  do nothing but push: a character in the air keeps its momentum. Rows are met with
   c' = c(q, v) first. Where impulses change it by much, rows are solved again with c(q, v + Δ); what is less is added at
   the end of the step, h/2 (c(q, v + Δ) − c(q, v)).
-- A tree with loops, or with rows and fixed to the world, is centred: its rows are solved again. With impulses along
+- A tree with loops, or with motors to the world, is centred: its rows are solved again. With impulses along
   Jᵀ(q) that close loops at q⁺, that is SHAKE. Velocities are those of the middle of steps, and meet all rows. A half
   step c(q⁺, v⁺) without the forces of rows would lead off the loops, and away from the speeds of motors.
 - Trees are plain that hardly move, or that touch something and turn slowly or are single bodies; and what follows a
@@ -45,7 +46,20 @@ from poise.kernel.memory import gather_where, load, store
 from poise.kernel.scalars import any_lane, fabs, maximum, minimum, select, spread, sqrt, zero
 from poise.kernel.vec import dot
 
-TREE_FLAGS = ("smooth", "split", "centre", "resolved", "rows", "looped", "tied", "led", "added", "floats", "chained")
+TREE_FLAGS = (
+    "smooth",
+    "split",
+    "centre",
+    "resolved",
+    "rows",
+    "looped",
+    "pulled",
+    "tied",
+    "led",
+    "added",
+    "floats",
+    "chained",
+)
 """What is known of a tree, at its first link: see `rules`."""
 STILL, SLOW = 0.05, 5.0
 """Greatest angular velocity of a link from which on velocity products are split, of trees that touch nothing and of
@@ -100,6 +114,7 @@ def sort_trees(m, s, x, w, z, r, flow, ahead, o, dt):
             store(o.smooth, i, none + 1.0)
             store(o.rows, i, none)
             store(o.looped, i, none)
+            store(o.pulled, i, none)
             store(o.tied, i, none)
             store(o.led, i, none)
     mark_laws(m, x, w, z, o)
@@ -111,8 +126,9 @@ def sort_trees(m, s, x, w, z, r, flow, ahead, o, dt):
             rough = (load(o.smooth, i) < 0.5) & (load(o.led, i) < 0.5)
             rough = rough & (turn > STILL)
             looped, tied = load(o.looped, i) > 0.5, load(o.tied, i) > 0.5
-            splits = rough & ((load(o.rows, i) < 0.5) | ((load(o.floats, i) > 0.5) & ~tied & ~looped))
             fast = ~tied | ((turn > SLOW) & (load(o.chained, i) > 0.5))
+            inner, pushed = (load(o.floats, i) > 0.5) & ~tied, (load(o.pulled, i) < 0.5) & fast
+            splits = rough & ((load(o.rows, i) < 0.5) | (~looped & (inner | pushed)))
             centres = rough & ~splits & (looped | fast)
             store(o.split, i, select(splits, none + 1.0, none))
             store(o.centre, i, select(centres, none + 1.0, none))
@@ -187,15 +203,16 @@ def is_open(m, r, o, slot):
     """Worlds in which a row can still change how its trees are integrated."""
     a, b = root_of_body(m, load(r.a, slot)), root_of_body(m, load(r.b, slot))
     own = root_of_dof(m, load(r.dof, slot))
-    undecided = is_undecided(o, a) | is_undecided(o, b) | is_undecided(o, own)
+    pulls = load(r.lo, slot) < 0.0
+    undecided = is_undecided(o, a, pulls) | is_undecided(o, b, pulls) | is_undecided(o, own, pulls)
     return undecided | (load(r.term, slot) >= 0) | is_joint(r, slot)
 
 
 @kernel
-def is_undecided(o, root):
-    """Worlds in which a tree may be smooth or split, or without rows, as far as is known."""
-    may_split = (flag_of(o.floats, root) > 0.5) & (flag_of(o.tied, root) < 0.5) & (flag_of(o.looped, root) < 0.5)
-    return (root >= 0) & (may_split | (flag_of(o.rows, root) < 0.5))
+def is_undecided(o, root, pulls):
+    """Worlds in which a row may still tie a tree, or be the first that acts on it or that pulls."""
+    tied, pulled = flag_of(o.tied, root) > 0.5, flag_of(o.pulled, root) > 0.5
+    return (root >= 0) & ((flag_of(o.rows, root) < 0.5) | ~tied | (pulls & ~pulled))
 
 
 @kernel
@@ -204,9 +221,10 @@ def mark_row(m, r, o, slot, there):
     a, b, dof = root_of_body(m, load(r.a, slot)), root_of_body(m, load(r.b, slot)), load(r.dof, slot)
     own, joint = root_of_dof(m, dof), is_joint(r, slot)
     leads_out = there & ~joint & (a != b)
-    mark_acting(o, a, there, joint)
-    mark_acting(o, b, there, joint)
-    mark_acting(o, own, there, joint & (a != a))
+    pulls = ~joint & (load(r.lo, slot) < 0.0)
+    mark_acting(o, a, there, joint, pulls)
+    mark_acting(o, b, there, joint, pulls)
+    mark_acting(o, own, there, joint & (a != a), pulls)
     set_flag(o.tied, a, 1.0, leads_out)
     set_flag(o.tied, b, 1.0, leads_out)
     set_flag(o.tied, own, 1.0, there & ~joint & pushes_root(m, o, dof, own))
@@ -217,8 +235,8 @@ def mark_row(m, r, o, slot, there):
         body = select(more, gather_where(r.term_body, term, more), minus)
         dof = select(more, gather_where(r.term_dof, term, more), minus)
         of_body, of_dof = root_of_body(m, body), root_of_dof(m, dof)
-        mark_acting(o, of_body, more, joint)
-        mark_acting(o, of_dof, more, joint & (a != a))
+        mark_acting(o, of_body, more, joint, pulls)
+        mark_acting(o, of_dof, more, joint & (a != a), pulls)
         set_flag(o.tied, of_body, 1.0, more & ~joint)  # whether its wrenches balance is not known
         set_flag(o.tied, of_dof, 1.0, more & ~joint & ((of_dof != tree) | pushes_root(m, o, dof, of_dof)))
         set_flag(o.tied, tree, 1.0, more & ~joint & (of_dof >= 0) & (of_dof != tree))
@@ -227,10 +245,13 @@ def mark_row(m, r, o, slot, there):
 
 
 @kernel
-def mark_acting(o, root, there, joint):
-    """A tree with a row that acts is not smooth, and looped where the row is one of a loop."""
+def mark_acting(o, root, there, joint, pulls):
+    """A tree with a row that acts is not smooth; looped where the row is one of a loop, pulled where it is another one
+    that pushes and pulls.
+    """
     set_flag(o.smooth, root, 0.0, there)
     set_flag(o.rows, root, 1.0, there)
+    set_flag(o.pulled, root, 1.0, there & pulls)
     set_flag(o.looped, root, 1.0, there & joint)
 
 
@@ -260,9 +281,9 @@ def change_products(m, s, w, ahead, flow, o, dt):
         if load(m.link_parent, i) < 0:
             splits = (load(o.split, i) > 0.5) & (load(o.rows, i) > 0.5) & (load(o.added, i) * turn > LARGE)
             least = select(load(o.tied, i) > 0.5, none + LARGE, none + SMALL)
-            least = select(load(o.looped, i) > 0.5, none + SLIGHT, least)
-            # what a step changes by more than there was is an impact, or the closing of a gap
-            centres = (load(o.centre, i) > 0.5) & (load(o.added, i) * turn > least) & (load(o.added, i) < turn)
+            looped = load(o.looped, i) > 0.5
+            centres = (load(o.centre, i) > 0.5) & (load(o.added, i) * turn > select(looped, none + SLIGHT, least))
+            centres = centres & (~looped | (load(o.added, i) < turn))  # else a gap closes
             store(o.resolved, i, select(splits | centres, none + 1.0, none))
             wanted = wanted | splits | centres
     if any_lane(wanted):
