@@ -348,6 +348,17 @@ def is_late(m, o, d):
 
 
 @kernel
+def centring_of(m, o, d):
+    """What is added to the acceleration of a coordinate since its tree is centred and has motors, whose forces are
+    those of its velocity at the end of the step. With loops alone, momenta of the beginning are left as they are.
+    """
+    none = zero(load(o.again, d))
+    if load(o.any_split, 0) == 0:
+        return none
+    return select(is_in(m, o.centre, d) & ~is_in(m, o.looped, d), load(o.again, d), none)
+
+
+@kernel
 def step_velocity(m, s, w, o, d, dt):
     """v', the velocity that moves a coordinate, from that at the beginning of the step, or with what impulses add."""
     half = load(s.v, d) + load(w.a, d) * (0.5 * dt)

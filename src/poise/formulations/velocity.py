@@ -43,6 +43,7 @@ from poise.formulations.rules import (
 )
 from poise.formulations.sleeping import fall_asleep, freeze, wake_changed, wake_tied
 from poise.formulations.smooth import (
+    centring_of,
     change_products,
     correct_products,
     finish_smoothly,
@@ -362,7 +363,7 @@ def end_speeds(m, s, w, l, r, i, t, flow, plain, p, a, newton, o, dt):
     """Velocities at the end of a step, and those that coordinates move along, which displacements add to."""
     for d in range(m.nv):
         store(o.shift, d, zero(load(s.v, d)))
-        store(o.change, d, load(flow.a, d) + load(o.start, d) * dt)
+        store(o.change, d, load(flow.a, d) + (load(o.start, d) + centring_of(m, o, d)) * dt)
     if load(i.count, 0) > 0:
         for d in range(m.nv):
             store(s.v, d, load(s.v, d) + load(flow.a, d))
