@@ -200,6 +200,24 @@ def test_parameters_of_worlds_are_those_of_scenes_that_have_them() -> None:
         assert batch.q[k] == pytest.approx(world.q, abs=1e-9)
 
 
+def test_worlds_with_the_coordinates_of_others_have_their_own_masses() -> None:
+    """Groups of worlds one after another: the first one hardly moves, and is at the coordinates of the second one."""
+    scene = arms()
+    scene.gravity = (0.0, 0.0, 0.0)
+    batch = batch_of(scene, 16, vary=("mass",))
+    masses = np.tile(batch.model.body_mass, (16, 1))
+    masses[8:, -1] *= 50.0
+    batch.vary(mass=masses)
+    batch.q = np.tile((0.5, -0.4), (16, 1))
+    batch.v[:8], batch.v[8:] = 1e-200, (3.0, -4.0)
+    batch.step()
+    alone = batch_of(scene, 8, vary=("mass",))
+    alone.vary(mass=masses[8:])
+    alone.q, alone.v = np.tile((0.5, -0.4), (8, 1)), np.tile((3.0, -4.0), (8, 1))
+    alone.step()
+    assert batch.v[8:].tobytes() == alone.v.tobytes()
+
+
 @pytest.mark.parametrize("precision", ["f32", "f64"])
 def test_surfaces_may_differ(precision: str) -> None:
     """A ball that slides is slowed by μ g; one that falls bounces with e times its speed."""

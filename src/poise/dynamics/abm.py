@@ -39,6 +39,7 @@ def eliminate_joints(m, w, velocity):
         i = m.n_links - 1 - n
         inertia = weigh(m, w, i)
         if velocity is not None:
+            store(w.inertia, i, inertia)
             store(w.gyro, i, cross_force(load(velocity, i), inertia @ load(velocity, i)))
         I = articulated(inertia)
         if load(m.link_has_children, i) != 0:
@@ -62,10 +63,33 @@ def eliminate_joints(m, w, velocity):
         parent = load(m.link_parent, i)
         if parent >= 0:
             if velocity is not None:
+                store(w.apparent, i, I)
                 store(w.lag, i, I @ load(w.bias, i))
             if load(m.link_is_last_child, i) == 0:
                 I = I + load(w.articulated, parent)
             store(w.articulated, parent, I)
+
+
+@kernel
+def factor_velocities(m, w, t):
+    """What of `factor` depends on velocities, in `t`, with its bits; `w` has the rest."""
+    for i in range(m.n_links):
+        velocity = load(t.velocity, i)
+        store(t.gyro, i, cross_force(velocity, load(w.inertia, i) @ velocity))
+        if load(m.link_parent, i) >= 0:
+            store(t.lag, i, load(w.apparent, i) @ load(t.bias, i))
+
+
+@kernel
+def take_factors(m, w, t):
+    """What of `factor` does not depend on velocities, from `w` to `t`, as far as later passes need it; without
+    prescribed motion.
+    """
+    for i in range(m.n_links):
+        store(t.inertia, i, load(w.inertia, i))
+    for d in range(m.nv):
+        store(t.inverse, d, load(w.inverse, d))
+        store(t.gain, d, load(w.gain, d))
 
 
 @kernel

@@ -58,6 +58,12 @@ def store_quat(buffer, j, q):
 
 
 @kernel
+def displaced_quat(q0, shift, j, d):
+    """The unit quaternion at coordinate j after a rotation by the three numbers at degree of freedom d."""
+    return normalize(load_four(q0, j) @ exp_rotation(load_vec(shift, d)))
+
+
+@kernel
 def displace(m, q0, shift, scale, q):
     """q = q0 ⊕ scale · shift."""
     for k in range(m.n_primitives):

@@ -110,6 +110,12 @@ def sliding(axis: Any) -> Any:
     return Motion(zero3(axis.x), axis)
 
 
+@formula
+def along_three(x: Any, y: Any, z: Any, a: Any, b: Any, c: Any) -> Any:
+    """Motion of a ball along its three axes."""
+    return x * a + y * b + z * c
+
+
 @kernel
 def set_out(m, w, i, like):
     """Where a link starts from, before its joints move it: O and its frame from O, as its parent has them."""
@@ -155,11 +161,12 @@ def carry_on(m, s, w, i, origin, R, r, base):
                 anchor = r + R @ load(m.primitive_anchor, k)
             if kind == BALL:
                 R = R @ rotation(load_quat(s, j))
-                store(w.axis, d, about(anchor, column0(R), spread(0.0, like)))
-                store(w.axis, d + 1, about(anchor, column1(R), spread(0.0, like)))
-                store(w.axis, d + 2, about(anchor, column2(R), spread(0.0, like)))
-                omega = R @ Vec3(load(s.v, d), load(s.v, d + 1), load(s.v, d + 2))
-                step = about(anchor, omega, spread(0.0, like))
+                x, y, z = column0(R), column1(R), column2(R)
+                x, y, z = Motion(x, cross(anchor, x)), Motion(y, cross(anchor, y)), Motion(z, cross(anchor, z))
+                store(w.axis, d, x)
+                store(w.axis, d + 1, y)
+                store(w.axis, d + 2, z)
+                step = along_three(x, y, z, load(s.v, d), load(s.v, d + 1), load(s.v, d + 2))
             else:
                 along = R @ load(m.primitive_axis, k)
                 if kind == SCREW:
@@ -199,6 +206,44 @@ def place_links(m, s, w):
         store(w.r, i, r)
         store(w.velocity, i, velocity)
         store(w.bias, i, bias)
+
+
+@kernel
+def move_links(m, v, w, t):
+    """Velocities and velocity-product accelerations of all links, in `t`, along axes that are placed, in `w`: with the
+    bits of `place_links`.
+    """
+    velocity = no_motion(load(v, 0))
+    for i in range(m.n_links):
+        bias = no_motion(load(v, 0))
+        parent = load(m.link_parent, i)
+        if parent < 0:
+            velocity = no_motion(load(v, 0))
+        elif parent < i - 1:  # else it is still at hand
+            velocity = load(t.velocity, parent)
+        for k in range(load(m.link_primitive_start, i), load(m.link_primitive_start, i + 1)):
+            d = load(m.primitive_v_start, k)
+            if load(m.primitive_kind, k) == BALL:
+                x, y, z = load(w.axis, d), load(w.axis, d + 1), load(w.axis, d + 2)
+                step = along_three(x, y, z, load(v, d), load(v, d + 1), load(v, d + 2))
+            else:
+                step = load(w.axis, d) * load(v, d)
+            bias = bias + cross_motion(velocity, step)
+            velocity = velocity + step
+        store(t.velocity, i, velocity)
+        store(t.bias, i, bias)
+
+
+@kernel
+def take_places(m, w, t):
+    """Poses and axes of all links, from `w` to `t`."""
+    for i in range(m.n_links):
+        if load(m.link_parent, i) < 0:
+            store(t.origin, i, load(w.origin, i))
+        store(t.R, i, load(w.R, i))
+        store(t.r, i, load(w.r, i))
+    for d in range(m.nv):
+        store(t.axis, d, load(w.axis, d))
 
 
 @formula

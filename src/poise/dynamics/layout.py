@@ -53,6 +53,7 @@ MODEL = View(
     q_zero=Real,  # coordinates from which slides and turns are counted
     q_spring=Real,
     dof_link=Index,
+    dof_root=Index,  # first link of the tree
     dof_parent=Index,
     dof_ends_link=Index,  # 1 for the last dof of each link
     dof_armature=Real,
@@ -96,6 +97,7 @@ WORK = View(
     total=Real,  # of each dof: tau, springs, dampers and drives, at the start of the step
     diagonal=Real,  # of each dof: what implicit springs, dampers and drives add to the inertia
     articulated=Articulated,  # of each link
+    apparent=Articulated,  # of each link that has a parent: what of its articulated inertia the parent feels
     inverse=Real,  # of each dof: 1/d, 0 where the motion is prescribed
     gain=Force,  # of each dof: ĥ/d, with KOK's ĥ = articulated inertia times axis; 0 where the motion is prescribed
     hold=Force,  # of each dof whose motion is prescribed: ĥ
@@ -111,7 +113,21 @@ WORK = View(
 )
 
 _COORDINATE = ("sine", "cosine")
-_LINK = ("origin", "R", "r", "velocity", "bias", "inertia", "gyro", "articulated", "lag", "p", "acceleration", "coast")
+_LINK = (
+    "origin",
+    "R",
+    "r",
+    "velocity",
+    "bias",
+    "inertia",
+    "gyro",
+    "articulated",
+    "apparent",
+    "lag",
+    "p",
+    "acceleration",
+    "coast",
+)
 
 
 def work_block(model: Model, width: Width, drifts: bool = False) -> Block:
@@ -161,6 +177,7 @@ def _make_model_block(model: Model, width: Width) -> Block:
         "gravity": model.gravity[None],
         "link_rotation": matrices(model.link_quat_wxyz),
         "link_turned": turned,
+        "dof_root": model.link_root[model.dof_link],
         "dof_ends_link": np.diff(model.dof_link, append=-1) != 0,
         "link_has_children": np.isin(np.arange(model.n_links), model.link_parent),
         "link_is_last_child": _last_children(model),

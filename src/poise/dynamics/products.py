@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from poise.dynamics.kinematics import BALL, weigh
+from poise.dynamics.kinematics import BALL
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store
 from poise.kernel.scalars import zero
-from poise.kernel.spatial import cross_force, cross_motion, less, no_motion
+from poise.kernel.spatial import cross_force, cross_motion, less, no_force, no_motion
 
 
 @kernel
@@ -16,10 +16,12 @@ def products_of(m, v, w, t):
     A Newton-Euler pass outwards gives the wrench p that each link's velocity products take; the articulated inertias of
     `w` give what the tree does instead. `t` has its own velocities, p, u, a and accelerations.
     """
+    velocity = acceleration = no_motion(load(v, 0))
     for i in range(m.n_links):
-        velocity = acceleration = no_motion(load(v, 0))
         parent = load(m.link_parent, i)
-        if parent >= 0:
+        if parent < 0:
+            velocity = acceleration = no_motion(load(v, 0))
+        elif parent < i - 1:  # else they are still at hand
             velocity, acceleration = load(t.velocity, parent), load(t.acceleration, parent)
         for k in range(load(m.link_primitive_start, i), load(m.link_primitive_start, i + 1)):
             d = load(m.primitive_v_start, k)
@@ -30,9 +32,9 @@ def products_of(m, v, w, t):
             velocity = velocity + step
         store(t.velocity, i, velocity)
         store(t.acceleration, i, acceleration)
-        inertia = weigh(m, w, i)
+        inertia = load(w.inertia, i)
         store(t.p, i, inertia @ acceleration + cross_force(velocity, inertia @ velocity))
-    give_way(m, w, t)
+    give_way(m, w, t, None, None)
 
 
 @kernel
@@ -42,18 +44,38 @@ def products_now(m, w, t):
     """
     for i in range(m.n_links):
         store(t.p, i, load(w.gyro, i))
+    give_way(m, w, t, w.lag, w.bias)
+
+
+@kernel
+def give_way(m, w, t, lag, bias):
+    """Accelerations of a tree that has to balance the wrenches p of its links, and nothing else; with what the biases
+    of links take beside, or with None where p has it.
+    """
+    carried = no_force(load(w.inverse, 0))  # to the link just before: in registers, as memory would make it wait
     for n in range(m.n_links):
         i = m.n_links - 1 - n
-        p = eliminated(m, w, t, i, load(t.p, i))
+        p = eliminated(m, w, t, i, load(t.p, i) + carried)
         parent = load(m.link_parent, i)
+        carried = no_force(load(w.inverse, 0))
         if parent >= 0:
-            store(t.p, parent, load(t.p, parent) + p + load(w.lag, i))
+            if lag is not None:
+                p = p + load(lag, i)
+            if parent == i - 1:
+                carried = p
+            else:
+                store(t.p, parent, load(t.p, parent) + p)
+    acceleration = no_motion(load(w.inverse, 0))
     for i in range(m.n_links):
-        acceleration = load(w.bias, i)
         parent = load(m.link_parent, i)
-        if parent >= 0:
-            acceleration = acceleration + load(t.acceleration, parent)
-        store(t.acceleration, i, given_way(m, w, t, i, acceleration))
+        if parent < 0:
+            acceleration = no_motion(load(w.inverse, 0))
+        elif parent < i - 1:
+            acceleration = load(t.acceleration, parent)
+        if bias is not None:
+            acceleration = acceleration + load(bias, i)
+        acceleration = given_way(m, w, t, i, acceleration)
+        store(t.acceleration, i, acceleration)
 
 
 @kernel
@@ -76,20 +98,3 @@ def given_way(m, w, t, i, acceleration):
         store(t.a, d, a)
         acceleration = acceleration + load(w.axis, d) * a
     return acceleration
-
-
-@kernel
-def give_way(m, w, t):
-    """Accelerations of a tree that has to balance the wrenches p of its links, and nothing else."""
-    for n in range(m.n_links):
-        i = m.n_links - 1 - n
-        p = eliminated(m, w, t, i, load(t.p, i))
-        parent = load(m.link_parent, i)
-        if parent >= 0:
-            store(t.p, parent, load(t.p, parent) + p)
-    for i in range(m.n_links):
-        acceleration = no_motion(load(w.inverse, 0))
-        parent = load(m.link_parent, i)
-        if parent >= 0:
-            acceleration = load(t.acceleration, parent)
-        store(t.acceleration, i, given_way(m, w, t, i, acceleration))

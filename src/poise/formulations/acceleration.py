@@ -292,7 +292,8 @@ class Accelerated:
 
     def _longest(self, left: float, held: set[int]) -> float:
         """How long a part may be: near others, nothing moves on by more than half of its least extent."""
-        haste, top = float(self.inner.rules.haste[0]), float(self.inner.rules.top[0])
+        rules = self.inner.rules
+        haste, top = max(float(rules.haste[0]), float(rules.whirl[0])), float(rules.top[0])
         if not (np.isfinite(haste) and np.isfinite(left * top)):
             raise FloatingPointError("speeds are not finite")
         if left * haste <= HASTE:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from poise.collision.narrow import PLACE, SIFT
 from poise.constraints.row_kernels import N_KINDS, busiest, stride_of
 from poise.constraints.store import CONTACT
+from poise.formulations.reuse import forget_places
 from poise.formulations.rules import ALL, DIVERGED, DONE, DRIVEN, UNSOLVED
 from poise.kernel.calls import ask_bound
 from poise.kernel.jit import kernel
@@ -31,7 +32,7 @@ from poise.kernel.memory import (
     store,
     store_lane,
 )
-from poise.kernel.scalars import select
+from poise.kernel.scalars import maximum, select
 from poise.kernel.vec import Vec3
 
 NO_CONTACT_ROOM, NO_GUEST_ROOM, NO_MEMORY = range(10, 13)
@@ -178,7 +179,7 @@ def keep_told(d, o, c, r, lane, world):
     store(d.told, at + 2, load_lane(o.stepped, 0, lane))
     store(d.told, at + 3, float(load_lane(c.count, 0, lane)))
     store(d.told, at + 4, float(rows))
-    store(d.told, at + 5, load_lane(o.haste, 0, lane))
+    store(d.told, at + 5, maximum(load_lane(o.haste, 0, lane), load_lane(o.whirl, 0, lane)))
     store(d.told, at + 6, load_lane(o.work, 0, lane))
     store(d.told, at + 7, load_lane(o.status, 0, lane))
     store(d.told, at + 8, load_lane(o.shift_status, 0, lane))
@@ -278,14 +279,17 @@ def step_group(y, c, r, old, o, d, e, k, dt, n, group):
         return DONE
     load_numbers(d, e)
     load_memory(d, e, old)
+    forget_places(o)
     store(k.made, 0, 1)  # what others left
     for step in range(n):
         end = take_step(k, e.lanes, dt)
         if end != DONE and end != DIVERGED:
             return end
         remember(r, old, e.lanes)
-        if end == DIVERGED and not leave(d, e, y, old, step):
-            return DONE
+        if end == DIVERGED:
+            forget_places(o)
+            if not leave(d, e, y, old, step):
+                return DONE
     if not has_memory(d, e, old):
         return NO_MEMORY
     for lane in range(e.lanes):

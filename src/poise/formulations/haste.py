@@ -55,7 +55,7 @@ def spin_rate(m, w, i):
 
 @kernel
 def find_haste(m, w, g, u, o):
-    """The top speed of all shapes, and the greatest haste: of their motion, and of the motion's own change."""
+    """The top speed of all shapes, their greatest haste, and the haste of what velocity products change."""
     top = zero(load(o.top, 0))
     haste = top
     for i in range(g.n_shapes):
@@ -66,9 +66,41 @@ def find_haste(m, w, g, u, o):
     rate = zero(top)
     for i in range(m.n_links):
         rate = maximum(rate, spin_rate(m, w, i))
-    haste = maximum(haste, sqrt(sqrt(rate)) * (HASTE / TURN))
+    store(o.whirl, 0, whirl_of(rate))
     store(o.haste, 0, haste)
     store(o.top, 0, top)
+
+
+@kernel
+def whirl_of(rate):
+    """Haste of an angular acceleration, of which the square is given, by velocity products."""
+    return sqrt(sqrt(rate)) * (HASTE / TURN)
+
+
+@kernel
+def is_hasty(o, dt):
+    """Whether shapes are too fast for a step; then velocity products count as well in `o.haste`."""
+    if not any_lane(load(o.haste, 0) * dt > HASTE):
+        return False
+    store(o.haste, 0, maximum(load(o.haste, 0), load(o.whirl, 0)))
+    return True
+
+
+@kernel
+def whirls(m, w, o, dt):
+    """Whether a step is too long for the velocity products of trees that are not smooth (see `smooth`), then with their
+    haste in `o.haste`.
+    """
+    if not any_lane(load(o.whirl, 0) * dt > HASTE):
+        return False
+    rate = zero(load(o.whirl, 0))
+    for i in range(m.n_links):
+        smooth = load(o.smooth, load(m.link_root, i)) > 0.5
+        rate = maximum(rate, select(smooth, zero(rate), spin_rate(m, w, i)))
+    if not any_lane(whirl_of(rate) * dt > HASTE):
+        return False
+    store(o.haste, 0, maximum(load(o.haste, 0), whirl_of(rate)))
+    return True
 
 
 @kernel
@@ -94,7 +126,7 @@ def hurries(m, w, g, u, flow, o, dt):
             above = load(flow.ahead, parent).w
             turn = cross(above, load(flow.ahead, i).w - above)
             rate = maximum(rate, dot(turn, turn))
-    haste = maximum(haste, sqrt(sqrt(rate)) * (HASTE / TURN))
+    haste = maximum(haste, whirl_of(rate))
     if not any_lane(haste * dt > HASTE):
         return False
     store(o.haste, 0, haste)

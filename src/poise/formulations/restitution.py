@@ -295,7 +295,7 @@ def find_lags(m, w, o):
         store(o.lagging, i, none if o.centred != 0 else none + 1.0)
         store(o.falling, i, none)
     for d in range(m.nv):
-        root = load(m.link_root, load(m.dof_link, d))
+        root = load(m.dof_root, d)
         store(o.lagging, root, select(load(w.diagonal, d) != 0.0, none + 1.0, load(o.lagging, root)))
 
 

@@ -16,17 +16,17 @@ four ways:
   drives, which are implicit over the whole step; without given forces, which are those of its beginning; and without a
   path to follow.
 - A tree is split that moves and is not smooth, where no rows act, rows are between links of a tree that floats, or rows
-  do nothing but push: a character in the air keeps its momentum. Rows are met with
-  c' = c(q, v) first. Where impulses change it by much, rows are solved again with c(q, v + Δ); what is less is added at
-  the end of the step, h/2 (c(q, v + Δ) − c(q, v)).
+  do nothing but push: a character in the air keeps its momentum. Rows are met with c' = c(q, v) first. Where impulses
+  change it by much, rows are solved again with c(q, v + Δ); what is less is added at the end of the step,
+  h/2 (c(q, v + Δ) − c(q, v)).
 - A tree with loops, or with motors to the world, is centred: its rows are solved again. With impulses along
   Jᵀ(q) that close loops at q⁺, that is SHAKE. Velocities are those of the middle of steps, and meet all rows. A half
   step c(q⁺, v⁺) without the forces of rows would lead off the loops, and away from the speeds of motors.
 - Trees are plain that hardly move, or that touch something and turn slowly or are single bodies; and what follows a
   path or sleeps.
 
-Verlet and splitting are symmetric in time but for the implicit half step, which starts from the acceleration at the
-beginning of the step and takes one evaluation, three where links turn by FAR.
+Verlet and splitting are symmetric in time but for what is left of the implicit half step. `verlet` has it, and the
+stages by which trees move that are smooth and fast.
 """
 
 from __future__ import annotations
@@ -36,11 +36,9 @@ from math import inf
 from poise.constraints.row_kernels import N_KINDS, busiest, is_joint, stride_of
 from poise.constraints.store import CONTACT
 from poise.constraints.tree_values import stored_row_velocity
-from poise.dynamics.abm import accelerate_share, balance_share, factor
-from poise.dynamics.kinematics import place_links
 from poise.dynamics.products import products_now, products_of
 from poise.formulations.sleeping import is_asleep
-from poise.formulations.tree_flags import flag_of, root_of_body, root_of_dof, set_flag
+from poise.formulations.tree_flags import flag_of, is_in, root_of_body, root_of_dof, set_flag
 from poise.kernel.jit import kernel
 from poise.kernel.memory import gather_where, load, store
 from poise.kernel.scalars import any_lane, fabs, maximum, minimum, select, spread, sqrt, zero
@@ -65,9 +63,6 @@ STILL, SLOW = 0.05, 5.0
 """Greatest angular velocity of a link from which on velocity products are split, of trees that touch nothing and of
 those that touch something; rad/s. In a second the semi-implicit step gains or loses the share h ω² of kinetic energy.
 """
-FAR = 0.06
-"""Angle that a link turns in a step from which on the implicit half step takes MORE evaluations; rad."""
-MORE = 2
 SLIGHT, SMALL, LARGE = 1e-5, 1e-4, 10.0
 """Δ times the greatest angular velocity, in rad/s², from which on velocity products are those that impulses leave:
 where loops are solved again with them; where they are added at the end of the step, and rows of trees that are fixed to
@@ -83,18 +78,6 @@ def fastest_turn(m, w):
         spin = load(w.velocity, i).w
         most = maximum(most, dot(spin, spin))
     return most
-
-
-@kernel
-def turns_more(m, w, dt, angle):
-    """Worlds in which a link turns by more than an angle in a step."""
-    return fastest_turn(m, w) * (dt * dt) > angle * angle
-
-
-@kernel
-def is_in(m, flags, d):
-    """Worlds in which the tree of a degree of freedom has a flag at its first link."""
-    return load(flags, load(m.link_root, load(m.dof_link, d))) > 0.5
 
 
 # ---- which tree moves how --------------------------------------------------------------------------------------------
@@ -120,6 +103,7 @@ def sort_trees(m, s, x, w, z, r, flow, ahead, o, dt):
     mark_laws(m, x, w, z, o)
     mark_rows(m, s, w, r, flow, o, dt)
     turn = sqrt(fastest_turn(m, w))
+    store(o.spin, 0, turn)
     wanted = none != none
     for i in range(m.n_links):
         if load(m.link_parent, i) < 0:
@@ -158,8 +142,7 @@ def mark_laws(m, x, w, z, o):
                 root = load(m.link_root, link)
                 store(o.smooth, root, select(size > 0.0, none, load(o.smooth, root)))
     for d in range(m.nv):
-        link = load(m.dof_link, d)
-        root = load(m.link_root, link)
+        link, root = load(m.dof_link, d), load(m.dof_root, d)
         lawful = load(w.diagonal, d) != 0.0
         if load(m.dof_prescribed, d) != 0 or (z.sleeps != 0 and is_asleep(m, z, link)):
             store(o.smooth, root, none)
@@ -274,9 +257,9 @@ def change_products(m, s, w, ahead, flow, o, dt):
     for i in range(m.n_links):
         store(o.added, i, none)
     for d in range(m.nv):
-        root, added = load(m.link_root, load(m.dof_link, d)), added_to(m, flow, o, d, dt)
+        root, added = load(m.dof_root, d), added_to(m, flow, o, d, dt)
         store(o.added, root, maximum(load(o.added, root), fabs(added)))
-    turn, wanted = sqrt(fastest_turn(m, w)), none != none
+    turn, wanted = load(o.spin, 0), none != none
     for i in range(m.n_links):
         if load(m.link_parent, i) < 0:
             splits = (load(o.split, i) > 0.5) & (load(o.rows, i) > 0.5) & (load(o.added, i) * turn > LARGE)
@@ -320,7 +303,7 @@ def correct_products(m, s, w, i, ahead, flow, o, dt):
     none = zero(load(w.a, 0))
     if load(i.count, 0) > 0:
         for d in range(m.nv):
-            root = load(m.link_root, load(m.dof_link, d))
+            root = load(m.dof_root, d)
             store(o.smooth, root, select(load(flow.a, d) != 0.0, none, load(o.smooth, root)))
     if load(o.any_split, 0) == 0:
         return
@@ -332,7 +315,7 @@ def correct_products(m, s, w, i, ahead, flow, o, dt):
         most = maximum(most, select(late, fabs(added_to(m, flow, o, d, dt)), none))
     if not any_lane(wanted):
         return
-    wanted = wanted & (most * sqrt(fastest_turn(m, w)) > SMALL)
+    wanted = wanted & (most * load(o.spin, 0) > SMALL)
     if not any_lane(wanted):
         return
     products_with(m, s, w, ahead, flow, o, dt)
@@ -363,52 +346,3 @@ def step_velocity(m, s, w, o, d, dt):
     """v', the velocity that moves a coordinate, from that at the beginning of the step, or with what impulses add."""
     half = load(s.v, d) + load(w.a, d) * (0.5 * dt)
     return select(is_in(m, o.smooth, d), half, load(s.v, d) + load(w.a, d) * dt)
-
-
-# ---- at the new configuration ----------------------------------------------------------------------------------------
-
-
-@kernel
-def finish_smoothly(m, s, x, w, ahead, o, dt):
-    """Velocities at the end of a step, from those that moved coordinates: Verlet's second half step."""
-    none = zero(load(w.a, 0))
-    wanted = none != none
-    for i in range(m.n_links):
-        root = load(m.link_root, i)
-        smooth = load(o.smooth, root) > 0.5
-        for d in range(load(m.link_dof_start, i), load(m.link_dof_start, i + 1)):
-            wanted = wanted | (smooth & ((load(w.a, d) != 0.0) | (load(s.v, d) != 0.0)))
-            store(ahead.a, d, select(smooth, load(w.a, d), none))
-        if load(o.any_split, 0) != 0:
-            split = load(o.split, root) > 0.5
-            wanted = wanted | split
-            for d in range(load(m.link_dof_start, i), load(m.link_dof_start, i + 1)):
-                store(ahead.a, d, select(split, load(o.products, d), load(ahead.a, d)))
-                store(s.v, d, load(s.v, d) + load(o.late, d))
-    if not any_lane(wanted):
-        return
-    for d in range(m.nv):
-        store(ahead.total, d, load(w.total, d))
-        store(ahead.diagonal, d, load(w.diagonal, d))
-        store(o.known, d, load(s.v, d))
-        store(s.v, d, load(o.known, d) + load(ahead.a, d) * (0.5 * dt))
-    far = turns_more(m, w, dt, FAR)
-    correct(m, s, x, ahead, o, dt, wanted)
-    if any_lane(far):
-        for _ in range(MORE):
-            correct(m, s, x, ahead, o, dt, wanted & far)
-
-
-@kernel
-def correct(m, s, x, ahead, o, dt, wanted):
-    """v⁺ = v' + h/2 a(q⁺, v⁺), with c in place of a where a tree is split, in the worlds of a mask."""
-    place_links(m, s, ahead)
-    factor(m, ahead)
-    balance_share(m, x, ahead, o.smooth)
-    accelerate_share(m, x, ahead, o.smooth)
-    for i in range(m.n_links):
-        root = load(m.link_root, i)
-        counts = wanted & ((load(o.smooth, root) > 0.5) | (load(o.split, root) > 0.5))
-        for d in range(load(m.link_dof_start, i), load(m.link_dof_start, i + 1)):
-            after = load(o.known, d) + load(ahead.a, d) * (0.5 * dt)
-            store(s.v, d, select(counts, after, load(s.v, d)))

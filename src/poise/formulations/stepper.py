@@ -88,7 +88,7 @@ _MULTIPLY = entry(multiply_worlds, MODEL, SYSTEM, PLAIN)
 
 _free_motion = entry(
     velocity.free_motion,
-    *(MODEL, STATE, INPUT, WORK, STAGES, SHAPES, SURFACES, MOTORS, SLEEP, RULES),
+    *(MODEL, STATE, INPUT, WORK, STAGES, SHAPES, SURFACES, MOTORS, SLEEP, RULES, WORK),
     extra=("float64", "int64"),
 )
 _advance = entry(
@@ -130,7 +130,7 @@ class Stepper:
     """One world in float64, or lanes of worlds, on their way through time at velocity level."""
 
     _free_motion, _advance = _free_motion, _advance
-    _free_views: tuple[Block, ...] = ()
+    _free_views: tuple[Block, ...]
     """What the free motion works on beside."""
     _drifts, _separate = False, False
     _centred = True
@@ -179,7 +179,8 @@ class Stepper:
 
     def _own_views(self) -> tuple[Block, ...]:
         """What a step of this formulation works on beside."""
-        return (self.end,)
+        self._free_views = (self.end,)
+        return self._free_views
 
     def _rules(
         self,
@@ -230,7 +231,7 @@ class Stepper:
         counts |= {"steps": STEPS if self.newton else 0, "separate": int(self._separate)}
         counts |= {"centred": int(self._centred)}
         held = 2 * self.limits.counts()["n_limits"] + 3 * self.limits.counts()["n_balls"]
-        told = dict.fromkeys((*numbers, "top", "haste", "ahead", "residual", "swept", "stepped", "wrong"), 1)
+        told = dict.fromkeys((*numbers, "top", "haste", "whirl", "ahead", "residual", "swept", "stepped", "wrong"), 1)
         told |= dict.fromkeys(("work", "newton_work", "status", "shift_status"), 1)
         told |= dict.fromkeys(("most_sweeps", "most_work", "last_sweeps", "last_work"), 1)
         told |= dict.fromkeys(("looked_swept", "looked_stepped", "looked_work", "looked_newton_work"), 1)
@@ -247,6 +248,11 @@ class Stepper:
             again=self.model.nv,
             moved=self.model.nv,
             late=self.model.nv,
+            spin=1,
+            fast=1,
+            seen=max(self.model.nq, 1),
+            from_q=self.model.nq,
+            from_v=self.model.nv,
             change=self.model.nv,
             **dict.fromkeys(TREE_FLAGS, self.model.n_links),
             held=held,
@@ -266,6 +272,7 @@ class Stepper:
         chained = (np.bincount(self.model.link_root, minlength=self.model.n_links) > 1).astype(float)
         block.floats[...] = floats if width.lanes == 1 else floats[:, None]
         block.chained[...] = chained if width.lanes == 1 else chained[:, None]
+        block.seen[...] = np.nan  # unlike any coordinate
         if alone:
             block.far[...] = inf  # what moves so far is looked after: see `step`
         return block

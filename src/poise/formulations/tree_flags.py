@@ -25,7 +25,7 @@ def root_of_body(m, body):
 def root_of_dof(m, dof):
     """First links of the trees of degrees of freedom, −1 where there is none."""
     there = dof >= 0
-    return root_of(m, select(there, spread(gather_where(m.dof_link, dof, there), dof), dof))
+    return select(there, spread(gather_where(m.dof_root, dof, there), dof), dof)
 
 
 @kernel
@@ -38,3 +38,9 @@ def flag_of(flags, root):
 def set_flag(flags, root, mark, there):
     """Set flags at first links, in the worlds of a mask."""
     scatter_where(flags, root, zero(load(flags, 0)) + mark, there & (root >= 0))
+
+
+@kernel
+def is_in(m, flags, d):
+    """Worlds in which the tree of a degree of freedom has a flag at its first link."""
+    return load(flags, load(m.dof_root, d)) > 0.5

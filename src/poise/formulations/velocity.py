@@ -17,14 +17,14 @@ from poise.constraints.motor_rows import add_motor_forces
 from poise.constraints.row_kernels import N_KINDS, blank, has_room, warm_start
 from poise.constraints.tree import place_centres, take_roots
 from poise.constraints.tree_values import spread_velocity
-from poise.dynamics.abm import accelerate, balance, factor
+from poise.dynamics.abm import accelerate, balance
 from poise.dynamics.integrate import displace, follow, is_sound, keep
-from poise.dynamics.kinematics import place_links
 from poise.dynamics.passive import gather_forces
 from poise.dynamics.responses import spread_acceleration
 from poise.formulations.displacements import shift_out
-from poise.formulations.haste import HASTE, find_haste, hurries
+from poise.formulations.haste import find_haste, hurries, is_hasty, whirls
 from poise.formulations.impulses import answer_islands, solve_islands
+from poise.formulations.reuse import factor_again, place_again
 from poise.formulations.rules import (
     ASLEEP,
     BY_DISPLACEMENT,
@@ -46,10 +46,10 @@ from poise.formulations.smooth import (
     centring_of,
     change_products,
     correct_products,
-    finish_smoothly,
     sort_trees,
     step_velocity,
 )
+from poise.formulations.verlet import finish_smoothly
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store
 from poise.kernel.scalars import any_lane, maximum, select, zero
@@ -126,7 +126,7 @@ def emit_others(m, s, w, g, u, c, l, r, x, o, dt, look):
 
 
 @kernel
-def free_motion(m, s, x, w, y, g, u, b, z, o, dt, wanted):
+def free_motion(m, s, x, w, y, g, u, b, z, o, ahead, dt, wanted):
     """Links in their places, the top speed of all shapes, their haste, and accelerations without rows: DRIVEN where
     motors have rows in any world, ASLEEP and nothing done where everyone sleeps, HASTY and no accelerations where they
     are wanted UNLESS_HASTY, else 0.
@@ -139,12 +139,12 @@ def free_motion(m, s, x, w, y, g, u, b, z, o, dt, wanted):
             for d in range(m.nv):
                 store(o.change, d, zero(load(s.v, d)))
             return ASLEEP
-        place_links(m, s, w)
+        place_again(m, s, w, y, o, ahead)
         find_haste(m, w, g, u, o)
-        if wanted == UNLESS_HASTY and any_lane(load(o.haste, 0) * dt > HASTE):
+        if is_hasty(o, dt) and wanted == UNLESS_HASTY:
             return HASTY
     gather_forces(m, s, x, w, dt)
-    factor(m, w)
+    factor_again(m, s, w, y, o, ahead)
     driven = add_motor_forces(s, b, w)
     balance(m, x, w)
     accelerate_awake(m, x, w, z, o)
@@ -194,8 +194,8 @@ def make_rows(m, s, x, w, g, u, c, l, e, r, old, i, z, flow, o, dt, look):
 
 
 @kernel
-def solve_rows(m, s, x, w, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, newton, o, ahead, dt, look):
-    """Rows of a step and their impulses: DONE, NO_ROOM for all rows, UNSOLVED."""
+def solve_rows(m, s, x, w, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, newton, o, ahead, dt, look, goes_on):
+    """Rows of a step and their impulses: DONE, NO_ROOM for all rows, UNSOLVED; TOO_LONG where it may be."""
     tell_nothing(o)
     if o.centred != 0:  # an earlier look may have changed them
         for d in range(m.nv):
@@ -206,6 +206,8 @@ def solve_rows(m, s, x, w, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, ne
         return NO_ROOM
     if any_lane(sort_trees(m, s, x, w, z, r, flow, ahead, o, dt)):
         predict(m, s, w, flow, dt)
+    if goes_on == UNLESS_LONG and o.centred != 0 and whirls(m, w, o, dt):
+        return TOO_LONG
     if load(i.count, 0) == 0:
         return DONE
     take_roots(m, w, t)
@@ -326,7 +328,9 @@ def wants_another_look(m, s, w, g, c, l, i, flow, o, ahead, dt):
 
 @kernel
 def find_impulses(m, s, x, w, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, newton, o, ahead, dt, goes_on):
-    """Rows and impulses of a step, and what they do to velocities: DONE, NO_ROOM or UNSOLVED. See `advance`."""
+    """Rows and impulses of a step, and what they do to velocities: DONE, NO_ROOM, UNSOLVED or TOO_LONG. See
+    `advance`.
+    """
     if goes_on != GOES_ON:
         know_nothing(m, flow, o)
         open_budget(o)
@@ -336,7 +340,9 @@ def find_impulses(m, s, x, w, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a,
     while unmade or wants_another_look(m, s, w, g, c, l, i, flow, o, ahead, dt):
         # the last one is like no other, so that a world looks as it does whatever its neighbours see
         look = LOOKS if load(o.solved_again, 0) != 0 else load(o.look, 0)
-        end = solve_rows(m, s, x, w, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, newton, o, ahead, dt, look)
+        end = solve_rows(
+            m, s, x, w, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, newton, o, ahead, dt, look, goes_on
+        )
         if end != DONE:
             return end
         unmade = False
@@ -352,7 +358,7 @@ def hold_back(m, w, flow, o, dt):
         store(flow.share, d, load(o.unmoved, d))
     spread_acceleration(m, w, flow)
     for d in range(m.nv):
-        root = load(m.link_root, load(m.dof_link, d))
+        root = load(m.dof_root, d)
         flies = load(o.falling, root) > load(o.lagging, root)
         less = select(flies, load(w.a, d) * (0.5 * dt), zero(load(w.a, d)))
         store(o.shift, d, load(o.shift, d) + load(flow.a, d) - less)
@@ -395,7 +401,7 @@ def advance(m, s, x, w, y, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, ne
     correct_products(m, s, w, i, ahead, flow, o, dt)
     end_speeds(m, s, w, l, r, i, t, flow, plain, p, a, newton, o, dt)
     displace(m, s.q, o.shift, dt, s.q)
-    finish_smoothly(m, s, x, w, ahead, o, dt)
+    finish_smoothly(m, s, x, w, y, ahead, o, dt)
     if y.n_prescribed != 0:
         follow(m, s, x, y, 2)
     if not is_sound(m, s, y):
