@@ -221,9 +221,12 @@ def test_a_world_that_is_lost_is_frozen_and_others_go_on() -> None:
 
 
 def test_a_world_may_be_lost_in_the_middle_of_a_call() -> None:
-    """A speed that overflows after some steps: the neighbours are as they are without."""
+    """A speed that overflows, at 3.4028e38, in the 10th step if nothing does before: 4.2 kg gain 3e34 m/s in each.
+
+    The neighbours are as they are without.
+    """
     sound, batch = thrown_toys(8, precision="f32"), thrown_toys(8, precision="f32")
-    batch.tau[2, 0] = 1e38
+    batch.v[2, 0], batch.tau[2, 0] = 3.4e38, 3e37
     sound.step(40)
     batch.step(40)
     assert batch.diverged.tolist() == [k == 2 for k in range(8)]
