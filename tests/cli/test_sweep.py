@@ -31,8 +31,8 @@ def scene(tmp_path, monkeypatch):
 
 
 def swept(*words):
-    """In this process: to start others takes longer than the runs."""
-    return run(app, ["sweep", "ball.yaml", "--processes", "0", *words])
+    """In this process: to start others takes longer than the runs. It does not tell of kernels that it compiles."""
+    return run(app, ["sweep", "ball.yaml", "--processes", "0", *words], env={"POISE_QUIET": "1"})
 
 
 def test_table_files_and_plots(scene, tmp_path):
