@@ -221,19 +221,19 @@ def locked_turns(kind: str, R: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_loop_moves_as_the_same_joint_in_the_tree(kind: str) -> None:
     """Forces act from the beginning of a step in both, and velocity products are of second order in both, up to SMALL
-    of an angular acceleration: they differ by less than 0.1 mm, where each of them is 0.4 mm from the limit.
+    of an angular acceleration: what two steps do not show to be of second order is less than that leads to, 0.01 mm,
+    where each of them is 0.4 mm from the limit.
     """
     apart = []
     for dt in (2e-3, 1e-3):
         loop, tree = couple(kind, dt=dt), couple(kind, tree=True, dt=dt)
         for world in (loop, tree):
             shaken(world, round(0.5 / dt))
-        apart.append(
-            max(float(np.abs(loop.body(name).position - tree.body(name).position).max()) for name in ("one", "two"))
-        )
-    slack = 0.5 * SMALL * 0.5**2
-    print(f"\n{kind}, loop beside tree: {apart[0]:.1e} m apart ({slack:.1e}), at half the step {apart[1]:.1e}")
-    assert max(apart) < slack
+        apart.append(np.array([loop.body(name).position - tree.body(name).position for name in ("one", "two")]))
+    slack, left = 0.5 * SMALL * 0.5**2, float(np.abs(4.0 * apart[1] - apart[0]).max()) / 3.0
+    far, near = (float(np.abs(each).max()) for each in apart)
+    print(f"\n{kind}, loop beside tree: {far:.1e} m apart, at half the step {near:.1e}, {left:.1e} left ({slack:.1e})")
+    assert left < slack
 
 
 def test_coordinates_of_loops_are_those_of_joints() -> None:
