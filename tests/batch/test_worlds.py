@@ -144,14 +144,15 @@ def test_nobody_feels_who_is_beside_him(precision: str, monkeypatch: pytest.Monk
 
 def test_rows_of_limits_are_those_of_a_world_alone() -> None:
     """Rows of ball joints are found in rounds: a lane that needs no more of them stays as it is while others go on. It
-    is seen where a turn ends at its limit to the last bits, which is rare: so there are many.
+    is seen where a turn ends at its limit to the last bits, which is rare: so there are many. Some turn so fast that
+    they are lost, and have no rows then.
     """
     scene, rng = hero(), np.random.default_rng(0)
     many, one = (scene.build_batch(n, dt=1 / 120, precision="f32", threads=1) for n in (16, 1))
 
     def rows(batch: Batch) -> dict[int, tuple[np.ndarray, ...]]:
         engine = batch._crew.engines[0]
-        now, worlds, seats = engine.rows.now, engine._seats.world[0], range(len(batch))
+        now, worlds, seats = engine.rows.now, engine._seats.world[0], np.flatnonzero(~batch.diverged).tolist()
         lanes = [int(np.flatnonzero(worlds == k)[0]) for k in seats]
         spans = [slice(int(now.first[0]), int(now.first[0] + now.count[0, lane])) for lane in lanes]
         return {
@@ -170,9 +171,11 @@ def test_rows_of_limits_are_those_of_a_world_alone() -> None:
         for k in range(16):
             one.reset(q=q[k], v=v[k])
             one.step()
-            assert same(found[k], rows(one)[0])
+            assert many.diverged[k] == one.diverged[0]
             assert np.array_equal(many.v[k], one.v[0])  # also where sweeps are spent
-            seen += len(found[k][0])
+            if not many.diverged[k]:
+                assert same(found[k], rows(one)[0])
+                seen += len(found[k][0])
     assert seen > 10_000
 
 
