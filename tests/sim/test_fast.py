@@ -289,6 +289,25 @@ def test_a_capsule_is_split_by_the_way_of_its_ends(spin: tuple[float, float, flo
     assert world.report().parts == parts
 
 
+@pytest.mark.parametrize("formulation", [poise.Reduced(), poise.Maximal()])
+def test_a_step_is_split_by_the_speeds_that_an_impact_leaves(formulation: poise.Reduced | poise.Maximal) -> None:
+    """A heavy ball, slow for its size, strikes a rod on a hinge that is at rest: the rod is too fast for the step."""
+    scene = poise.Scene(gravity=(0, 0, 0))
+    scene.add(poise.box(0.2, 0.2, 0.2, mass=1e3), name="block", position=(0, 0, 1))
+    hinge = poise.Joint("hinge", axis=(0, 1, 0), anchor=(0, 0, 0.2))
+    scene.add(poise.capsule(0.03, 0.3, mass=0.1), name="rod", parent="block", joint=hinge, position=(0, 0, -0.35))
+    scene.add(poise.sphere(0.4, mass=100.0), name="ball", position=(-0.5, 0, 0.5))
+    world = scene.build(formulation, dt=1 / 240)
+    world.body("ball").place(velocity=(15, 0, 0))
+    for _ in range(10):
+        world.step()
+        if world.body("rod").velocity[0] != 0.0:
+            break
+        assert world.report().parts == 1
+    assert np.linalg.norm(world.body("rod").angular_velocity) > 30.0
+    assert world.report().parts > 1
+
+
 def test_a_path_leads_on_where_a_step_is_split() -> None:
     """A plate on its way at 3 m/s is struck: the ball bounces from its speed, and the plate is where its path is."""
     path = KeyedPath([0.0, 1.0, 2.0], [(0, 0, 0), (-3, 0, 0), (-6, 0, 0)])

@@ -39,7 +39,7 @@ from poise.dynamics.apart_forces import (
 from poise.dynamics.integrate import displace, follow, is_sound, keep
 from poise.dynamics.kinematics import carry_on, set_out
 from poise.dynamics.passive import gather_forces
-from poise.formulations.apart_haste import find_haste
+from poise.formulations.apart_haste import find_haste, hurries
 from poise.formulations.haste import HASTE
 from poise.formulations.rules import (
     BY_DISPLACEMENT,
@@ -48,11 +48,13 @@ from poise.formulations.rules import (
     DRIVEN,
     HASTY,
     THE_REST,
+    TOO_LONG,
     UNLESS_HASTY,
+    UNLESS_LONG,
     WITH_LOOPS,
     look_ahead,
 )
-from poise.formulations.velocity import end_speeds, find_impulses
+from poise.formulations.velocity import end_speeds, find_impulses, foresee
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store
 from poise.kernel.scalars import any_lane, zero
@@ -287,6 +289,10 @@ def advance(m, s, x, w, y, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, ne
     end = find_impulses(m, s, x, w, g, u, c, l, e, r, old, i, z, t, flow, plain, p, a, newton, o, ahead, dt, goes_on)
     if end != DONE:
         return end
+    if goes_on == UNLESS_LONG and load(i.count, 0) > 0:
+        foresee(m, flow)
+        if hurries(m, w, g, u, flow, o, dt):
+            return TOO_LONG
     end_speeds(m, s, w, l, r, i, t, flow, plain, p, a, newton, o, dt)
     go_on(m, s, w, f, flow, o, dt)
     displace(m, s.q, o.shift, dt, s.q)

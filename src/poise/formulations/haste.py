@@ -104,14 +104,20 @@ def whirls(m, w, o, dt):
 
 
 @kernel
+def pushes_on(m, flow, o, dt):
+    """Whether impulses change so much that the haste is to be looked at again; `flow` has what they add."""
+    most = zero(load(o.haste, 0))
+    for d in range(m.nv):
+        most = maximum(most, fabs(load(flow.a, d)))
+    return any_lane(most * dt > CHANGE)
+
+
+@kernel
 def hurries(m, w, g, u, flow, o, dt):
     """Whether impulses make velocities such that the step is too long for them; then `o.haste` is that of these. `flow`
     has what impulses add, and the motions of links with it.
     """
-    most = zero(load(o.haste, 0))
-    for d in range(m.nv):
-        most = maximum(most, fabs(load(flow.a, d)))
-    if not any_lane(most * dt > CHANGE):
+    if not pushes_on(m, flow, o, dt):
         return False
     haste = load(o.haste, 0)
     for i in range(g.n_shapes):
