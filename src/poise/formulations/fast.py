@@ -104,7 +104,8 @@ class Split:
             for name in ("erp", "creep", "quick", "margin", "close", "tolerance", "carry")
         }
         paths = self._paths()
-        few = ceil(dt * float(rules.haste[0]) / HASTE)
+        wanted = dt * float(rules.haste[0]) / HASTE
+        few = ceil(wanted) if wanted <= LIMBS else LIMBS + 1  # it may be infinite, or not a number
         end = DIVERGED
         stepper.extras.begin_parts(dt)
         try:
