@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 
 from constraints.checker import exp, mat, random_rotation, vec
-from poise.constraints.ball_limit_rows import cone_line, cone_row, far_within, swing_and_twist, twist_row
+from poise.constraints.ball_limit_rows import (
+    coarse_swing_and_twist,
+    cone_line,
+    cone_row,
+    ellipse_share,
+    far_within,
+    swing_and_twist,
+    twist_row,
+)
 from poise.kernel.quat import Quat, quaternion, rotation
 
 Array = np.ndarray
@@ -132,6 +140,27 @@ def test_twists_are_those_nearest_to_the_middle() -> None:
     q, _, F, centre = somewhere(5)
     turns = [float(swing_and_twist(quat(q), mat(F), quat(centre), middle)[2]) for middle in (0.0, 6.0, -6.0)]
     assert np.diff(turns) == pytest.approx([2 * np.pi, -4 * np.pi], abs=1e-13)
+
+
+def test_coarse_swings_and_twists_bound_the_right_ones() -> None:
+    """Also where a joint does not swing, is turned over, or is twisted by half a turn from the middle."""
+    rng = np.random.default_rng(1)
+    sure_ones = 0
+    for n in range(3000):
+        centre, F, away = random_rotation(rng), random_rotation(rng), rng.normal(size=3)
+        away = away if n % 3 else F[:, 0] * rng.choice((-1.0, 1.0)) + 1e-9 * away
+        q = exp(away * (rng.uniform(0.0, np.pi) / np.linalg.norm(away))) @ centre
+        a, b, middle = *rng.uniform(0.1, 2.8, 2), rng.uniform(-3.0, 3.0)
+        y, z, right, cosine = (float(x) for x in swing_and_twist(quat(q), mat(F), quat(centre), middle))
+        share, twist, same, sure = coarse_swing_and_twist(quat(q), mat(F), quat(centre), middle, a, b)
+        assert float(same) == pytest.approx(cosine, abs=1e-12)
+        if cosine > 1e-3:
+            assert float(share) >= float(ellipse_share(y, z, a, b)) * (1.0 - 1e-12)
+            assert float(share) <= float(ellipse_share(y, z, a, b)) + 0.021 / min(a, b)
+        if sure:
+            sure_ones += 1
+            assert float(twist) == pytest.approx(right, abs=0.01)
+    assert sure_ones > 2800
 
 
 def test_what_is_far_within_its_limits_has_no_row_that_is_near() -> None:

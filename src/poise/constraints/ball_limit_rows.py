@@ -30,7 +30,20 @@ from poise.dynamics.kinematics import exp_turn, load_four
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load, scatter_where, store
 from poise.kernel.quat import conjugate, normalize, rotate, rotation
-from poise.kernel.scalars import PI, all_lanes, any_lane, atan2, maximum, minimum, rint, select, spread, sqrt, zero
+from poise.kernel.scalars import (
+    PI,
+    all_lanes,
+    any_lane,
+    atan2,
+    fabs,
+    maximum,
+    minimum,
+    rint,
+    select,
+    spread,
+    sqrt,
+    zero,
+)
 from poise.kernel.spatial import no_force
 from poise.kernel.trace import formula
 from poise.kernel.vec import Vec3, column, dot, norm, transpose_times, zero3
@@ -49,6 +62,8 @@ _NEWTON = 4
 """Steps to the nearest point of an ellipse."""
 _BLUNT = 1e-5
 """Least cosine of half a swing."""
+_COARSE, _FLAT = 5e-3, 1e-6
+"""Error of a coarse angle, at most, which is 4.9e-3; rad. And least sine of a swing whose direction counts."""
 _UPRIGHT, _STEEPEST = 0.5, 2.7
 """Cosine of half a swing, and what |J| of a swing is below where it is no less: √(1 + (σ/sin σ)²) is 2.6 there."""
 
@@ -77,6 +92,33 @@ def swing_and_twist(q: Any, F: Any, centre: Any, middle: Any) -> Any:
     twist = 2.0 * atan2(s, w)
     twist = twist + rint((middle - twist) * (0.5 / PI)) * (2.0 * PI)
     return (w * part.y - s * part.z) * k, (w * part.z + s * part.y) * k, twist, cosine
+
+
+@formula
+def coarse_angle(y: Any, x: Any) -> Any:
+    """atan2(y, x) of numbers that are not negative, within _COARSE."""
+    less, more = minimum(y, x), maximum(y, x)
+    part = less * more / maximum(more * more + 0.28125 * less * less, zero(x) + TINY)
+    return select(y > x, 0.5 * PI - part, part)
+
+
+@formula
+def coarse_swing_and_twist(q: Any, F: Any, centre: Any, middle: Any, a: Any, b: Any) -> Any:
+    """As `swing_and_twist`, without its arcs: no less than the scale of the ellipse of half-axes a, b that the swing is
+    on; the twist within 2 _COARSE; the cosine of half the swing; and whether the twist is sure to be the one nearest to
+    the middle.
+    """
+    whole = q @ conjugate(centre)
+    whole = select(whole.w < 0.0, -whole, whole)
+    part = transpose_times(F, Vec3(whole.x, whole.y, whole.z))
+    w, s = whole.w, part.x
+    cosine, sine = sqrt(w * w + s * s), sqrt(part.y * part.y + part.z * part.z)
+    share = ellipse_share(w * part.y - s * part.z, w * part.z + s * part.y, a, b)
+    share = share * (2.0 * (coarse_angle(sine, cosine) + _COARSE)) / maximum(sine * cosine, zero(w) + _FLAT)
+    twist = 2.0 * coarse_angle(fabs(s), w)
+    twist = select(s < 0.0, -twist, twist)
+    twist = twist + rint((middle - twist) * (0.5 / PI)) * (2.0 * PI)
+    return share, twist, cosine, fabs(twist - middle) < PI - 2.0 * _COARSE
 
 
 @formula
@@ -235,9 +277,10 @@ def far_within(q: Any, F: Any, centre: Any, middle: Any, y: Any, z: Any, lower: 
 
     What is within an ellipse by a share of it is away from it by that share of its shorter half-axis at least.
     """
-    swing_y, swing_z, twist, cosine = swing_and_twist(q, F, centre, middle)
-    plain, room = cosine > _UPRIGHT, (1.0 - ellipse_share(swing_y, swing_z, y, z)) * minimum(y, z)
-    above, below = (twist - lower) * cosine, (upper - twist) * cosine
+    share, twist, cosine, sure = coarse_swing_and_twist(q, F, centre, middle, y, z)
+    plain, room = cosine > _UPRIGHT, (1.0 - share) * minimum(y, z)
+    above, below = (twist - lower - 2.0 * _COARSE) * cosine, (upper - twist - 2.0 * _COARSE) * cosine
+    above, below = select(sure, above, zero(above)), select(sure, below, zero(below))
     return plain & (room > close * _STEEPEST), plain & (above > close * 2.0), plain & (below > close * 2.0)
 
 
@@ -305,6 +348,24 @@ def cone_room(l, k, q, turn):
 
 
 @kernel
+def stays(l, k, q, frame, centre, middle):
+    """Worlds in which ball k is within its limits with a rotation, found without arcs. Where that is not said, it may
+    still be so.
+    """
+    none = zero(q.w)
+    a, b = none + load(l.ball_cone_y, k), none + load(l.ball_cone_z, k)
+    share, twist, cosine, sure = coarse_swing_and_twist(q, frame, centre, middle, a, b)
+    within = sure & (cosine > _UPRIGHT)
+    if load(l.ball_has_cone, k) != 0:
+        within = within & (share < 1.0)
+    if load(l.ball_has_lower, k) != 0:
+        within = within & (twist - load(l.ball_lower, k) > 2.0 * _COARSE)
+    if load(l.ball_has_upper, k) != 0:
+        within = within & (load(l.ball_upper, k) - twist > 2.0 * _COARSE)
+    return within
+
+
+@kernel
 def strays(s, w, x, l, held, dt):
     """Worlds in which impulses take a ball beyond a limit that has no row, or aside, and so further beyond its cone
     than it is.
@@ -317,7 +378,10 @@ def strays(s, w, x, l, held, dt):
         none = zero(q.w)
         turn = ahead(free, none, zero3(none))
         frame, centre, middle = load(l.ball_frame, k), load(l.ball_centre, k), none + load(l.ball_middle, k)
-        y, z, twist, cosine = swing_and_twist(q @ exp_turn(turn), frame, centre, middle)
+        after = q @ exp_turn(turn)
+        if all_lanes(stays(l, k, after, frame, centre, middle)):
+            continue
+        y, z, twist, cosine = swing_and_twist(after, frame, centre, middle)
         if load(l.ball_has_cone, k) != 0:
             a, b = none + load(l.ball_cone_y, k), none + load(l.ball_cone_z, k)
             if any_lane(may_stray(y, z, a, b)):

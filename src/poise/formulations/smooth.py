@@ -119,11 +119,15 @@ def sort_trees(m, s, x, w, z, r, flow, ahead, o, dt):
             wanted = wanted | splits | centres
     if any_lane(wanted):
         store(o.any_split, 0, 1)
-        products_now(m, w, ahead)
+        if load(o.has_products, 0) == 0:  # they do not depend on rows
+            products_now(m, w, ahead)
+            store(o.has_products, 0, 1)
+            for d in range(m.nv):
+                store(o.all_products, d, load(ahead.a, d))
         for d in range(m.nv):
-            split, centred = is_in(m, o.split, d), is_in(m, o.centre, d)
-            store(o.products, d, select(split | centred, load(ahead.a, d), none))
-            store(w.a, d, load(w.a, d) - select(split, load(ahead.a, d) * 0.5, none))
+            split, centred, products = is_in(m, o.split, d), is_in(m, o.centre, d), load(o.all_products, d)
+            store(o.products, d, select(split | centred, products, none))
+            store(w.a, d, load(w.a, d) - select(split, products * 0.5, none))
     return wanted
 
 
@@ -184,18 +188,18 @@ def mark_rows(m, s, w, r, flow, o, dt):
 @kernel
 def is_open(m, r, o, slot):
     """Worlds in which a row can still change how its trees are integrated."""
-    a, b = root_of_body(m, load(r.a, slot)), root_of_body(m, load(r.b, slot))
-    own = root_of_dof(m, load(r.dof, slot))
-    pulls = load(r.lo, slot) < 0.0
-    undecided = is_undecided(o, a, pulls) | is_undecided(o, b, pulls) | is_undecided(o, own, pulls)
+    a, b, dof = root_of_body(m, load(r.a, slot)), root_of_body(m, load(r.b, slot)), load(r.dof, slot)
+    own, pulls = root_of_dof(m, dof), load(r.lo, slot) < 0.0
+    ties = (a != b) | pushes_root(m, o, dof, own)
+    undecided = is_undecided(o, a, pulls, ties) | is_undecided(o, b, pulls, ties) | is_undecided(o, own, pulls, ties)
     return undecided | (load(r.term, slot) >= 0) | is_joint(r, slot)
 
 
 @kernel
-def is_undecided(o, root, pulls):
+def is_undecided(o, root, pulls, ties):
     """Worlds in which a row may still tie a tree, or be the first that acts on it or that pulls."""
     tied, pulled = flag_of(o.tied, root) > 0.5, flag_of(o.pulled, root) > 0.5
-    return (root >= 0) & ((flag_of(o.rows, root) < 0.5) | ~tied | (pulls & ~pulled))
+    return (root >= 0) & ((flag_of(o.rows, root) < 0.5) | (ties & ~tied) | (pulls & ~pulled))
 
 
 @kernel

@@ -243,6 +243,8 @@ class Stepper:
             known=self.model.nv,
             known_motion=self.model.n_links,
             start=self.model.nv,
+            all_products=self.model.nv,
+            has_products=1,
             products=self.model.nv,
             any_split=1,
             again=self.model.nv,

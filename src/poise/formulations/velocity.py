@@ -255,6 +255,7 @@ def know_nothing(m, flow, o):
     store(o.wrong, 0, zero(load(o.wrong, 0)))
     store(o.look, 0, 0)
     store(o.solved_again, 0, 0)
+    store(o.has_products, 0, 0)
 
 
 @kernel
