@@ -22,6 +22,9 @@ STEP = 0.18
 SECONDS = 20.0
 GAP = 1e-3
 """What joints between separate bodies may open at most; m, or rad: see `test_joint_drift`."""
+UNSOLVED = 3
+"""Steps of a fall that may reach their cap: contacts with friction that jam, for which no solver is sure to find
+forces. They tell so, and leave a limit exceeded by what the step moves."""
 DTS = {"1/60": 1 / 60, "1/240": 1 / 240, "1/1000": 1 / 1000}
 
 
@@ -33,7 +36,11 @@ class Fall:
     rise: float
     """Of mechanical energy in a step, over the energy at the start."""
     limit: float
-    """Beyond a joint limit, ball joints' cones and twists among them; degrees."""
+    """Beyond a joint limit, ball joints' cones and twists among them, in steps that were solved; degrees."""
+    unsolved_limit: float
+    """The same in all steps."""
+    unsolved: int
+    """Steps that were capped or stalled."""
     kinetic: float
     """At the end; J."""
     overlap: float
@@ -88,11 +95,12 @@ def fall(seed: int, dt: float, seconds: float = SECONDS, *, apart: bool = False)
     place = (-1.0 + rng.uniform(-0.5, 0.5), rng.uniform(-0.3, 0.3), 3.0 + 8 * STEP)
     world.body(root).place(place, rng.normal(size=4), angular_velocity=2.0 * rng.normal(size=3))
     q, v = (np.empty((round(seconds / dt) + 1, n)) for n in (model.nq, model.nv))
-    gap = 0.0
+    gap, solved = 0.0, np.ones(len(q), bool)
     for k in range(len(q)):
         q[k], v[k] = world.q, world.v
         if k + 1 < len(q):
             world.step()
+            solved[k + 1] = world.report().status == "solved"
         if apart and k > 0:
             gap = max(gap, float(np.abs(world.joint_gaps).max()))
     energy = poise.dynamics.energy(model, q, v)
@@ -100,7 +108,8 @@ def fall(seed: int, dt: float, seconds: float = SECONDS, *, apart: bool = False)
     assert np.isfinite(world.q).all()
     assert np.isfinite(world.v).all()
     overlap = max((contact.depth for contact in world.report().contacts), default=0.0)
-    return Fall(seed, rise, beyond_limits(model, q), float(energy.kinetic[-1]), overlap, gap)
+    limits = beyond_limits(model, q[solved]), beyond_limits(model, q)
+    return Fall(seed, rise, *limits, int((~solved).sum()), float(energy.kinetic[-1]), overlap, gap)
 
 
 def check(falls: list[Fall]) -> None:
@@ -108,6 +117,8 @@ def check(falls: list[Fall]) -> None:
     for one in falls:
         assert one.rise <= 0.005, one
         assert one.limit <= 0.5, one
+        assert one.unsolved <= UNSOLVED, one
+        assert one.unsolved_limit <= 2.0, one
         assert one.overlap <= 2e-3, one
         assert one.kinetic <= 1.0, one
         assert one.gap <= GAP, one
