@@ -13,6 +13,7 @@ from poise.formulations.smooth import SMALL
 from poise.formulations.stepper import Stepper
 from poise.kernel.memory import F32X16, F64, F64X8, Width
 from poise.model.model import Model
+from python_calls import count_calls
 
 EXACT = poise.Reduced(tolerance=1e-12)
 
@@ -592,3 +593,67 @@ def test_a_control_that_makes_a_goal_infinite_is_refused_by_its_name() -> None:
     with pytest.raises(ValueError, match=r'ctrl\[0\] is 1e\+308; the target of motor "arm" is not finite then'):
         world.step()
     world.step()
+
+
+def row_of_motors(n: int) -> poise.World:
+    """N arms side by side, each with a motor: targets, speeds and torques in turn."""
+    scene = poise.Scene(gravity=(0, 0, 0))
+    for k in range(n):
+        rod = poise.box(0.1, 0.1, 0.5, mass=1.0, group=0, mask=0)
+        scene.hinge(None, rod, axis="y", anchor=(0, 0, 0.25), position=(k, 0, 0), name=f"arm {k}")
+        options = ({"stiffness": 20.0, "damping": 2.0}, {"damping": 2.0}, {})[k % 3]
+        scene.motor(f"arm {k}", name=f"motor {k}", **options)
+    model = scene.compile()
+    ranges = {"control_low": -0.5, "control_high": 0.75, "gain": 1.1, "offset": 0.3}
+    kinds = ("target", "speed", "torque")
+    changed = tuple(motor._replace(control=kinds[k % 3], **ranges) for k, motor in enumerate(model.motors))
+    object.__setattr__(model, "motors", changed)
+    return poise.World(model)
+
+
+def test_new_controls_cost_as_many_calls_for_a_hundred_motors_as_for_ten() -> None:
+    counts = []
+    for n in (10, 100):
+        world, rng = row_of_motors(n), np.random.default_rng(n)
+        world.step()
+
+        def act(world: poise.World = world, rng: np.random.Generator = rng) -> None:
+            world.ctrl = rng.uniform(-1.0, 1.0, len(world.ctrl))
+            world.step()
+
+        act()
+        counts.append(count_calls(act))
+    assert counts[0] == counts[1]
+
+
+def test_a_motor_is_set_by_name_at_the_same_cost_among_many() -> None:
+    counts = []
+    for n in (10, 100):
+        motor = row_of_motors(n).motor(3)
+        counts.append(count_calls(lambda motor=motor: setattr(motor, "target", 0.2)))
+    assert counts[0] == counts[1]
+
+
+def test_controls_set_what_plain_numbers_do() -> None:
+    """Of each motor min(max(ctrl, low), high) gain + offset, bit for bit."""
+    world, rng = row_of_motors(12), np.random.default_rng(5)
+    for ctrl in (*rng.normal(size=(20, 12)), np.zeros(12), np.full(12, -0.0), np.full(12, 1e300)):
+        world.ctrl = ctrl
+        world._controls.apply(world._stepper)
+        for k, motor in enumerate(world.model.motors):
+            wanted = motor.gain * min(max(float(ctrl[k]), motor.control_low), motor.control_high) + motor.offset
+            given = world._stepper.extras.motors.arrays[motor.control][k]
+            assert np.float64(wanted).tobytes() == np.float64(given).tobytes()
+
+
+def test_a_control_that_is_not_finite_leaves_those_before_it_set_and_those_after_it_not() -> None:
+    world = row_of_motors(6)
+    world.ctrl[:] = (0.1, 0.1, 0.1, np.nan, 0.1, 0.1)
+    with pytest.raises(ValueError, match=r'ctrl\[3\] is nan; the control of motor "motor 3" must be finite'):
+        world.step()
+    first = row_of_motors(1)._controls.values[0]
+    assert world._controls.applied[:3].tolist() == [0.1] * 3
+    assert world._controls.applied[3] == world.ctrl[3] == first
+    assert world._controls.applied[4:].tolist() != [0.1] * 2
+    world.step()
+    assert world._controls.applied[4:].tolist() == [0.1] * 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf, isfinite
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -97,7 +97,7 @@ class WorldMotor:
 
     @property
     def _rows(self) -> slice:
-        return motor_rows(self.world.model)[self.index]
+        return self.world._controls.rows[self.index]
 
     @property
     def _ball(self) -> bool:
@@ -267,6 +267,14 @@ class Controls:
         self.model = model
         self.values = np.array([_first_control(motor) for motor in model.motors], np.float64)
         self.applied = self.values.copy()
+        self.rows = motor_rows(model)
+        """Rows of each motor."""
+        self._first_row = np.array([rows.start for rows in self.rows], np.intp)
+        table = [(motor.control_low, motor.control_high, motor.gain, motor.offset) for motor in model.motors]
+        self._low, self._high, self._gain, self._offset = np.array(table, np.float64).reshape(-1, 4).T
+        self._ball = np.array([motor.ball for motor in model.motors], bool)
+        kinds = sorted({motor.control for motor in model.motors})
+        self._kinds = [(kind, np.array([motor.control == kind for motor in model.motors])) for kind in kinds]
 
     def copy(self) -> Controls:
         """One of its own."""
@@ -276,33 +284,44 @@ class Controls:
 
     def apply(self, stepper: Stepper | Accelerated) -> None:
         """Set what has changed."""
-        if not self.model.motors or self.values.tobytes() == self.applied.tobytes():
-            return
-        for k in np.flatnonzero(self.values != self.applied).tolist():
-            motor, value = self.model.motors[k], float(self.values[k])
-            if not isfinite(value):
-                self.values[k] = self.applied[k]
-                raise ValueError(f'ctrl[{k}] is {value}; the control of motor "{motor.name}" must be finite')
-            if motor.ball:
-                self.values[k] = self.applied[k]
-                raise ValueError(f'motor "{motor.name}" turns a ball joint: set world.motor("{motor.name}").target')
-            self._apply(stepper, k)
+        if self.model.motors and self.values.tobytes() != self.applied.tobytes():
+            self._apply(stepper, self.values != self.applied)
 
     def apply_all(self, stepper: Stepper | Accelerated) -> None:
         """Set every motor to its control, but for those of ball joints, which have none."""
-        for k in range(len(self.values)):
-            if not self.model.motors[k].ball:
-                self._apply(stepper, k)
+        self._apply(stepper, ~self._ball)
 
-    def _apply(self, stepper: Stepper | Accelerated, k: int) -> None:
-        motor = self.model.motors[k]
-        value = min(max(float(self.values[k]), motor.control_low), motor.control_high)
-        goal = motor.gain * value + motor.offset
-        if not isfinite(goal):
-            given, self.values[k] = self.values[k], self.applied[k]
-            raise ValueError(f'ctrl[{k}] is {given}; the {motor.control} of motor "{motor.name}" is not finite then')
-        stepper.extras.motors.arrays[motor.control][motor_rows(self.model)[k]] = goal
-        self.applied[k] = self.values[k]
+    def _apply(self, stepper: Stepper | Accelerated, chosen: Array) -> None:
+        """Set the chosen motors. Where one cannot be set, those before it are, and its control is put back."""
+        goal = self._goals()
+        faulty = chosen & (self._ball | ~np.isfinite(self.values) | ~np.isfinite(goal))
+        fault = int(faulty.argmax()) if faulty.any() else None
+        if fault is not None:
+            chosen = chosen & (np.arange(len(chosen)) < fault)
+        arrays = stepper.extras.motors.arrays
+        for kind, of_kind in self._kinds:
+            here = chosen & of_kind
+            arrays[kind][self._first_row[here]] = goal[here]
+        self.applied[chosen] = self.values[chosen]
+        if fault is not None:
+            self._refuse(fault)
+
+    def _goals(self) -> Array:
+        """(motors,) what controls ask of motors: gain times the control within its range, plus the offset."""
+        value = np.where(self._low > self.values, self._low, self.values)
+        value = np.where(self._high < value, self._high, value)
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused
+            return np.asarray(self._gain * value + self._offset)
+
+    def _refuse(self, k: int) -> NoReturn:
+        """Put the control of a motor back, and say why."""
+        motor, value = self.model.motors[k], float(self.values[k])
+        self.values[k] = self.applied[k]
+        if not isfinite(value):
+            raise ValueError(f'ctrl[{k}] is {value}; the control of motor "{motor.name}" must be finite')
+        if motor.ball:
+            raise ValueError(f'motor "{motor.name}" turns a ball joint: set world.motor("{motor.name}").target')
+        raise ValueError(f'ctrl[{k}] is {value}; the {motor.control} of motor "{motor.name}" is not finite then')
 
 
 def _first_control(motor: Any) -> float:
