@@ -164,6 +164,8 @@ def test_what_must_not_be_met_together_fails_for_itself(tmp_path):
         ({"high": [1]}, {"dt": float("nan")}, "dt: must be more than 0"),
         ({"high": [1]}, {"dt": 1e3}, "nothing to do"),
         ({"high": [1]}, {"seconds": -1}, "seconds: must be more than 0"),
+        ({"high": [1]}, {"seconds": True}, "seconds: must be more than 0, found True"),
+        ({"high": [1]}, {"dt": 10**400}, "dt: must be more than 0"),
         ({"high": [1]}, {"every": 0}, "every: must be a whole number from 1 on"),
         ({"high": [1]}, {"coordinates": "polar"}, "no coordinates are called 'polar'"),
         ({"high": [1]}, {"random": 0}, "random: must be a whole number"),

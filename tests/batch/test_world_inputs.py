@@ -522,3 +522,16 @@ def test_a_batch_is_not_copied_by_accident() -> None:
         pickle.dumps(batch)
     assert "3 worlds" in repr(batch)
     assert len(batch) == 3
+
+
+@pytest.mark.parametrize("n", [True, 2.5, np.nan, -1, 10**30, 10**5000, "2"], ids=range(7))
+def test_numbers_of_steps_that_cannot_be_are_refused_before_anything_is_done(n: object) -> None:
+    scene = poise.Scene()
+    scene.add(poise.sphere(0.1), name="ball")
+    batch = scene.build_batch(3, threads=1)
+    with pytest.raises(ValueError, match=r"whole number of steps, 0 or more|1e\+12 steps at most"):
+        batch.step(n)
+    assert not batch.time.any()
+    for dt in (True, "0.01", 10**400, np.nan, -1.0):
+        with pytest.raises(ValueError, match="dt"):
+            batch.dt = dt

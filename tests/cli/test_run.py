@@ -69,6 +69,7 @@ def test_a_pipe_is_told_the_facts_only(scene):
         (["--set", "friction=high"], "set: friction: must be a number, found 'high'"),
         (["--seconds", "-1"], "--seconds: must be more than 0, found -1"),
         (["--seconds", "nan"], "--seconds: must be more than 0, found nan"),
+        (["--seconds", "1e18"], "one call takes 1e+12 steps at most"),
         (["--dt", "0"], "--dt: must be more than 0, found 0"),
         (["--every", "-3"], "nothing to do"),
         (["--save", "fall.mov"], 'there is no format ".mov", did you mean ".mp4"?'),

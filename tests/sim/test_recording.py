@@ -298,6 +298,9 @@ def test_bad_runs_are_refused(options, problem, message: str) -> None:
 def test_frames_and_curves() -> None:
     recording = toys().run(0.2)
     assert recording.at(0.1013) == 20
+    for time in (np.nan, True, "0.1"):
+        with pytest.raises(ValueError, match="time"):
+            recording.at(time)
     assert recording.state(-1).time == pytest.approx(0.2)
     assert list(recording.curves("q", "door")) == ["door"]
     assert set(recording.curves("energy")) == {"kinetic", "gravity", "spring", "total"}

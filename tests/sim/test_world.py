@@ -173,6 +173,69 @@ def test_bad_input_is_refused() -> None:
         world.body("ground").place(position=(0, 0, 0))
 
 
+REFUSED_STEPS = [
+    (10**30, r"n is 10{30}; one call takes 1e\+12 steps at most"),
+    (10**5000, r"n is 2\^16609 or more; one call takes 1e\+12 steps at most"),
+    (2**62, "steps at most"),
+    (True, "n is True; it must be a whole number of steps"),
+    (np.True_, "whole number of steps"),
+    (2.5, "n is 2.5; it must be a whole number of steps"),
+    (2.0, "whole number of steps"),
+    (np.nan, "whole number of steps"),
+    (-1, "n is -1; it must be a whole number of steps, 0 or more"),
+    (-(10**5000), "whole number of steps, 0 or more"),
+    ("3", "whole number of steps"),
+    (None, "whole number of steps"),
+]
+REFUSED_TIMES = [
+    (True, "must be a number of seconds, not True"),
+    (np.True_, "must be a number of seconds"),
+    ("1", "must be a number of seconds, not '1'"),
+    (1j, "must be a number of seconds"),
+    (None, "must be a number of seconds"),
+    (10**400, "is beyond all floating-point numbers"),
+    (np.nan, "is nan; it must be a finite time"),
+    (np.inf, "is inf; it must be a finite time"),
+    (-1.0, "is -1.0; it must be a finite time in seconds, 0 or more"),
+]
+
+
+@pytest.mark.parametrize(("n", "message"), REFUSED_STEPS, ids=range(len(REFUSED_STEPS)))
+def test_numbers_of_steps_that_cannot_be_are_refused_before_anything_is_done(n: object, message: str) -> None:
+    world = heap(2)
+    for owner in (world, poise.dynamics.Simulation(world.model)):
+        q = owner.q.copy()
+        with pytest.raises(ValueError, match=message):
+            owner.step(n)
+        assert owner.time == 0.0
+        assert np.array_equal(owner.q, q)
+
+
+@pytest.mark.parametrize(("time", "message"), REFUSED_TIMES)
+def test_times_that_cannot_be_are_refused_before_anything_is_done(time: object, message: str) -> None:
+    world = heap(2)
+    sim, before = poise.dynamics.Simulation(world.model), world.dt
+    for owner in (world, sim):
+        with pytest.raises(ValueError, match=f"duration {message}"):
+            owner.run(time)
+        if time is not None:
+            with pytest.raises(ValueError, match=f"dt {message}"):
+                owner.dt = time
+        assert (owner.time, owner.dt) == (0.0, before)
+
+
+@pytest.mark.parametrize("duration", [1e18, 1e300, 10**18])
+def test_a_run_that_never_ends_is_refused_before_anything_is_done(duration: float, tmp_path) -> None:
+    world = heap(2)
+    for owner in (world, poise.dynamics.Simulation(world.model)):
+        with pytest.raises(ValueError, match=r"one call takes 1e\+12 steps at most"):
+            owner.run(duration)
+        assert owner.time == 0.0
+    with pytest.raises(ValueError, match=r"one call takes 1e\+12 steps at most"):
+        world.stream(duration, tmp_path / "long.h5")
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize(("dt", "seconds"), [(1 / 240, 2.5), (1 / 1000, 1.5)])
 def test_a_ragdoll_that_falls_on_stairs_gains_little_in_any_step(dt: float, seconds: float) -> None:
     """Contacts come and go by the dozen. A world that is made anew at any moment goes on in the same way."""

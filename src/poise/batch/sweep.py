@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
-from math import isfinite
 from pathlib import Path
+from sys import float_info
 from typing import Any
 
 from poise.batch.metrics import Metric, read_metric
@@ -78,7 +78,8 @@ class Sweep:
         self._check_names()
         numbers = {"seconds": seconds, "dt": dt}
         for name, value in numbers.items():
-            if value is not None and not (isinstance(value, int | float) and value > 0.0 and isfinite(value)):
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            if value is not None and not (number and 0.0 < value <= float_info.max):
                 raise SceneError(f"must be more than 0, found {value!r}", field=name)
         if isinstance(every, bool) or not isinstance(every, int) or every < 1:
             raise SceneError(f"must be a whole number from 1 on, found {every!r}", field="every")

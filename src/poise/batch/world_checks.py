@@ -49,11 +49,6 @@ def checked_count(n: Any) -> int:
     return _whole("n", n, 1)
 
 
-def checked_steps(n: Any) -> int:
-    """Steps."""
-    return _whole("n", n, 0)
-
-
 def checked_threads(threads: Any) -> int:
     """Threads; as many as there are processors when missing."""
     if threads is None:

@@ -16,7 +16,6 @@ from poise.batch.parameters import FIELDS, Parameters, checked_names
 from poise.batch.terrains import Terrains
 from poise.batch.world_checks import (
     checked_count,
-    checked_steps,
     checked_threads,
     chosen_state,
     chosen_worlds,
@@ -28,7 +27,7 @@ from poise.batch.world_checks import (
 )
 from poise.batch.world_report import WorldReport, contacts_of, limits_of
 from poise.dynamics.functions import Drive
-from poise.dynamics.inputs import check_given, check_range, checked_step, number_within
+from poise.dynamics.inputs import check_given, check_range, checked_step, checked_steps, number_within
 from poise.formulations.crowd import DRIVE, Layout, Records
 from poise.formulations.crowd_kernels import N_TOLD, TOLD
 from poise.formulations.kinds import Formulation

@@ -13,6 +13,8 @@ from poise.model.model import Model
 
 #: lengths of quaternions whose squares float32 still holds with all digits
 _SHORT, _LONG = 1e-10, 1e10
+MOST_STEPS = 10**12
+"""That one call takes: at a microsecond a step they need eleven days."""
 _GAINS = ("gain_p", "gain_d", "goal_v")
 _ARGUMENT = {"force": "forces"}
 """What callers know a field as, where that is another name."""
@@ -43,13 +45,42 @@ def check_range(fields: dict[str, np.ndarray]) -> None:
 
 def checked_step(dt: Any, name: str = "dt", *, backwards: bool = False) -> float:
     """A time that is finite and, unless it may run backwards, not negative; s."""
+    kind = getattr(getattr(dt, "dtype", None), "kind", "f")
     try:
-        step = float(dt)
+        step = None if isinstance(dt, bool | str | bytes) or kind not in "iuf" else float(dt)
     except (TypeError, ValueError):
-        raise ValueError(f"{name} must be a number of seconds, not {dt!r}") from None
+        step = None
+    except OverflowError:
+        raise ValueError(f"{name} is beyond all floating-point numbers; it must be a finite time in seconds") from None
+    if step is None:
+        raise ValueError(f"{name} must be a number of seconds, not {dt!r}")
     if not math.isfinite(step) or (step < 0.0 and not backwards):
         raise ValueError(f"{name} is {step}; it must be a finite time in seconds{'' if backwards else ', 0 or more'}")
     return step
+
+
+def checked_steps(n: Any) -> int:
+    """A number of steps that one call can take."""
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
+        raise ValueError(f"n is {_shown(n)}; it must be a whole number of steps, 0 or more")
+    if n > MOST_STEPS:
+        raise ValueError(f"n is {_shown(n)}; one call takes {MOST_STEPS:.0e} steps at most")
+    return int(n)
+
+
+def steps_of_duration(duration: Any, dt: float) -> int:
+    """Steps of `dt` that are nearest to a duration; s."""
+    steps = checked_step(duration, "duration") / dt
+    if not steps <= MOST_STEPS:
+        raise ValueError(f"duration is {duration} s; one call takes {MOST_STEPS:.0e} steps at most, here of {dt:g} s")
+    return round(steps)
+
+
+def _shown(number: Any) -> str:
+    """A number as text: Python writes no whole numbers of thousands of digits."""
+    if isinstance(number, int) and abs(number) > 10**30:
+        return f"{'-' if number < 0 else ''}2^{abs(number).bit_length() - 1} or more"
+    return repr(number)
 
 
 def real_numbers(name: str, value: Any) -> np.ndarray:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from poise.dynamics.functions import Drive
-from poise.dynamics.inputs import check_given, check_model, checked_row, checked_step
+from poise.dynamics.inputs import check_given, check_model, checked_row, checked_step, checked_steps, steps_of_duration
 from poise.dynamics.integrate import STAGES, runge_kutta, semi_implicit
 from poise.dynamics.layout import INPUT, MODEL, STATE, WORK
 from poise.dynamics.workspace import Workspace
@@ -21,7 +21,6 @@ from poise.model.state import State
 
 Method = Literal["semi_implicit", "rk4"]
 
-_WHOLE = (int, np.integer)
 _VIEWS = (MODEL, STATE, INPUT, WORK, STAGES)
 STEPPERS = {
     "semi_implicit": entry(semi_implicit, *_VIEWS, extra=("float64", "int64")),
@@ -263,8 +262,7 @@ class Simulation:
 
     def step(self, n: int = 1) -> None:
         """Go n steps on. Raises `Diverged`, with the last good state kept, when the numbers are no longer finite."""
-        if not isinstance(n, _WHOLE) or n < 0:
-            raise ValueError(f"n is {n!r}; it must be a whole number of steps, 0 or more")
+        n = checked_steps(n)
         if not self._paths:
             self._advance(n)
             return
@@ -307,8 +305,8 @@ class Simulation:
 
         `before_step`, if given, is called with the simulation before each step and may change what acts.
         """
-        steps = round(checked_step(duration, "duration") / self.dt)
-        if steps < 1 or not isinstance(every, int | np.integer) or every < 1:
+        steps = steps_of_duration(duration, self.dt)
+        if steps < 1 or isinstance(every, bool) or not isinstance(every, int | np.integer) or every < 1:
             raise ValueError(f"{duration} s in steps of {self.dt} s, one in {every} kept: nothing to do")
         times, qs, vs = [self.time], [self.q.copy()], [self.v.copy()]
         start = self.time

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from poise.dynamics.inputs import checked_step
 from poise.dynamics.measures import Energy
 from poise.dynamics.simulation import Trajectory
 from poise.model.errors import did_you_mean
@@ -139,7 +140,7 @@ class Recording(Trajectory):
         """
         if not len(self):
             raise IndexError("there are no frames")
-        return int(np.argmin(np.abs(self.time - float(time))))
+        return int(np.argmin(np.abs(self.time - checked_step(time, "time", backwards=True))))
 
     def curves(self, what: str, name: str | None = None) -> dict[str, Array]:
         """Numbers over time by their names, each (frames,): "energy"; "q", "v", "tau", "passive", of one joint where it

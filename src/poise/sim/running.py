@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from poise.dynamics.inputs import checked_step
+from poise.dynamics.inputs import steps_of_duration
 from poise.dynamics.measures import Energy, energy
 from poise.dynamics.simulation import Diverged
 from poise.model.errors import SceneError, did_you_mean
@@ -114,7 +114,7 @@ class Running(Acting):
         return target
 
     def _steps_of(self, duration: Any, every: Any) -> int:
-        steps = round(checked_step(duration, "duration") / self.dt)
+        steps = steps_of_duration(duration, self.dt)
         if steps < 1 or isinstance(every, bool) or not isinstance(every, int | np.integer) or every < 1:
             raise ValueError(f"{duration} s in steps of {self.dt} s, one in {every} kept: nothing to do")
         return steps
