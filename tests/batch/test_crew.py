@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import threading
 import time
 from multiprocessing import get_context
@@ -16,6 +17,7 @@ import poise
 from crowd_bits import bits, same
 from poise.batch import crew, worlds
 from poise.batch.worlds import Batch
+from poise.dynamics import interrupts
 from poise.formulations import crowd
 from poise.formulations.crowd import Engine
 
@@ -159,7 +161,7 @@ def test_time_is_right_after_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> No
         patch.setattr(batch._crew, "run", stopped)
         with pytest.raises(KeyboardInterrupt):
             batch.step(100)
-    expected.step(2 * worlds.AT_ONCE)
+    expected.step(sum(steps for *_, steps in rounds))
     assert same(bits(batch), bits(expected))
     batch.step(3)
     expected.step(3)
@@ -181,6 +183,7 @@ def test_an_interrupt_of_the_wait_for_hands_waits_too(monkeypatch: pytest.Monkey
 
     batch.step(4)
     hands = batch._crew._hands
+    batch._crew._pace.most = 10**6  # all groups and steps are shared at once
     with monkeypatch.context() as patch:
         patch.setattr(crew, "lead", Idle())
         patch.setattr(crew.time, "sleep", interrupted)
@@ -207,6 +210,7 @@ def test_an_interrupt_waits_for_the_hands(asleep: bool, monkeypatch: pytest.Monk
     for each in (batch, expected):
         each.step(4)
     hands = batch._crew._hands
+    batch._crew._pace.most = 10**6
     if asleep:
         assert come_to_be(lambda: bool(hands._round.asleep[1]))
     with monkeypatch.context() as patch:
@@ -256,3 +260,53 @@ def test_memory_that_grows_is_taken_whole_or_not(monkeypatch: pytest.MonkeyPatch
     records.remember_more((64, 8, 64, 8))
     assert records.room == (64, 8, 64, 8)
     assert len(records.lam) == records.n * records.lam_size
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_ctrl_c_keeps_whole_steps_of_all_worlds(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    batch, expected, rounds = batch_of(threads, n=400), batch_of(1, n=400), 0
+    share = crew.Crew._share
+
+    def interrupted(self: crew.Crew, *given: Any) -> Any:
+        nonlocal rounds
+        rounds += 1
+        if rounds == 3:
+            signal.raise_signal(signal.SIGINT)
+        return share(self, *given)
+
+    batch.step(8)
+    engines = batch._crew.engines
+    with monkeypatch.context() as patch:
+        patch.setattr(crew.Crew, "_share", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            batch.step(10**6)
+    assert batch._crew.engines is engines
+    assert not batch._crew._torn
+    done = np.rint(batch.time / batch.dt).astype(int)
+    assert done.max() < 8 + 4 * worlds.AT_ONCE
+    for n in range(done.max() + 1):
+        here = done == n
+        assert np.array_equal(batch.q[here], expected.q[here])
+        assert np.array_equal(batch.v[here], expected.v[here])
+        expected.step()
+
+
+def test_threads_share_groups_for_a_tenth_of_a_second_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a clock of its own, on which a step of a group takes 1 ms: no wait is for more than that of a few groups."""
+    batch, now, shared = batch_of(1, n=2000), 0.0, []
+    monkeypatch.setattr(interrupts, "perf_counter", lambda: now)
+    share = crew.Crew._share
+
+    def priced(self: crew.Crew, first: int, last: int, dt: float, n: int) -> Any:
+        nonlocal now
+        now += 1e-3 * n * (last - first)
+        shared.append(n * (last - first))
+        return share(self, first, last, dt, n)
+
+    monkeypatch.setattr(crew.Crew, "_share", priced)
+    batch.step(6)
+    assert max(shared[2:]) * 1e-3 <= 0.1
+    assert np.array_equal(batch.time, np.full(2000, 6 * batch.dt))
+    alone = batch_of(1, n=2000)
+    alone.step(6)
+    assert same(bits(batch)[:2], bits(alone)[:2])

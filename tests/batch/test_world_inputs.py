@@ -529,7 +529,7 @@ def test_numbers_of_steps_that_cannot_be_are_refused_before_anything_is_done(n: 
     scene = poise.Scene()
     scene.add(poise.sphere(0.1), name="ball")
     batch = scene.build_batch(3, threads=1)
-    with pytest.raises(ValueError, match=r"whole number of steps, 0 or more|1e\+12 steps at most"):
+    with pytest.raises(ValueError, match=r"whole number of steps, 0 or more|1e\+09 steps at most"):
         batch.step(n)
     assert not batch.time.any()
     for dt in (True, "0.01", 10**400, np.nan, -1.0):

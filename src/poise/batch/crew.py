@@ -14,6 +14,7 @@ from threading import Lock, Thread
 from typing import Any
 
 from poise.batch.crew_kernels import APART, NOBODY, ROUND, begin, end, lead, serve_rounds, wait
+from poise.dynamics.interrupts import HeldInterrupt, Pace
 from poise.formulations.crowd import Engine, Layout, Records, VariedEngine
 from poise.kernel.memory import F64, Block, Width
 from poise.model.model import Model
@@ -26,6 +27,10 @@ LOOKS = 8192
 """That a hand takes for work before it sleeps: some 0.2 ms, in which many a round has begun."""
 PATIENCE = 5
 """Times that as many looks are taken for the end of a round, before who leads it sleeps in between."""
+PAUSE = 0.02
+"""Time after which Ctrl-C is heard: that of groups which threads share before they wait for each other; s."""
+FIRST = 256
+"""Groups times steps that are shared at first, when nothing is known of the time that they take."""
 MOST_STOPS = 100
 """Interrupts of one wait after which it ends: something is wrong with the wait itself."""
 
@@ -53,6 +58,7 @@ class Crew:
         self._hands: Hands | None = None
         self._turn, self._process = Lock(), os.getpid()
         self._used: Block | None = None
+        self._pace = Pace(PAUSE, FIRST)
 
     def _engines(self, n: int) -> list[Engine]:
         kind = VariedEngine if self.width.varied else Engine
@@ -66,23 +72,36 @@ class Crew:
 
     def run(self, records: Records, groups: int, dt: float, n: int) -> None:
         """N steps of the first groups of the records' order."""
-        if self._torn:
-            self.engines, self._used = self._engines(len(self.engines)), None
-        self._torn = True
-        self._run(records, _spans(0, groups), dt, n)
-        self._torn = False
+        spans = _spans(0, groups)
+        while spans:
+            with HeldInterrupt():
+                if self._torn:
+                    self.engines, self._used = self._engines(len(self.engines)), None
+                self._torn = True
+                self._run(records, spans, dt, n)
+                self._torn = False
+
+    def steps_at_once(self, groups: int, most: int) -> int:
+        """Steps that so many groups take before Ctrl-C is heard."""
+        return max(1, min(self._pace.most // max(groups, 1), most))
 
     def _run(self, records: Records, spans: list[tuple[int, int]], dt: float, n: int) -> None:
-        while spans:
-            if self._used is not records.block:
-                for engine in self.engines:
-                    engine.use(records)
-                self._used = records.block
-            left, stuck = self._share(*spans.pop(), dt, n)
-            spans += left + [(group, group + 1) for group in stuck.values()]
-            helped = [self.engines[k].make_way() for k in stuck]
-            if not all(helped):
-                records.remember_more(self._remembered())
+        """N steps of the last groups that are to be stepped, not of so many that Ctrl-C waits for long."""
+        if self._used is not records.block:
+            for engine in self.engines:
+                engine.use(records)
+            self._used = records.block
+        first, last = spans.pop()
+        end = min(last, first + max(self._pace.most // n, len(self.engines)))
+        spans += _spans(end, last)
+        self._pace.begin()
+        left, stuck = self._share(first, end, dt, n)
+        if not stuck:
+            self._pace.end(n * (end - first))
+        spans += left + [(group, group + 1) for group in stuck.values()]
+        helped = [self.engines[k].make_way() for k in stuck]
+        if not all(helped):
+            records.remember_more(self._remembered())
 
     def _remembered(self) -> tuple[int, ...]:
         rooms = [engine.remembered for engine in self.engines]

@@ -38,7 +38,9 @@ from poise.sim.report import farthest_beyond
 
 Array = NDArray[Any]
 AT_ONCE = 4
-"""Steps after which worlds are put together anew: by then they have other rows."""
+"""Steps, at most, after which worlds are put together anew: by then they have other rows."""
+MOST_STEPS = 10**9
+"""Steps and substeps of one call: worlds count them in 32 bits."""
 
 
 class Batch:
@@ -317,10 +319,11 @@ class Batch:
     def step(self, n: int = 1) -> None:
         """Go n steps on, in all worlds that have not diverged. What acts, acts in all of them.
 
-        Who interrupts it (Ctrl-C) finds worlds between two steps, some a few further than others: `time` tells.
-        Threads that step one batch take turns.
+        Ctrl-C keeps the steps that are done. Worlds are between two steps then; of a batch that is so large that a step
+        takes long, some are a step further than others: `time` tells. Threads that step one batch take turns.
         """
-        steps, records, parts, dt = checked_steps(n), self._records, self._formulation.substeps, self._dt
+        records, parts, dt = self._records, self._formulation.substeps, self._dt
+        steps = checked_steps(n, MOST_STEPS // parts)
         with self._crew.turn():
             self._check_state()
             if self._terrains is not None:
@@ -328,9 +331,11 @@ class Batch:
             self._controls.apply()
             records.done[...] = 0
             try:
-                for first in range(0, steps, AT_ONCE):
+                while steps > 0:
                     groups = self._order.arrange()
-                    self._crew.run(records, groups, dt / parts, min(AT_ONCE, steps - first) * parts)
+                    n = self._crew.steps_at_once(parts * groups, min(AT_ONCE, steps))
+                    self._crew.run(records, groups, dt / parts, n * parts)
+                    steps -= n
             finally:
                 self._clock.go_on(records, dt, parts)
 

@@ -59,12 +59,12 @@ def checked_step(dt: Any, name: str = "dt", *, backwards: bool = False) -> float
     return step
 
 
-def checked_steps(n: Any) -> int:
+def checked_steps(n: Any, most: int = MOST_STEPS) -> int:
     """A number of steps that one call can take."""
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
         raise ValueError(f"n is {_shown(n)}; it must be a whole number of steps, 0 or more")
-    if n > MOST_STEPS:
-        raise ValueError(f"n is {_shown(n)}; one call takes {MOST_STEPS:.0e} steps at most")
+    if n > most:
+        raise ValueError(f"n is {_shown(n)}; one call takes {most:.0e} steps at most")
     return int(n)
 
 

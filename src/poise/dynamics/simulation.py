@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from _thread import get_ident
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -12,6 +13,7 @@ from numpy.typing import ArrayLike
 from poise.dynamics.functions import Drive
 from poise.dynamics.inputs import check_given, check_model, checked_row, checked_step, checked_steps, steps_of_duration
 from poise.dynamics.integrate import STAGES, runge_kutta, semi_implicit
+from poise.dynamics.interrupts import HeldInterrupt, Pace
 from poise.dynamics.layout import INPUT, MODEL, STATE, WORK
 from poise.dynamics.workspace import Workspace
 from poise.kernel.jit import entry
@@ -26,6 +28,9 @@ STEPPERS = {
     "semi_implicit": entry(semi_implicit, *_VIEWS, extra=("float64", "int64")),
     "rk4": entry(runge_kutta, *_VIEWS, extra=("float64", "int64")),
 }
+
+
+BUSY = "another thread is stepping this {} now: step it in one thread at a time, or give each a copy.deepcopy of it"
 
 
 class Diverged(ArithmeticError):
@@ -95,8 +100,10 @@ class Simulation:
     5.095
     """
 
-    _ROOM: ClassVar[tuple[str, ...]] = ("_space", "_paths", "_handles", "_step")
+    _ROOM: ClassVar[tuple[str, ...]] = ("_space", "_paths", "_handles", "_step", "_pace", "_thread")
     """What copies make anew."""
+    _thread: int | None = None
+    """The thread that is stepping it now."""
 
     def __init__(
         self, model: Model, state: State | None = None, *, dt: float | None = None, method: Method = "semi_implicit"
@@ -113,6 +120,7 @@ class Simulation:
     def _make_room(self) -> None:
         """Memory of its own, and the step that works in it."""
         self._use(Workspace(self._model, F64))
+        self._pace = Pace()
         self._step = STEPPERS[self._method][F64]
 
     def _use(self, space: Workspace) -> None:
@@ -261,8 +269,20 @@ class Simulation:
         self.q[...], self.v[...], self.time = self._check_motion(state)
 
     def step(self, n: int = 1) -> None:
-        """Go n steps on. Raises `Diverged`, with the last good state kept, when the numbers are no longer finite."""
-        n = checked_steps(n)
+        """Go n steps on. Raises `Diverged`, with the last good state kept, when the numbers are no longer finite.
+
+        Ctrl-C keeps the steps that are done. Two threads cannot step at once: one of them gets a `RuntimeError`.
+        """
+        n, me, other = checked_steps(n), get_ident(), self._thread
+        if other is not None and other != me:
+            raise RuntimeError(BUSY.format(type(self).__name__))
+        self._thread = me  # no thread takes over between this and the look at it, as nothing is called
+        try:
+            self._go_on(n)
+        finally:
+            self._thread = other
+
+    def _go_on(self, n: int) -> None:
         if not self._paths:
             self._advance(n)
             return
@@ -271,10 +291,17 @@ class Simulation:
             self._advance(1)
 
     def _advance(self, n: int) -> None:
-        done = self._step(*self._handles, self._dt, n)
-        self.time += done * self._dt
-        if done < n:
-            raise Diverged(self.time, *self._culprit())
+        start, done, pace = self.time, 0, self._pace
+        while done < n:
+            wanted = min(n - done, pace.most)
+            pace.begin()
+            with HeldInterrupt():
+                went = self._step(*self._handles, self._dt, wanted)
+                done += went
+                self.time = start + done * self._dt
+            pace.end(went)
+            if went < wanted:
+                raise Diverged(self.time, *self._culprit())
 
     def _lay_paths(self) -> None:
         """Tell the kernel where kinematic bodies are at the beginning, middle and end of the step."""

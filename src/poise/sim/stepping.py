@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from poise.dynamics.interrupts import HeldInterrupt
 from poise.dynamics.simulation import Diverged
 from poise.formulations.acceleration import Accelerated
 from poise.formulations.march import AGAIN
@@ -31,14 +33,26 @@ class Stepped(Joined):
         for _ in range(n):
             if self._clock is not None:
                 self._clock.begin()
-            if self._hooks.busy():
-                with self._acting():
-                    self._step_once()
-                self._afterwards()
-            else:
-                self._step_once()
+            self._take_step()
             if self._clock is not None:
                 self._clock.finish()
+
+    def _take_step(self) -> None:
+        """A step with all that is called around it. Ctrl-C waits until the step is whole."""
+        interrupt, busy = HeldInterrupt(), self._hooks.busy()
+        try:
+            with self._acting() if busy else nullcontext():
+                if self.formulation.level == "velocity":
+                    interrupt.hold()  # a step at acceleration level, which may be long, is taken back
+                self._step_once()
+        except BaseException:
+            interrupt.release()
+            interrupt.deliver()
+            raise
+        interrupt.release()
+        if busy:
+            self._afterwards()
+        interrupt.deliver()
 
     def _marches(self) -> bool:
         """Whether kernels do all that is in a step."""
@@ -48,19 +62,26 @@ class Stepped(Joined):
         return ordinary and not busy and self._stepper.march.can
 
     def _march(self, n: int) -> None:
-        """Steps with nothing between them; those that cannot be done so, one at a time."""
+        """Steps with nothing between them but a moment for Ctrl-C."""
         self._begin_joints()
         while n > 0:
-            march, last = self._stepper.march, self._last
-            done = march.run(self._dt, n)
-            if done:
-                last.h, last.done = self._dt, True
-            for _ in range(done):
-                self.time += self._dt
-            n -= done
-            if n:
-                self._step_once(march.end)
-                n -= 1
+            with HeldInterrupt():
+                n -= self._march_on(min(n, self._pace.most))
+
+    def _march_on(self, n: int) -> int:
+        """N steps at most, the last of which may be one that kernels cannot do by themselves: how many are done."""
+        march, last = self._stepper.march, self._last
+        self._pace.begin()
+        done = march.run(self._dt, n)
+        if done:
+            last.h, last.done = self._dt, True
+        for _ in range(done):
+            self.time += self._dt
+        if done < n:
+            self._step_once(march.end)
+            done += 1
+        self._pace.end(done)
+        return done
 
     def _step_once(self, end: int = AGAIN) -> None:
         """A step; or the end of one that has already ended, and not well."""
@@ -69,6 +90,7 @@ class Stepped(Joined):
         h = self._dt / parts
         start = (q.copy(), v.copy()) if parts > 1 else (last.q, last.v)
         last.begin(q, v, h)
+        time = self.time + self._dt
         kept = self._keep_all() if self._may_change_more() else None
         saved = self._lay_pushes() if self._pushes else None
         laws = self._begin_laws() if self._hooks.laws else None
@@ -84,6 +106,7 @@ class Stepped(Joined):
                 if (stepper.step(h, self.time + k * h) if end == AGAIN else stepper.close(end, h)) != DONE:
                     raise Diverged(self.time, *self._culprit(), self._advice())
             last.end(v if stepper.change is None else last.v + stepper.change, tau, forces)
+            self.time, self._pushes = time, []  # an interrupt comes before both or after both
         except BaseException:
             q[...], v[...] = start
             if kept is not None:
@@ -94,8 +117,6 @@ class Stepped(Joined):
                 self._end_laws(laws)
             if saved is not None:
                 forces[...] = saved
-        self._pushes.clear()
-        self.time += self._dt
 
     def _advice(self) -> str:
         """What to try where a step has diverged."""

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from poise.dynamics.deltas import force_delta
 from poise.dynamics.inputs import body_number, check_model, checked_vector, number_within
+from poise.dynamics.interrupts import Pace
 from poise.dynamics.measures import bodies
 from poise.dynamics.simulation import Simulation
 from poise.formulations.acceleration import Accelerated
@@ -95,6 +96,7 @@ class World(Stepped):
         self._note_last()
         self._recording: Recording | None = None
         self._clock: Clock | None = None
+        self._pace = Pace()
 
     def __getstate__(self) -> dict[str, Any]:
         """What copies and pickles take along, with what the rows remember."""

@@ -1,0 +1,105 @@
+"""Ctrl-C between steps: it waits until the step that is being computed is whole, and is never far from that moment.
+
+Python hears of a signal when compiled code returns, be it in the middle of the bookkeeping of a step. So SIGINT is held
+while a step is computed, and delivered to its usual handler after it. Compiled code that takes many steps in one call
+is asked for as many as take a millisecond, by the time that the last ones took: steps that become a hundred times as
+expensive are still interrupted within a tenth of a second.
+"""
+
+from __future__ import annotations
+
+import _signal
+from _thread import get_ident
+from collections.abc import Callable
+from signal import SIGINT
+from threading import main_thread
+from time import perf_counter
+from types import FrameType
+from typing import Any
+
+PAUSE = 1e-3
+"""Time that one call of compiled code is to take; s."""
+GROWTH = 8
+"""By which a call may have more steps than the last one."""
+_SIGINT = int(SIGINT)
+
+
+class HeldInterrupt:
+    """Holds SIGINT from `hold` to `release`, in the main thread, which alone hears of it; `deliver` raises it then.
+
+    As a context it does all three. A second Ctrl-C is not held: something may hang.
+
+    >>> import signal
+    >>> try:
+    ...     with HeldInterrupt():
+    ...         signal.raise_signal(signal.SIGINT)
+    ...         print("this is done")
+    ... except KeyboardInterrupt:
+    ...     print("then it is heard")
+    this is done
+    then it is heard
+    """
+
+    __slots__ = ("_came", "_usual")
+
+    def __init__(self) -> None:
+        self._usual: Callable[[int, FrameType | None], Any] | None = None
+        self._came: tuple[int, FrameType | None] | None = None
+
+    def hold(self) -> None:
+        """From now on."""
+        if get_ident() == main_thread().ident:
+            usual = _signal.getsignal(_SIGINT)
+            if callable(usual):  # else it is ignored, or ends the process
+                self._usual = usual
+                _signal.signal(_SIGINT, self._note)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        if self._came is not None:
+            self.release()
+            self.deliver()
+        self._came = number, frame
+
+    def release(self) -> None:
+        """Hold it no longer."""
+        if self._usual is not None and get_ident() == main_thread().ident:
+            _signal.signal(_SIGINT, self._usual)
+
+    def deliver(self) -> None:
+        """Hand what came to who would have heard of it."""
+        if self._came is not None and self._usual is not None:
+            came, self._came = self._came, None
+            self._usual(*came)
+
+    def __enter__(self) -> None:
+        self.hold()
+
+    def __exit__(self, *problem: object) -> None:
+        self.release()
+        self.deliver()
+
+
+class Pace:
+    """How many steps one call of compiled code may take.
+
+    >>> pace = Pace(PAUSE)
+    >>> pace.most
+    1
+    """
+
+    __slots__ = ("_pause", "_start", "most")
+
+    def __init__(self, pause: float = PAUSE, first: int = 1) -> None:
+        self._pause, self._start = pause, 0.0
+        self.most = first
+        """Steps of the next call."""
+
+    def begin(self) -> None:
+        """A call begins."""
+        self._start = perf_counter()
+
+    def end(self, steps: int) -> None:
+        """It ends, with so many steps done."""
+        if steps > 0:
+            spent = max(perf_counter() - self._start, 1e-9)
+            self.most = max(1, min(int(steps * self._pause / spent), GROWTH * self.most))
