@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import poise
-from poise.dynamics import Diverged, Drive
+from poise.dynamics import Diverged, Drive, interrupts
 from poise.sim import Event, Targets
+from python_calls import count_calls
 
 
 def bouncing_ball(restitution: float = 0.6, dt: float = 1 / 240, **options) -> poise.World:
@@ -140,6 +141,113 @@ def test_a_world_that_is_watched_late_does_not_hear_what_was_there() -> None:
     watched.state = unwatched.state
     watched.step()
     assert watched.events == []
+
+
+@pytest.fixture
+def steady_pace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clock that stands still: how many steps compiled code takes in a call does not depend on the machine."""
+    monkeypatch.setattr(interrupts, "perf_counter", lambda: 0.0)
+
+
+def settled() -> poise.World:
+    """Things at rest, with room for all their contacts, in compiled steps."""
+    world = heap()
+    world.step(600)
+    world._pace.most = 10**6
+    return world
+
+
+def test_steps_after_a_run_cost_what_they_cost_before_it(steady_pace: None) -> None:
+    world = settled()
+    before = count_calls(lambda: world.step(400))
+    world.run(10 * world.dt)
+    assert world._marches()
+    world.step()
+    assert count_calls(lambda: world.step(400)) == before
+    with pytest.raises(KeyboardInterrupt):
+        world.run(1.0, signals={"stop": stop})
+    world.step()
+    assert count_calls(lambda: world.step(400)) == before
+
+
+def stop(world: poise.World) -> float:
+    raise KeyboardInterrupt
+
+
+def test_steps_after_a_listener_is_removed_cost_what_they_cost_before_it(steady_pace: None) -> None:
+    world = settled()
+    before = count_calls(lambda: world.step(400))
+    hear = world.on("contact_begin", lambda world, event: None)
+    world.step()
+    assert not world._marches()
+    world.remove(hear)
+    world.step()
+    assert count_calls(lambda: world.step(400)) == before
+
+
+def test_a_look_at_events_costs_one_step_of_a_call_and_not_each_of_its_steps(steady_pace: None) -> None:
+    """The last step is watched in Python, all others are taken by compiled code."""
+    world = settled()
+    _ = world.events
+    world.step(2)
+    marched = 0
+    march = world._stepper.march
+    usual = march.run
+
+    def run(dt: float, n: int) -> int:
+        nonlocal marched
+        done: int = usual(dt, n)
+        marched += done
+        return done
+
+    march.run = run
+    world.step(400)
+    assert marched == 399
+    march.run = usual
+    assert count_calls(lambda: world.step(400)) == count_calls(lambda: world.step(800))
+
+
+def test_events_of_the_last_step_of_a_call_are_those_of_single_steps() -> None:
+    many, one, found = heap(), heap(), 0
+    _ = many.events, one.events
+    for n in (1, 7, 30, 2, 5, 1, 1, 12) * 5:
+        many.step(n)
+        for _ in range(n):
+            one.step()
+        assert many.events == one.events
+        assert np.array_equal(many.q, one.q)
+        found += len(one.events)
+    assert found > 3
+
+
+def test_runs_one_after_another_tell_the_events_of_one_run() -> None:
+    """Also with steps between them that nobody watches, but for their own."""
+    whole = heap().run(1.0).events
+    world = heap()
+    parts = [event for _ in range(12) for event in world.run(20 * world.dt).events]
+    assert parts == list(whole)[: len(parts)]
+    assert len(parts) == len(whole)
+    between, heard = heap(), []
+    for _ in range(12):
+        between.step(10)
+        heard += between.run(10 * between.dt).events
+    times = [round(event.time / between.dt) for event in heard]
+    assert heard == [event for event in whole if (round(event.time / between.dt) - 1) % 20 >= 10]
+    assert all((time - 1) % 20 >= 10 for time in times)
+
+
+def test_events_after_a_run_are_those_of_its_last_step() -> None:
+    world = bouncing_ball()
+    recording = world.run(0.5)
+    last = [event for event in recording.events if event.time == world.time]
+    assert world.events == last
+    other = bouncing_ball()
+    other.run(next(event.time for event in recording.events))
+    assert [event.kind for event in other.events] == ["contact_begin"]
+    third = bouncing_ball()
+    third.run(next(event.time for event in recording.events))
+    third.step()
+    assert third.events == []  # asked too late
 
 
 def test_listeners() -> None:

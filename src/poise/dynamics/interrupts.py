@@ -8,11 +8,8 @@ expensive are still interrupted within a tenth of a second.
 
 from __future__ import annotations
 
-import _signal
-from _thread import get_ident
+from _signal import SIGINT, getsignal, signal  # those of `signal` give names to numbers, which takes long
 from collections.abc import Callable
-from signal import SIGINT
-from threading import main_thread
 from time import perf_counter
 from types import FrameType
 from typing import Any
@@ -21,7 +18,6 @@ PAUSE = 1e-3
 """Time that one call of compiled code is to take; s."""
 GROWTH = 8
 """By which a call may have more steps than the last one."""
-_SIGINT = int(SIGINT)
 
 
 class HeldInterrupt:
@@ -48,11 +44,13 @@ class HeldInterrupt:
 
     def hold(self) -> None:
         """From now on."""
-        if get_ident() == main_thread().ident:
-            usual = _signal.getsignal(_SIGINT)
-            if callable(usual):  # else it is ignored, or ends the process
-                self._usual = usual
-                _signal.signal(_SIGINT, self._note)
+        usual = getsignal(SIGINT)
+        if callable(usual):  # else it is ignored, or ends the process
+            self._usual = usual
+            try:
+                signal(SIGINT, self._note)
+            except ValueError:  # this is another thread
+                self._usual = None
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         if self._came is not None:
@@ -62,8 +60,8 @@ class HeldInterrupt:
 
     def release(self) -> None:
         """Hold it no longer."""
-        if self._usual is not None and get_ident() == main_thread().ident:
-            _signal.signal(_SIGINT, self._usual)
+        if self._usual is not None:
+            signal(SIGINT, self._usual)
 
     def deliver(self) -> None:
         """Hand what came to who would have heard of it."""
@@ -75,8 +73,10 @@ class HeldInterrupt:
         self.hold()
 
     def __exit__(self, *problem: object) -> None:
-        self.release()
-        self.deliver()
+        if self._usual is not None:
+            signal(SIGINT, self._usual)
+        if self._came is not None:
+            self.deliver()
 
 
 class Pace:

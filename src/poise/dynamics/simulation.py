@@ -278,17 +278,14 @@ class Simulation:
             raise RuntimeError(BUSY.format(type(self).__name__))
         self._thread = me  # no thread takes over between this and the look at it, as nothing is called
         try:
-            self._go_on(n)
+            if not self._paths:
+                self._advance(n)
+                return
+            for _ in range(n):
+                self._lay_paths()
+                self._advance(1)
         finally:
             self._thread = other
-
-    def _go_on(self, n: int) -> None:
-        if not self._paths:
-            self._advance(n)
-            return
-        for _ in range(n):
-            self._lay_paths()
-            self._advance(1)
 
     def _advance(self, n: int) -> None:
         start, done, pace = self.time, 0, self._pace

@@ -26,6 +26,7 @@ from poise.model.state import State
 from poise.sim.driven import Driven
 from poise.sim.events import Event, Watcher, check_events, checked_kind, is_watched
 from poise.sim.force_laws import ForceLaw
+from poise.sim.last import LastStep
 from poise.sim.motors import Controls, MotorGoals
 
 Array = NDArray[Any]
@@ -105,11 +106,20 @@ class Hooks:
         self.laws: dict[str, ForceLaw] = {}
         self.listeners: list[tuple[str, Callable[[Any, Event], Any]]] = []
         self.watcher: Watcher | None = None
+        """Looks at steps, while someone wants to know of their events."""
+        self.asked = False
+        """Whether `World.events` was read: the last step of a call is watched then."""
+        self.rested: tuple[Watcher, float] | None = None
+        """The watcher that is no longer needed, and the time (s) up to which it knows all."""
         self.events: list[Event] = []
 
     def busy(self) -> bool:
         """Whether there is anything to call."""
         return bool(self.before or self.after or self.controllers or self.watcher)
+
+    def watches_all(self) -> bool:
+        """Whether someone may want the events of every step, and not of the last one of a call alone."""
+        return bool(self.before or self.after or self.controllers or self.listeners)
 
     def copy(self) -> Hooks:
         """Lists of its own; what is in them is shared."""
@@ -119,6 +129,7 @@ class Hooks:
             name: _Named(named.controller, dict(named.slots)) for name, named in self.controllers.items()
         }
         twin.events, twin.laws = [*self.events], dict(self.laws)
+        twin.asked = self.asked
         if self.watcher is not None:
             twin.watcher = Watcher()
             twin.watcher.remember(self.watcher.memory())
@@ -133,6 +144,7 @@ class Hooks:
 
     def start(self) -> None:
         """Nothing touches yet."""
+        self.rested = None
         if self.watcher is not None:
             self.watcher = Watcher()
 
@@ -142,8 +154,9 @@ class Hooks:
 
     def remember(self, slots: Mapping[str, Array]) -> None:
         """Take up a memory."""
+        self.rested = None
         if self.watcher is None and is_watched(slots):
-            self.watcher = Watcher()
+            self.watcher, self.asked = Watcher(), True
         if self.watcher is not None:
             self.watcher.remember(slots)
         self.events = []
@@ -158,6 +171,7 @@ class Acting(Driven):
     _hooks: Hooks
     _stepper: Any
     _controls: Controls
+    _last: LastStep
     _pushes: list[tuple[int, Array]]
     _step_hooks: tuple[Callable[[Any, Any], None], ...] = ()
     """Rows that controllers have asked for in this step."""
@@ -319,10 +333,14 @@ class Acting(Driven):
         hooks.listeners = [(kind, known) for kind, known in hooks.listeners if known != function]
         if count == len(hooks.before) + len(hooks.after) + len(hooks.listeners):
             raise ValueError(f"{function!r} is called neither before nor after steps, nor for events")
+        self._rest()
 
     @property
     def events(self) -> list[Event]:
-        """Events of the last step. A world is watched from the first time on that it is asked, or `on` is used.
+        """Events of the last step, from the first time on that it is asked or `on` is used.
+
+        Only the last step of `step(n)` is watched for it, the others go as they do in a world that nobody asks. `on`,
+        controllers and functions around steps have all steps watched, and so has `run` while it records events.
 
         >>> import poise
         >>> scene = poise.Scene()
@@ -335,14 +353,43 @@ class Acting(Driven):
         ['contact_begin']
         """
         self._watch()
+        self._hooks.asked = True
         return [*self._hooks.events]
 
     def _watch(self) -> None:
+        """Let a watcher look at steps from now on."""
+        hooks, rested = self._hooks, self._hooks.rested
+        if hooks.watcher is not None:
+            return
+        if rested is not None and rested[1] == self.time:
+            hooks.watcher = rested[0]
+            return
+        hooks.watcher = Watcher()
+        if self._last.done:
+            hooks.watcher.take_in(self._stepper)
+        elif self.time != 0.0:  # what touches has begun unseen
+            hooks.watcher.remember({})
+
+    def _rest(self) -> None:
+        """Watch no longer, unless someone still wants to know."""
         hooks = self._hooks
-        if hooks.watcher is None:
-            hooks.watcher = Watcher()
-            if self.time != 0.0:  # what touches has begun unseen
-                hooks.watcher.remember({})
+        if hooks.watcher is not None and not hooks.listeners and not hooks.asked:
+            hooks.rested, hooks.watcher, self._stepper.watch = (hooks.watcher, self.time), None, None
+
+    @contextmanager
+    def _unwatched(self) -> Iterator[None]:
+        """Around steps whose events nobody asks for."""
+        hooks = self._hooks
+        watcher, hooks.watcher, self._stepper.watch = hooks.watcher, None, None
+        assert watcher is not None
+        try:
+            yield
+        except Diverged as problem:
+            hooks.events = [Event("diverged", self.time, (problem.body,), what=problem.what)]
+            raise
+        finally:
+            hooks.watcher = watcher
+            watcher.take_in(self._stepper)
 
     # ---- around a step -----------------------------------------------------------------------------------------------
 

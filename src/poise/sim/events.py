@@ -82,6 +82,11 @@ class Watcher:
         self._seen[0].update(touching(stepper))
         self._seen[1].update(reached(stepper))
 
+    def take_in(self, stepper: Stepper | Accelerated) -> None:
+        """Know what touches after a step that was not watched, as its last part has left it."""
+        self.drop()
+        self.touching, self.reached = set(touching(stepper)), set(reached(stepper))
+
     def drop(self) -> None:
         """Forget what was seen of a step that was not finished."""
         self._seen = (set(), set())

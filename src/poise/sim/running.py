@@ -21,7 +21,7 @@ from poise.model.errors import SceneError, did_you_mean
 from poise.sim.acting import Acting
 from poise.sim.events import Event
 from poise.sim.formats import checked_path
-from poise.sim.last import LastStep, passive_forces
+from poise.sim.last import passive_forces
 from poise.sim.motors import motor_forces
 from poise.sim.progress import Progress
 from poise.sim.recording import PARTS, Contacts, Recording
@@ -37,7 +37,6 @@ class Running(Acting):
 
     formulation: Any
     camera: dict[str, Any]
-    _last: LastStep
     _recording: Recording | None
 
     def run(
@@ -133,9 +132,10 @@ class Running(Acting):
                 recorder.take(self)
                 bar.tell(self.time - start)
         except Diverged:
-            recorder.see(self.events if "events" in recorder.record else [])
+            recorder.see(self._hooks.events if "events" in recorder.record else [])
             raise
         finally:
+            self._rest()
             self._hooks.before = [known for known in self._hooks.before if known not in functions]
             bar.close()
 
@@ -170,7 +170,7 @@ class Recorder:
             return
         for _ in range(n):
             world.step()
-            self.see(world.events)
+            self.see(world._hooks.events)
 
     def see(self, events: list[Event]) -> None:
         """Keep events."""

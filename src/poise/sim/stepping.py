@@ -27,6 +27,13 @@ class Stepped(Joined):
     _arrays: tuple[Array, ...]
 
     def _advance(self, n: int) -> None:
+        hooks = self._hooks
+        if hooks.watcher is None:
+            hooks.events = []
+        elif n > 1 and not hooks.watches_all():
+            with self._unwatched():
+                self._advance(n - 1)
+            n = 1
         if self._marches():
             self._march(n)
             return
@@ -70,9 +77,11 @@ class Stepped(Joined):
 
     def _march_on(self, n: int) -> int:
         """N steps at most, the last of which may be one that kernels cannot do by themselves: how many are done."""
-        march, last = self._stepper.march, self._last
-        self._pace.begin()
-        done = march.run(self._dt, n)
+        march, last, pace = self._stepper.march, self._last, self._pace
+        timed = n > 1 or pace.most == 1
+        if timed:
+            pace.begin()
+        done: int = march.run(self._dt, n)
         if done:
             last.h, last.done = self._dt, True
         for _ in range(done):
@@ -80,7 +89,8 @@ class Stepped(Joined):
         if done < n:
             self._step_once(march.end)
             done += 1
-        self._pace.end(done)
+        if timed:
+            pace.end(done)
         return done
 
     def _step_once(self, end: int = AGAIN) -> None:
