@@ -474,12 +474,15 @@ class Acting(Driven):
         self._stepper.sleep.remember(memory)  # of the loops that are there again
         self._controls.values[...], self._controls.applied[...] = values, applied
 
-    def _afterwards(self) -> None:
-        """After a step that was done."""
+    def _note_events(self) -> None:
+        """Those of a step that was done."""
         hooks = self._hooks
-        if hooks.watcher is not None:
-            self._tell(hooks.watcher.changes(self.model, self.time))
-        for function in hooks.after:
+        hooks.events = [] if hooks.watcher is None else hooks.watcher.changes(self.model, self.time)
+
+    def _afterwards(self) -> None:
+        """Call those who want to hear of a step that was done."""
+        self._tell(self._hooks.events)
+        for function in self._hooks.after:
             function(self)
 
     def _tell(self, events: list[Event]) -> None:

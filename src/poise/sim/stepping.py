@@ -52,6 +52,7 @@ class Stepped(Joined):
                 if self.formulation.level == "velocity":
                     interrupt.hold()  # a step at acceleration level, which may be long, is taken back
                 self._step_once()
+            self._note_events()
         except BaseException:
             interrupt.release()
             interrupt.deliver()
