@@ -92,6 +92,9 @@ def test_answers_of_render(folder: Path, tmp_path: Path) -> None:
     assert 'did you mean "hero"' in refused("render", walk, "-o", tmp_path / "x.png", "--follow", "heroo")
     assert "there is no such file" in refused("render", folder / "none.npz", "-o", tmp_path / "x.png")
     assert "no such folder" in refused("render", walk, "-o", tmp_path / "no" / "x.png")
+    for seconds, said in (("nan", "is nan"), ("-1", "0 or more"), ("0", "nothing to do"), ("1e300", "steps at most")):
+        film = ("render", folder / "arm.urdf", "-o", tmp_path / "x.gif", f"--seconds={seconds}")
+        assert said in refused(*film)
     assert run(app, ["render", str(walk)]).exit_code == 2
 
 

@@ -85,7 +85,10 @@ def _recording(source: Path, seconds: float | None, given: list[str] | None = No
         return Recording.load(source)
     world = load_with(source, given).build()
     if seconds is not None:
-        return world.run(seconds, every=max(1, round(1.0 / (120.0 * world.dt))))
+        try:
+            return world.run(seconds, every=max(1, round(1.0 / (120.0 * world.dt))))
+        except ValueError as error:
+            fail(f"--seconds: {error}")
     import numpy as np
 
     from poise.sim.running import options_of
