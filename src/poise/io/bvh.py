@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from poise.io.bvh_guess import UNITS, guess_unit, guess_up, leads_with_tpose, rest_height
 from poise.io.bvh_text import CHANNELS, BvhFile, BvhJoint, format_bvh, parse_bvh
+from poise.io.sealed import check_unsealed
 from poise.model.errors import SceneError, did_you_mean
 from poise.motion.clip import Clip, Origin
 from poise.motion.euler import continuous, quat_from_euler, quat_to_euler
@@ -88,11 +89,14 @@ def read_text(source: str | PathLike[str]) -> tuple[str, str | None]:
         return source.lstrip("\ufeff"), None
     try:
         file = Path(source)
+        check_unsealed(file)
         content = file.read_bytes()
     except TypeError:
         raise SceneError(f"the path of a file should be given, found {source!r:.80}") from None
     except FileNotFoundError:
         raise SceneError("there is no such file", file=str(source)) from None
+    except SceneError:
+        raise
     except (OSError, ValueError) as error:
         raise SceneError(f"cannot be read: {getattr(error, 'strerror', None) or error}", file=str(source)) from error
     return decode(content, str(file)), str(file)

@@ -77,6 +77,8 @@ def read_hdf5(path: Path, foreign: str) -> dict[str, Array]:
 
     def take(key: str, node: Any) -> None:
         if isinstance(node, h5py.Dataset):
+            if node.external or node.is_virtual:
+                raise ValueError("it keeps data in other files")
             content[_name(key)] = np.asarray(node[()])
 
     try:

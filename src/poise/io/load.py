@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from poise.io.mjcf import load_mjcf
+from poise.io.sealed import check_sealed_xml, check_unsealed
 from poise.io.urdf import load_urdf
 from poise.io.xml_lines import root_tag
 from poise.io.yaml_scene import load_yaml, looks_like_yaml
@@ -72,6 +73,8 @@ def load(path: str | PathLike[str], **options: Any) -> Scene:
         raise SceneError(message)
     file, content = read_file(path, "load", _READS)
     tag = _root(content, str(file))
+    if tag:
+        check_sealed_xml(content, str(file))
     if tag not in _READERS and (tag or not looks_like_yaml(file.name, content)):
         raise SceneError(f"{guess_content(content, tag)}. {_READS}", file=str(file))
     name, reader = _READERS.get(tag, _YAML)
@@ -89,6 +92,7 @@ def read_file(path: str | PathLike[str], caller: str, reads: str) -> tuple[Path,
         file = Path(path)
     except TypeError:
         raise SceneError(f"{caller} takes the path of a file, found {path!r}") from None
+    check_unsealed(file)
     try:
         return file, file.read_bytes()
     except FileNotFoundError:

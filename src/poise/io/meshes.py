@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from poise.io.sealed import check_unsealed
 from poise.model.errors import SceneError
 
 Points = NDArray[np.float64]
@@ -33,6 +34,7 @@ class Mesh:
 
 def read_mesh(path: Path) -> Mesh:
     """Read an STL or OBJ file, chosen by its name. Raises SceneError with what is wrong with it."""
+    check_unsealed(path)
     ending = path.suffix.lower()
     if ending not in MESH_FORMATS:
         raise SceneError(f'meshes are read from {" and ".join(MESH_FORMATS)} files, not "{ending}"', file=str(path))

@@ -25,6 +25,7 @@ from poise.io.mjcf_drives import read_actuators, read_equalities, read_excluded_
 from poise.io.mjcf_gaps import list_unsupported
 from poise.io.mjcf_skins import read_skins
 from poise.io.mjcf_source import MjcfSource
+from poise.io.sealed import check_unsealed
 from poise.model.errors import SceneError
 from poise.model.scene import Scene
 
@@ -80,6 +81,8 @@ def _import_mujoco() -> ModuleType:
 
 
 def _parse(mj: ModuleType, source: str | PathLike[str], file: Path | None, assets: Mapping[str, bytes] | None) -> Any:
+    if file is not None:
+        check_unsealed(file)
     if file is not None and not file.is_file():
         found = "is a directory" if file.is_dir() else "does not exist"
         raise SceneError(f"cannot read MJCF: {file} {found}", file=str(file))

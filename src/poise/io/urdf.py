@@ -15,6 +15,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Literal
 
+from poise.io.sealed import check_unsealed
 from poise.io.urdf_joints import UrdfJoint, read_joints
 from poise.io.urdf_links import UrdfLink, read_links
 from poise.io.urdf_reader import UrdfReader
@@ -77,6 +78,7 @@ def _content(source: str | PathLike[str]) -> tuple[Path | None, bytes | str]:
     if not isinstance(source, (str, PathLike)):
         raise SceneError(f"load_urdf takes the path of a file or a string of URDF, found {source!r}")
     file = Path(source)
+    check_unsealed(file)
     try:
         return file, file.read_bytes()
     except FileNotFoundError:

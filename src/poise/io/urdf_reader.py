@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from urllib.parse import unquote
 
+from poise.io.sealed import is_sealed
 from poise.io.xml_lines import Element
 from poise.model.errors import Problem, SceneError
 from poise.model.shapes import Quaternion, Vector
@@ -100,7 +101,7 @@ class UrdfReader:
 
     def find(self, uri: str) -> Path | None:
         """The file that a mesh names, None where there is none."""
-        return next((path for path in self._candidates(uri) if _is_file(path)), None)
+        return next((path for path in self._candidates(uri) if not is_sealed() and _is_file(path)), None)
 
     def _candidates(self, uri: str) -> list[Path]:
         here = self.file.resolve().parent if self.file is not None else Path.cwd()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from poise.io.load import guess_content, read_file
 from poise.io.scenes.nodes import Fields, Items, Leaf, Node, plain, read_nodes
+from poise.io.sealed import check_unsealed
 from poise.model.checks import shown
 from poise.model.errors import Problem, SceneError
 
@@ -51,6 +52,11 @@ class Gatherer:
 
     def _add(self, root: Fields, node: Leaf, folder: Path, above: tuple[Path, ...]) -> None:
         path = folder / node.value
+        try:
+            check_unsealed(path)
+        except SceneError as error:
+            self.problems.append(Problem(str(error), node.file, node.line, "include"))
+            return
         here = path.resolve()
         if here in above:
             chain = [file.name for file in (*above[above.index(here) :], here)]
