@@ -32,7 +32,7 @@ def ball(tmp_path):
 def test_shows_a_scene_for_some_time_and_ends(ball):
     result = run(app, ["view", str(ball), "--no-browser", "--port", "0", "--seconds", "0.3"])
     assert result.exit_code == 0, result.output
-    assert re.fullmatch(r"http://127\.0\.0\.1:\d+  \(Ctrl-C ends\)\n", result.stdout)
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/[\w-]{22,}/  \(Ctrl-C ends\)\n", result.stdout)
 
 
 def test_shows_a_recording(tmp_path):
@@ -96,6 +96,7 @@ def test_what_cannot_be_shown_is_told(arguments, told):
     ("arguments", "told"),
     [
         (["--port", "99999"], "port is 99999; it must be a whole number from 0 to 65535"),
+        (["--allow", "http://robot.lab"], "allow has 'http://robot.lab'; it must be the name of a host"),
         (["--host", "no.such.host.invalid"], "host is 'no.such.host.invalid', which cannot be found"),
     ],
 )

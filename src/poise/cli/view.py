@@ -16,6 +16,9 @@ def view(
     what: Annotated[str, typer.Argument(help="A scene file, a recording (.npz, .h5), the name of a demo, or demo.")],
     port: Annotated[int, typer.Option("--port", "-p", help="Port to listen at; the next free one is taken.")] = 8080,
     host: Annotated[str, typer.Option("--host", help="Address to listen at; 0.0.0.0 for all the world.")] = "127.0.0.1",
+    allow: Annotated[
+        list[str] | None, typer.Option("--allow", help="Another name that browsers may call it by; may be repeated.")
+    ] = None,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Print the address, open nothing.")] = False,
     given: Given = None,
     paused: Annotated[bool, typer.Option("--paused", help="Wait for Play.")] = False,
@@ -28,7 +31,7 @@ def view(
         from poise.view.live.viewer import Viewer, has_browser
 
         try:
-            viewer = Viewer(find_source(what, given), host=host, port=port, paused=paused)
+            viewer = Viewer(find_source(what, given), host=host, port=port, paused=paused, allow=allow or ())
         except ValueError as problem:
             fail(str(problem))
         with viewer, suppress(KeyboardInterrupt):

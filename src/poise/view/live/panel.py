@@ -11,13 +11,16 @@ from typing import Any
 import numpy as np
 
 from poise.formulations.kinds import FORMULATIONS, name_of
+from poise.io.sealed import sealed
 from poise.model.errors import SceneError
 from poise.model.scene import Scene
 from poise.sim.recording import Recording
 from poise.view.live.front import Act, Front
+from poise.view.live.messages import is_number, is_whole
 from poise.view.live.session import Session
 from poise.view.live.settings import joints_with_motors, parts_of
 from poise.view.live.signals import energies, errors, times_of, torques
+from poise.view.live.trouble import told
 
 _SPAN = 8.0
 """Of plots; s."""
@@ -34,10 +37,13 @@ class Panel:
     def __init__(self, server: Any, session: Session, front: Front, act: Act) -> None:
         self.server, self.gui, self.session, self.front, self._act = server, server.gui, session, front, act
         self._plots: dict[str, Any] = {}
+        self._controls: dict[str, Any] = {}
+        self._upload: Any = None
         self.rebuild()
 
     def rebuild(self) -> None:
         """Controls for another session's source."""
+        self._controls = {}
         self.gui.reset()
         self.gui.set_panel_label("Poise")
         self._told = ""
@@ -66,19 +72,35 @@ class Panel:
                 self._act(lambda: self._try(lambda: do(value)))
 
         handle.on_update(changed)
+        return self._known(handle)
+
+    def _known(self, handle: Any) -> Any:
+        """Let browsers use a control."""
+        self._controls[handle._impl.uuid] = handle
         return handle
+
+    def value_problem(self, control: str, value: Any) -> str | None:
+        """What is wrong with a value for a control, None where nothing is; asked before anything is done with it."""
+        handle = self._controls.get(control)
+        if handle is None or handle is self._upload:
+            return "there is no such control (any more)"
+        return None if _suits(handle, value) else f"{_plain(handle.label)} cannot have this value"
+
+    def takes_files(self, control: str) -> bool:
+        """Whether a control is that which files are loaded with."""
+        return self._upload is not None and self._controls.get(control) is self._upload
 
     def _press(self, label: str, do: Callable[[], None], **look: Any) -> Any:
         button = self.gui.add_button(label, **look)
         button.on_click(lambda _: self._act(lambda: self._try(do)))
-        return button
+        return self._known(button)
 
     def _try(self, do: Callable[[], None]) -> None:
         """What cannot be done is told."""
         try:
             do()
-        except (ValueError, TypeError, SceneError, OSError, ArithmeticError) as problem:
-            self.session.message = str(problem)
+        except Exception as problem:
+            self.session.message = told(problem)
         self.update()
 
     # ---- parts -------------------------------------------------------------------------------------------------------
@@ -88,7 +110,7 @@ class Panel:
         self._play = self._press("Play", self.toggle, color="blue", icon="player-play", hint="Space")
         row = gui.add_button_group("Step", ("Back", "Step", "Reset"), hint="← one back, → one on")
         does = {"Back": session.back, "Step": session.step, "Reset": session.reset}
-        row.on_click(lambda event: self._act(lambda: self._try(does[event.target.value])))
+        self._known(row).on_click(lambda event: self._do_named(does, event.target.value))
         self._history = self._on(gui.add_slider("History", 0, 1, 1, 0), lambda value: session.go(int(value)))
         self._on(
             gui.add_slider("Speed", 0.05, 2.0, 0.05, float(session.speed), hint="Simulated seconds a second"),
@@ -101,6 +123,9 @@ class Panel:
         ):
             command = gui.add_command(label, hotkey=key)
             command.on_trigger(lambda _, do=do: self._act(lambda: self._try(do)))
+
+    def _do_named(self, does: dict[str, Callable[[], None]], name: str) -> None:
+        self._act(lambda: self._try(lambda: does[name]()))
 
     def toggle(self) -> None:
         """Play, or pause."""
@@ -206,6 +231,7 @@ class Panel:
         upload = self.gui.add_upload_button(
             "Load", icon="upload", mime_type=",".join((*_RECORDINGS, *_SCENES)), hint="A recording, a state, or a scene"
         )
+        self._upload = self._known(upload)
         upload.on_upload(lambda _: self._act(lambda: self._try(lambda: self._load(upload.value))))
 
     # ---- files -------------------------------------------------------------------------------------------------------
@@ -224,23 +250,34 @@ class Panel:
         self.server.send_file_download(f"{_plain(self.session.name)}-{what}.npz", content, save_immediately=True)
 
     def _load(self, file: Any) -> None:
+        """Load what a browser has sent. It is read by itself: it may name no other files."""
+        name = Path(file.name.replace("\\", "/")).name
+        ending = Path(name).suffix.lower()
+        if ending not in (*_SCENES, *_RECORDINGS):
+            raise ValueError(f"the name must end with one of {', '.join((*_RECORDINGS, *_SCENES))}")
         with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / f"loaded{Path(file.name).suffix.lower()}"
+            path = Path(folder) / f"loaded{ending}"
             path.write_bytes(file.content)
             try:
-                if path.suffix in _SCENES:
-                    from poise.io.load import load
+                with sealed(path):
+                    self._load_from(path, name)
+            except Exception as problem:
+                raise ValueError(_said(told(problem), path, name)) from None
 
-                    self._open(load(path), file.name)
-                else:
-                    self._open(Recording.load(path), file.name)
-            except SceneError as problem:
-                if "State.load" not in str(problem):
-                    raise ValueError(_said(problem, path, file.name)) from None
-                try:
-                    self.session.load_state(path)
-                except SceneError as other:
-                    raise ValueError(_said(other, path, file.name)) from None
+    def _load_from(self, path: Path, name: str) -> None:
+        if path.suffix in _SCENES:
+            from poise.io.load import load
+
+            self._open(load(path), name)
+            return
+        try:
+            recording = Recording.load(path)
+        except SceneError as problem:
+            if "State.load" not in str(problem):
+                raise
+            self.session.load_state(path)
+        else:
+            self._open(recording, name)
 
     def _open(self, source: Scene | Recording, name: str) -> None:
         self.session.open(source)
@@ -315,5 +352,18 @@ def _plain(text: str) -> str:
     return "".join(letter if letter.isalnum() or letter in " .,:;()'-+=%×·°²³/" else " " for letter in text).strip()
 
 
-def _said(problem: SceneError, path: Path, name: str) -> str:
-    return str(problem).replace(str(path), name)
+def _said(problem: str, path: Path, name: str) -> str:
+    """What is wrong with a file, under the name that the user knows; folders of this computer are nobody's business."""
+    for place in (path.resolve(), path):
+        problem = problem.replace(str(place), name).replace(str(place.parent), "")
+    return problem
+
+
+def _suits(handle: Any, value: Any) -> bool:
+    """Whether a control can have a value."""
+    if hasattr(handle, "options"):
+        return isinstance(value, str) and value in handle.options
+    if hasattr(handle, "min"):
+        check = is_whole if isinstance(handle.value, int) else is_number
+        return check(value, handle.min, handle.max)
+    return isinstance(value, bool)

@@ -10,12 +10,15 @@ import socket
 import sys
 import threading
 import time as clock
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from poise.view.live.guard import guard_for, guarded_server
+from poise.view.live.messages import Inbox
 from poise.view.live.stage import add_lights, receive
+from poise.view.live.trouble import told
 
 # the engine is imported once the server listens: browsers load the page while the world is built
 if TYPE_CHECKING:
@@ -28,6 +31,8 @@ _PORTS = 100
 _FRAME, _WORDS, _PLOTS = 1.0 / 40.0, 0.1, 0.4
 """How long a picture, what is told and the plots stay as they are, at least; s."""
 
+_WAITING = 4096
+"""Requests of browsers that may wait to be done."""
 _UNPLOTTED = 1.0
 """How long pictures come before plots, which take their time at first; s."""
 
@@ -36,7 +41,10 @@ class Viewer:
     """Shows a scene or a recording to browsers.
 
     `run` serves until it is interrupted; `tick` does one turn of its loop, for loops of your own. The address is bound
-    to this computer alone, unless `host` says otherwise. Where `source` is a function that gives what is shown, it is
+    to this computer alone, unless `host` says otherwise, and holds a random token: only those who have all of
+    `address` get in. Browsers may call the server by loopback names, by the address that it is bound to or was reached
+    at, and by names in `allow`; pages of other origins are refused. Several browsers see and control the same world,
+    and are told of each other. Where `source` is a function that gives what is shown, it is
     called by `open` or `run`: until then browsers can come already, and wait. Needs the extra `view`:
     pip install "poise[view]".
     """
@@ -50,12 +58,13 @@ class Viewer:
         host: str = "127.0.0.1",
         port: int = 8080,
         paused: bool = False,
+        allow: Sequence[str] = (),
     ) -> None:
         viser = _viser()
         self.asked = port
-        free = free_port(host, port)
-        with contextlib.redirect_stdout(io.StringIO()):  # it greets in words of its own
-            self.server = viser.ViserServer(host=host, port=free, label="Poise", verbose=False)
+        self._guard, self._inbox = guard_for(host, allow), Inbox()
+        about = {"host": host, "port": free_port(host, port), "label": "Poise", "verbose": False}
+        self.server = guarded_server(viser, self._guard, self._inbox, **about)
         self.host, self.port = host, int(self.server.get_port())
         self.server.gui.configure_theme(control_width="medium", show_logo=False, show_share_button=False)
         add_lights(self.server.scene)
@@ -87,8 +96,9 @@ class Viewer:
         self.session = source if isinstance(source, Session) else Session(source)
         self._place_camera()
         with self.server.atomic():  # else browsers begin with parts of it
-            self.front = Front(self.server, self.session, self._todo.put)
-            self.panel = Panel(self.server, self.session, self.front, self._todo.put)
+            self.front = Front(self.server, self.session, self._ask)
+            self.panel = Panel(self.server, self.session, self.front, self._ask)
+        self._inbox.controls = self.panel
         self._last = self._worded = clock.perf_counter()
         self._plotted = self._last + _UNPLOTTED
         if not self._paused:
@@ -96,9 +106,9 @@ class Viewer:
 
     @property
     def address(self) -> str:
-        """For browsers."""
+        """For browsers, with the token without which nothing is shown."""
         host = "localhost" if self.host in ("0.0.0.0", "::", "") else self.host
-        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}/{self._guard.token}/"
 
     def _place_camera(self) -> None:
         from poise.dynamics.measures import bodies
@@ -116,13 +126,24 @@ class Viewer:
 
     # ---- the loop ----------------------------------------------------------------------------------------------------
 
-    def tick(self) -> None:
-        """Do what was asked for, go on as far as the clock has, and show it."""
-        while True:
+    def _ask(self, do: Callable[[], None]) -> None:
+        """Let something be done between two steps; nothing where too much waits to be done."""
+        if self._todo.qsize() < _WAITING:
+            self._todo.put(do)
+
+    def _do_asked(self) -> None:
+        """Do what was asked for until now. What fails is told, and ends nothing."""
+        for _ in range(self._todo.qsize()):
             try:
                 self._todo.get_nowait()()
             except queue.Empty:
                 break
+            except Exception as problem:
+                self.session.message = told(problem)
+
+    def tick(self) -> None:
+        """Do what was asked for, go on as far as the clock has, and show it."""
+        self._do_asked()
         now = clock.perf_counter()
         seconds, self._last = min(now - self._last, 0.25), now
         was = self.session.playing
