@@ -127,6 +127,23 @@ def test_the_page_at_the_printed_address_connects(page, viewer):
     assert all(asked.startswith(viewer.address) for asked in heard.requests)
 
 
+def test_large_files_are_loaded_from_the_page(page, viewer):
+    """Browsers send them in parts that are short enough."""
+    page.goto(viewer.address)
+    page.get_by_role("button", name="Play").wait_for(timeout=60_000)
+    page.get_by_role("tab", name="Files").click()
+    scene = b"bodies:\n  - {name: one, shape: {kind: sphere, radius: 0.1, mass: 1}}\n" + b"# padding\n" * 600_000
+    with page.expect_file_chooser() as chosen:
+        page.get_by_role("button", name="Load").click()
+    chosen.value.set_files({"name": "large.yaml", "mimeType": "text/plain", "buffer": scene})
+    for _ in range(600):
+        if viewer.session.name == "large.yaml":
+            break
+        page.wait_for_timeout(50)
+    assert viewer.session.name == "large.yaml"
+    assert page.get_by_text("Message refused").count() == 0
+
+
 def test_the_page_without_the_token_says_what_is_missing(page, viewer):
     page.goto(f"http://127.0.0.1:{viewer.port}/")
     assert "poise view" in page.inner_text("body")

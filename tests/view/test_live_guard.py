@@ -7,6 +7,7 @@ import time
 from contextlib import contextmanager
 from urllib.parse import urlsplit
 
+import numpy as np
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
@@ -461,6 +462,44 @@ def test_broken_uploads_are_told(viewer, name, content):
         assert wait(lambda: viewer.session.message) or client.notice("Message refused")
     assert "/tmp/" not in viewer.session.message
     assert len(viewer.session.message) < 1000
+
+
+def test_damaged_recordings_end_nothing(tmp_path):
+    scene = ball()
+    scene.add_ground()
+    scene.build().run(0.6).save(tmp_path / "fall.npz")
+    whole = dict(np.load(tmp_path / "fall.npz"))
+    damaged = [name for name in whole if name.partition("/")[0] in ("contacts", "energy", "solids", "q", "time")]
+    with running() as viewer, connected(viewer.address) as client:
+        for name in damaged:
+            bad = whole[name][: len(whole[name]) // 2] if whole[name].ndim and len(whole[name]) else whole[name]
+            np.savez(tmp_path / "bad.npz", **{**whole, name: bad})
+            viewer.session.message = ""
+            client.upload("bad.npz", (tmp_path / "bad.npz").read_bytes())
+            wait(lambda: viewer.session.message or viewer.session.name == "bad.npz", 5.0)
+            viewer._ask(viewer.session.play)
+            client.listen(0.4)
+        client.upload("fall.npz", (tmp_path / "fall.npz").read_bytes())
+        assert wait(lambda: viewer.session.name == "fall.npz")
+
+
+def test_what_cannot_be_shown_leaves_all_as_it_was(monkeypatch):
+    with running() as viewer, connected(viewer.address) as client:
+        was, rebuild, calls = viewer.session.model, viewer.front.rebuild, []
+
+        def fail_once():
+            calls.append(1)
+            if len(calls) == 1:
+                raise IndexError("out of range")
+            rebuild()
+
+        monkeypatch.setattr(viewer.front, "rebuild", fail_once)
+        client.upload("two.yaml", b"bodies:\n  - {name: one, shape: {kind: sphere, radius: 0.1, mass: 1}}\n")
+        assert wait(lambda: "IndexError" in viewer.session.message)
+        assert viewer.session.model is was
+        client.listen(0.5)
+        client.set("Step", "Step")
+        assert wait(lambda: viewer.session.time > 0.0)
 
 
 def test_whole_scenes_are_still_loaded(viewer):

@@ -280,10 +280,21 @@ class Panel:
             self._open(recording, name)
 
     def _open(self, source: Scene | Recording, name: str) -> None:
-        self.session.open(source)
-        self.session.name = name
-        self.front.rebuild()
-        self.rebuild()
+        """Show something else; where that fails, all stays as it is."""
+        self.session.release()
+        before = dict(vars(self.session))
+        try:
+            self.session.open(source)
+            self.session.name = name
+            self.front.rebuild()
+            self.rebuild()
+            self.update(plots=True)
+        except Exception:
+            vars(self.session).clear()
+            vars(self.session).update(before)
+            self.front.rebuild()
+            self.rebuild()
+            raise
 
     # ---- keeping up --------------------------------------------------------------------------------------------------
 

@@ -72,6 +72,7 @@ class Viewer:
         self._ended, self._closed = threading.Event(), False
         self._make: Callable[[], Any] | None = source if callable(source) else lambda: source
         self._paused = paused
+        self._failed: str | None = None
         if callable(source):
             receive(self.server)
         else:
@@ -144,6 +145,15 @@ class Viewer:
     def tick(self) -> None:
         """Do what was asked for, go on as far as the clock has, and show it."""
         self._do_asked()
+        try:
+            self._go_on()
+        except Exception as problem:  # a recording may be damaged where nobody has looked before
+            if self.session.message != self._failed:
+                self._failed = told(problem)
+            self.session.playing, self.session.message = False, self._failed
+
+    def _go_on(self) -> None:
+        """Go on as far as the clock has, and show it."""
         now = clock.perf_counter()
         seconds, self._last = min(now - self._last, 0.25), now
         was = self.session.playing
