@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import struct
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,21 +11,12 @@ import pytest
 from poise.io.urdf import load_urdf
 from poise.model.errors import SceneError
 
-INERTIA = re.compile(r"<inertia\b[^>]*>")
 INERTIAL = "<inertial><mass value='2'/><inertia ixx='1' iyy='1' izz='1' ixy='0' ixz='0' iyz='0'/></inertial>"
 
 
-def has_impossible_inertia(text: str) -> bool:
-    """Whether a robot has an inertia that no body has, which is refused: a negative principal moment, or one that is
-    more than the two others together.
-    """
-    for tag in INERTIA.findall(text):
-        value = {name: float(number) for name, number in re.findall(r"(i[xyz][xyz])=[\"']([^\"']*)[\"']", tag)}
-        xx, yy, zz, xy, xz, yz = (value[name] for name in ("ixx", "iyy", "izz", "ixy", "ixz", "iyz"))
-        moments = np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-        if moments[0] < 0.0 or moments[2] > (1.0 + 1e-9) * (moments[0] + moments[1]):
-            return True
-    return False
+def urdf_files() -> list[Path]:
+    """Robots of others, where a folder of them lies beside the checkout."""
+    return sorted((Path(__file__).parents[2] / "shared" / "data" / "urdf").glob("*.urdf"))
 
 
 def robot(*parts: str) -> str:

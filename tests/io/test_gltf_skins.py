@@ -9,7 +9,7 @@ import pytest
 
 import poise
 from gltf import Glb, validate
-from poise.io.save import LossWarning
+from poise.io import LossWarning
 from poise.model.skins import Bone
 from poise.sim import Recording
 from skin_models import arm, bent_tube, tube
@@ -105,7 +105,7 @@ def test_one_that_is_not_seen_is_left_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.validator
-@pytest.mark.filterwarnings("ignore::poise.io.save.LossWarning")
+@pytest.mark.filterwarnings("ignore::poise.io.LossWarning")
 @pytest.mark.parametrize("make", [arm, split, world_bone, unseen])
 def test_the_validator_of_khronos_finds_nothing(make, tmp_path: Path) -> None:
     recorded(make()).save(tmp_path / "x.glb")

@@ -12,7 +12,7 @@ from poise.io.urdf import load_urdf
 from poise.model.compile import compile_scene
 from poise.model.joints import JOINTS
 from scene_kinematics import joints_of, rotation, widths, world_poses
-from urdf_models import has_impossible_inertia
+from urdf_models import urdf_files
 
 INERTIAL = (
     "<inertial><origin xyz='0.1 {x} 0.03' rpy='0.4 {x} 0.2'/><mass value='{mass}'/>"
@@ -41,12 +41,6 @@ def arm() -> str:
         for i, (name, kind, parent, child, axis) in enumerate(joints)
     ]
     return "<robot name='arm'>" + "".join(links + parts) + "</robot>"
-
-
-def files() -> list[Path]:
-    """Robots of others, where a folder of them lies beside the checkout."""
-    folder = Path(__file__).parents[3] / "shared" / "data" / "urdf"
-    return [file for file in sorted(folder.glob("*.urdf")) if not has_impossible_inertia(file.read_text())]
 
 
 def joint_above(scene, name: str | None) -> str:
@@ -145,7 +139,7 @@ def test_free_root() -> None:
 
 
 @pytest.mark.parametrize("root", ["fixed", "free"])
-@pytest.mark.parametrize("file", [None, *files()], ids=lambda file: file.name if file else "own")
+@pytest.mark.parametrize("file", [None, *urdf_files()], ids=lambda file: file.name if file else "own")
 def test_files(file: Path | None, root: str, tmp_path: Path) -> None:
     if file is None:
         # Pinocchio writes the angles of the other kinds as cosine and sine: other widths
@@ -153,7 +147,7 @@ def test_files(file: Path | None, root: str, tmp_path: Path) -> None:
         file.write_text(arm().replace("continuous", "revolute").replace("planar", "prismatic"), encoding="utf-8")
     free = (pin.JointModelFreeFlyer(),) if root == "free" else ()
     model = pin.buildModelFromUrdf(str(file), *free)
-    scene = load_urdf(file, root=root)
+    scene = load_urdf(file, root=root, inertia="accept")
     assert widths(scene) == (model.nq, model.nv)
     check(scene, model)
     compiled = compile_scene(scene)

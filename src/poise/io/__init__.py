@@ -4,9 +4,10 @@ from poise.io.bvh import MotionWarning, load_bvh, save_bvh
 from poise.io.bvh_export import motion_of
 from poise.io.deepmimic import load_deepmimic
 from poise.io.load import load
+from poise.io.losses import LossWarning
 from poise.io.mjcf import load_mjcf
 from poise.io.motions import load_motion
-from poise.io.save import LossWarning, save_scene
+from poise.io.save import save_scene
 from poise.io.urdf import load_urdf
 from poise.io.yaml_scene import load_yaml
 

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from poise._version import __version__
 from poise.io.gltf_skins import MOST, bound_surface, influence, inverse_binds
+from poise.io.losses import LossWarning
 from poise.io.moments import floor_half, frames_of, local_poses, seen_shapes, shape_pose
-from poise.io.save import LossWarning
 from poise.io.surfaces import Surface, has_back, surface, tiles
 from poise.model.errors import SceneError
 from poise.model.solids import Solid

@@ -58,9 +58,9 @@ _SIGNATURES: tuple[tuple[bytes, str], ...] = (
 def load(path: str | PathLike[str], **options: Any) -> Scene:
     """Read a scene from a file. The format is told from the content, not from the name.
 
-    Options go to the reader: `set` (values of parameters) for YAML, `root`, `density` and `package_dirs` for URDF,
-    `assets` for MJCF (see `poise.io.load_yaml`, `load_urdf` and `load_mjcf`). Raises SceneError where the file cannot
-    be a scene, with everything that is wrong.
+    Options go to the reader: `set` (values of parameters) for YAML, `root`, `density`, `package_dirs` and `inertia` for
+    URDF, `assets` for MJCF (see `poise.io.load_yaml`, `load_urdf` and `load_mjcf`). Raises SceneError where the file
+    cannot be a scene, with everything that is wrong.
 
     >>> import tempfile, pathlib
     >>> file = pathlib.Path(tempfile.mkdtemp()) / "arm.xml"

@@ -20,6 +20,8 @@ MESH_FORMATS = (".stl", ".obj")
 _STL_HEAD, _STL_TRIANGLE = 84, 50
 #: thickness over width below which points are taken to lie in a plane
 _FLAT = 1e-9
+#: a dent or bump of this part of the size does not count
+_DENT = 1e-4
 
 
 @dataclass
@@ -57,6 +59,25 @@ def is_flat(vertices: Points) -> bool:
         return True
     spread = np.linalg.svd(points - points.mean(axis=0), compute_uv=False)
     return bool(spread[2] <= _FLAT * max(spread[0], np.finfo(float).tiny))
+
+
+def is_convex(vertices: Points, faces: Triangles) -> bool:
+    """Whether all points lie on one side of every triangle, to a part in 10⁴ of the size.
+
+    Memory grows with the number of points alone.
+    """
+    points = np.asarray(vertices, dtype=np.float64)
+    slack = _DENT * float(np.linalg.norm(np.ptp(points, axis=0)))
+    per_round = max(1, 1_000_000 // len(points))
+    for start in range(0, len(faces), per_round):
+        a, b, c = (points[faces[start : start + per_round, k]] for k in range(3))
+        normal = np.cross(b - a, c - a)
+        length = np.linalg.norm(normal, axis=1, keepdims=True)
+        normal = np.divide(normal, length, out=np.zeros_like(normal), where=length > 0.0)
+        height = normal @ points.T - np.sum(normal * a, axis=1)[:, None]
+        if np.any((height.max(axis=1) > slack) & (height.min(axis=1) < -slack)):
+            return False
+    return True
 
 
 def is_closed(faces: Triangles) -> bool:

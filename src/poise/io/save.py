@@ -8,12 +8,9 @@ from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
 
+from poise.io.losses import LossWarning
 from poise.model.errors import SceneError, did_you_mean
 from poise.model.scene import Scene
-
-
-class LossWarning(UserWarning):
-    """A file cannot say all that a scene holds."""
 
 
 def save_scene(scene: Scene, path: str | PathLike[str]) -> list[str]:

@@ -3,8 +3,8 @@
 Links become bodies in depth-first order, children in the order of their joints in the file. Collision geometry
 collides; visual geometry is only looked at, and hides the collision geometry of its link. As URDF has it, a link
 without `<inertial>` weighs nothing, unless a density for such links is given. Coordinates of a floating joint are the
-pose of the child in the parent's frame, its `<origin>` where it starts. What is ignored is listed in
-`Scene.unsupported`; everything that is wrong with a file is said at once, with lines.
+pose of the child in the parent's frame, its `<origin>` where it starts. What is ignored or changed is listed in
+`Scene.unsupported` and in one warning a file; everything that is wrong with a file is said at once, with lines.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ from os import PathLike
 from pathlib import Path
 from typing import Literal
 
+from poise.io.losses import warn_of_changes
 from poise.io.sealed import check_unsealed
+from poise.io.urdf_gaps import list_ignored
+from poise.io.urdf_inertia import INERTIA_CHOICES, InertiaChoice
 from poise.io.urdf_joints import UrdfJoint, read_joints
 from poise.io.urdf_links import UrdfLink, read_links
 from poise.io.urdf_reader import UrdfReader
@@ -25,13 +28,6 @@ from poise.model.scene import Actuator, Body, Equality, Joint, Scene
 
 Root = Literal["fixed", "free"]
 
-#: elements that the reader knows inside others; what else there is gets counted and listed
-_KNOWN = {
-    "robot": {"link", "joint", "material"},
-    "link": {"inertial", "visual", "collision"},
-    "joint": {"origin", "parent", "child", "axis", "limit", "dynamics", "mimic"},
-}
-
 
 def load_urdf(
     source: str | PathLike[str],
@@ -39,6 +35,7 @@ def load_urdf(
     root: Root = "fixed",
     density: float | None = None,
     package_dirs: str | PathLike[str] | Sequence[str | PathLike[str]] = (),
+    inertia: InertiaChoice = "repair",
 ) -> Scene:
     """Read a URDF file, or a string of URDF, as a scene.
 
@@ -46,10 +43,25 @@ def load_urdf(
     `<inertial>` by their collision shapes. `package_dirs` are folders in which `package://` meshes are looked for,
     before those above the file and in ROS_PACKAGE_PATH. Raises SceneError.
 
+    `inertia` says what becomes of an inertia that no body has, as a principal moment is negative or larger than the sum
+    of the others (by more than 1.5 %, the rounding of three digits): "repair" takes the nearest physical one with the
+    same mass and centre of mass (see `poise.model.massprops.nearest_physical_inertia`), "accept" keeps the numbers as
+    long as the mass matrix is positive definite, "strict" refuses the file.
+
+    Everything that is not taken over as the file has it, repairs included, is listed in `Scene.unsupported` and in one
+    `LossWarning`.
+
     >>> scene = load_urdf("<robot name='r'><link name='base'/></robot>", root="fixed")
     >>> [body.name for body in scene.bodies]
     ['base']
+    >>> rod = "<inertial><mass value='2'/><inertia ixx='0' iyy='1' izz='4'/></inertial>"
+    >>> load_urdf(f"<robot><link name='rod'>{rod}</link></robot>", inertia="strict")
+    Traceback (most recent call last):
+        ...
+    poise.model.errors.SceneError: ...
     """
+    if inertia not in INERTIA_CHOICES:
+        raise SceneError(f'must be "repair", "accept" or "strict", found {inertia!r}', field="inertia")
     if root not in ("fixed", "free"):
         raise SceneError(f'root must be "fixed" or "free", found {root!r}', field="root")
     if density is not None and not _is_positive(density):
@@ -60,12 +72,14 @@ def load_urdf(
     reader = UrdfReader(file, [Path(folder) for folder in package_dirs])
     robot = parse_xml(content, reader.name)
     _check_root(robot, reader)
-    links = read_links(robot, reader, density)
+    links = read_links(robot, reader, density, inertia)
     joints = read_joints(robot, reader)
     order = _tree_order(links, joints, robot, reader)
     reader.raise_problems()
-    _list_ignored(robot, reader)
-    return _to_scene(robot, links, joints, order, root, reader)
+    list_ignored(robot, reader)
+    scene = _to_scene(robot, links, joints, order, root, reader)
+    warn_of_changes(reader.name or f'URDF "{scene.name}"', scene.unsupported)
+    return scene
 
 
 def _is_positive(value: object) -> bool:
@@ -138,19 +152,6 @@ def _tree_order(
         listed = ", ".join(f'"{name}"' for name in circling)
         reader.problem(links[circling[0]].element, f"links {listed} form a cycle that hangs from no root")
     return order
-
-
-def _list_ignored(robot: Element, reader: UrdfReader) -> None:
-    """Count elements that nothing here reads."""
-    counts: dict[tuple[str, str], int] = {}
-    for owner in (robot, *robot.all("link"), *robot.all("joint")):
-        for child in owner.children:
-            if child.name not in _KNOWN[owner.name]:
-                key = (owner.name, child.tag)
-                counts[key] = counts.get(key, 0) + 1
-    for (owner_name, tag), count in counts.items():
-        where = "" if owner_name == "robot" else f" in {owner_name}s"
-        reader.ignore("elements ignored", f"{count} <{tag}>{where}")
 
 
 def _to_scene(

@@ -70,6 +70,8 @@ def _read_joint(element: Element, name: str, reader: UrdfReader) -> UrdfJoint:
     joint = UrdfJoint(element, name, _end(element, "parent", what, reader), _end(element, "child", what, reader))
     joint.position, joint.quat_wxyz = reader.pose(element, what)
     kind = reader.text(element, "type", what)
+    if kind == "fixed" and element.first("mimic") is not None:
+        reader.ignore("<mimic> of fixed joints ignored", name)
     if kind is None or kind == "fixed":
         return joint
     if kind not in _KINDS:
@@ -126,7 +128,12 @@ def _read_limit(element: Element, kind: str, joint: UrdfJoint, what: str, reader
         return
     joint.effort = _strength(limit, "effort", what, reader)
     joint.speed = _strength(limit, "velocity", what, reader)
+    if joint.speed > 0.0:
+        reader.ignore("velocities in <limit> not enforced, as motors have a limit of force alone", joint.name)
     if kind not in _LIMITED:
+        if "lower" in limit.attributes or "upper" in limit.attributes:
+            fate = "ranges in <limit> ignored, as URDF has none for continuous, planar and floating joints"
+            reader.ignore(fate, joint.name)
         return
     (lower,) = reader.numbers(limit, "lower", 1, (0.0,), what)
     (upper,) = reader.numbers(limit, "upper", 1, (0.0,), what)
@@ -143,6 +150,8 @@ def _strength(limit: Element, attribute: str, what: str, reader: UrdfReader) -> 
     (value,) = reader.numbers(limit, attribute, 1, (0.0,), what)
     if value < 0.0:
         reader.problem(limit, f"{what}: {attribute} must not be negative, found {value:g}")
+    if value == math.inf and attribute == "effort":
+        reader.ignore("joints without a motor, as the effort in <limit> is infinite", what)
     return value if math.isfinite(value) and value > 0.0 else 0.0
 
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from poise.io.meshes import MESH_FORMATS, Mesh, is_closed, is_flat, read_mesh
+from poise.io.meshes import MESH_FORMATS, Mesh, is_closed, is_convex, is_flat, read_mesh
+from poise.io.urdf_inertia import InertiaChoice, as_chosen
 from poise.io.urdf_reader import UrdfReader
 from poise.io.xml_lines import Element
 from poise.model.errors import SceneError
@@ -19,6 +20,14 @@ from poise.model.shapes import Box, Capsule, ConvexMesh, Cylinder, Shape, Sphere
 Color = tuple[float, float, float, float]
 
 _SHAPES = ("box", "cylinder", "sphere", "capsule", "mesh")
+#: attributes of which none may be 0
+_SIZES = {
+    "box": ("size",),
+    "sphere": ("radius",),
+    "cylinder": ("radius", "length"),
+    "capsule": ("radius", "length"),
+    "mesh": ("scale",),
+}
 
 
 @dataclass
@@ -30,7 +39,7 @@ class UrdfLink:
     shapes: list[Shape] = field(default_factory=list)
 
 
-def read_links(robot: Element, reader: UrdfReader, density: float | None) -> dict[str, UrdfLink]:
+def read_links(robot: Element, reader: UrdfReader, density: float | None, choice: InertiaChoice) -> dict[str, UrdfLink]:
     """All links by name, in the order of the file."""
     colors = _read_colors(robot, reader)
     meshes: dict[Path, Mesh] = {}
@@ -42,7 +51,7 @@ def read_links(robot: Element, reader: UrdfReader, density: float | None) -> dic
         if name in links:
             reader.problem(element, f'link "{name}" is there twice, first on line {links[name].element.line}')
             continue
-        inertia = _read_inertia(element, name, reader)
+        inertia = _read_inertia(element, name, choice, reader)
         by_shapes = inertia is None and density is not None and bool(element.all("collision"))
         link = UrdfLink(element, inertia if inertia or by_shapes else Inertia(0.0))
         weight = density if by_shapes and density is not None else 0.0
@@ -83,14 +92,17 @@ def _color(material: Element, reader: UrdfReader) -> Color | None:
         return None
     what = f'material "{material.attributes.get("name", "")}"'
     red, green, blue, opacity = reader.numbers(color, "rgba", 4, None, what)
+    if not all(0.0 <= part <= 1.0 for part in (red, green, blue, opacity)):
+        reader.ignore("colours taken as 0 or 1 where they are outside", f'"{color.attributes["rgba"]}" of {what}')
     return (min(max(red, 0.0), 1.0), min(max(green, 0.0), 1.0), min(max(blue, 0.0), 1.0), min(max(opacity, 0.0), 1.0))
 
 
-def _read_inertia(link: Element, name: str, reader: UrdfReader) -> Inertia | None:
+def _read_inertia(link: Element, name: str, choice: InertiaChoice, reader: UrdfReader) -> Inertia | None:
     inertial = link.first("inertial")
     if inertial is None:
         return None
     what = f'link "{name}"'
+    before = len(reader.problems)
     mass, tensor = inertial.first("mass"), inertial.first("inertia")
     for part, found in (("mass", mass), ("inertia", tensor)):
         if found is None:
@@ -103,7 +115,8 @@ def _read_inertia(link: Element, name: str, reader: UrdfReader) -> Inertia | Non
     xx, yy, zz = (reader.number(tensor, key, None, what) for key in ("ixx", "iyy", "izz"))
     xy, xz, yz = (reader.number(tensor, key, 0.0, what) for key in ("ixy", "ixz", "iyz"))
     com, quat = reader.pose(inertial, what)
-    return Inertia(value, com=com, moments=(xx, yy, zz), quat_wxyz=quat, products=(xy, xz, yz))
+    found = Inertia(value, com=com, moments=(xx, yy, zz), quat_wxyz=quat, products=(xy, xz, yz))
+    return found if len(reader.problems) > before else as_chosen(found, name, tensor, choice, reader)
 
 
 class _ShapeMaker:
@@ -142,7 +155,11 @@ class _ShapeMaker:
             self.reader.problem(element, f"{self.what}: <{element.tag}> needs a <geometry> with a shape in it")
             return None
         solid = geometry.children[0]
-        maker = self._maker(solid, element.name == "collision")
+        collides = element.name == "collision"
+        if not collides and self._has_no_size(solid):
+            self.reader.ignore("visuals of zero size left out", f"<{solid.tag}> in {self.what}")
+            return None
+        maker = self._maker(solid, collides)
         if maker is None:
             return None
         position, quat = self.reader.pose(element, self.what)
@@ -166,6 +183,15 @@ class _ShapeMaker:
         known = ", ".join(_SHAPES)
         self.reader.ignore(f"shapes left out, as Poise reads {known}", f"<{solid.tag}> in {self.what}")
         return None
+
+    def _has_no_size(self, solid: Element) -> bool:
+        """Whether a size is 0 and none is negative; what is no number is complained of elsewhere."""
+        given = [solid.attributes[name].split() for name in _SIZES.get(solid.name, ()) if name in solid.attributes]
+        try:
+            sizes = [float(word) for words in given for word in words]
+        except ValueError:
+            return False
+        return 0.0 in sizes and (solid.name == "mesh" or min(sizes) >= 0.0)
 
     def _size(self, solid: Element, attribute: str) -> float:
         return self._sizes(solid, attribute, 1)[0]
@@ -199,6 +225,8 @@ class _ShapeMaker:
         if is_flat(vertices):
             self.reader.problem(solid, f'{self.what}: mesh "{uri}" is flat and bounds no volume')
             return None
+        if not is_convex(vertices, mesh.faces):
+            self.reader.ignore("collision meshes that collide as their convex hulls", f'"{uri}" in {self.what}')
         return partial(ConvexMesh, vertices=vertices)
 
     def _seen_mesh(self, mesh: Mesh, vertices: Any, *, mirrored: bool, what: str) -> Any:

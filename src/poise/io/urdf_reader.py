@@ -26,18 +26,24 @@ class UrdfReader:
         self.package_dirs = package_dirs
         self.problems: list[Problem] = []
         self._ignored: dict[str, list[str]] = {}
+        self._complete: set[str] = set()
 
     def problem(self, element: Element, message: str) -> None:
         """Remember something that is wrong."""
         self.problems.append(Problem(message, self.name, element.line))
 
-    def ignore(self, fate: str, item: str) -> None:
-        """Remember something that is not kept as it is; items of one fate are listed together."""
+    def ignore(self, fate: str, item: str, *, every: bool = False) -> None:
+        """Remember something that is not kept as it is; items of one fate are listed together, `every` one or some."""
         self._ignored.setdefault(fate, []).append(item)
+        if every:
+            self._complete.add(fate)
 
     def unsupported(self) -> list[str]:
         """One sentence for each fate."""
-        return [f"{fate}: {listed(items)}." for fate, items in self._ignored.items()]
+        return [
+            f"{fate}: {', '.join(items) if fate in self._complete else listed(items)}."
+            for fate, items in self._ignored.items()
+        ]
 
     def raise_problems(self) -> None:
         """Raise everything that is wrong, if anything is, in the order of the file."""

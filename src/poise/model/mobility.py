@@ -2,7 +2,9 @@
 
 A massless link is fine where what it carries has inertia along each of its degrees of freedom. The check eliminates the
 degrees of freedom from the leaves to the root, as forward dynamics does, and looks at the pivots: at the rest pose, and
-if that fails (three hinges may well rest in gimbal lock) at a pose that is nothing special.
+if that fails (three hinges may well rest in gimbal lock) at a pose that is nothing special. Links with a negative
+principal moment (`Inertia.allow_unphysical`) may make the mass matrix indefinite at some poses: these are searched at
+random for negative pivots.
 Spatial vectors are (ω, v) in a link's axes about its origin.
 """
 
@@ -26,6 +28,10 @@ Floats = NDArray[np.float64]
 _CANCELLED = 1e-13
 #: a moment of inertia below this part of the greatest is rounding (some ε); a planar chain of 10⁵ links stays above it
 _VANISHING = 4e-15
+#: a principal moment below this part of the greatest is negative by more than rounding
+_NEGATIVE = -1e-9
+#: random poses at which scenes with negative principal moments are looked at
+_POSES = 64
 
 
 @dataclass
@@ -65,12 +71,30 @@ def check_mobility(
     dof_armature: Sequence[float],
     dof_prescribed: Sequence[int],
 ) -> None:
-    """Raise `SceneError` if a degree of freedom moves nothing that has inertia, whatever the pose."""
+    """Raise `SceneError` if a degree of freedom moves nothing that has inertia, whatever the pose, or a negative one."""
     dofs = _Dofs(dof_names, dof_armature, dof_prescribed)
+    if any(_is_negative(link.mass.inertia) for link in links):
+        _check_definite(scene, bodies, links, dofs)
     if _stuck(scene, bodies, links, [(link.motions, _to_parent(link)) for link in links], dofs):
         elsewhere = [_anywhere(link) for link in links]
         if problems := _stuck(scene, bodies, links, elsewhere, dofs):
             raise SceneError.of(problems)
+
+
+def _is_negative(inertia: Floats) -> bool:
+    """Whether there is a negative principal moment."""
+    moments = np.linalg.eigvalsh(inertia)
+    return bool(moments[0] < _NEGATIVE * abs(moments[2]))
+
+
+def _check_definite(scene: Scene, bodies: Sequence[Body], links: Sequence[LinkMotion], dofs: _Dofs) -> None:
+    """Raise `SceneError` if the mass matrix is indefinite at the rest pose or at one of many random poses."""
+    rng = np.random.default_rng(0)
+    at_rest = [(link.motions, _to_parent(link)) for link in links]
+    for poses in (at_rest, *([_anywhere(link, rng) for link in links] for _ in range(_POSES))):
+        if _stuck(scene, bodies, links, poses, dofs, indefinite=True):
+            strange = [link for link in links if _is_negative(link.mass.inertia)]
+            raise SceneError.of([_not_definite(scene, bodies[link.body]) for link in strange])
 
 
 @dataclass(frozen=True)
@@ -88,8 +112,12 @@ def _stuck(
     links: Sequence[LinkMotion],
     poses: Sequence[tuple[Sequence[Floats], Floats]],
     dofs: _Dofs,
+    indefinite: bool = False,
 ) -> list[Problem]:
-    """Degrees of freedom without inertia, for links whose motions and transforms from their parents are given."""
+    """Degrees of freedom without inertia, for links whose motions and transforms from their parents are given.
+
+    With `indefinite` those with a negative one.
+    """
     articulated = [_spatial_inertia(link.mass) for link in links]
     # the same with the last elimination taken back: what rounding has to be compared with
     stiffer = [inertia.copy() for inertia in articulated]
@@ -106,8 +134,11 @@ def _stuck(
             pivot = float(motion @ push) + dofs.armature[dof]
             if not np.isfinite(pivot):
                 raise _too_large(scene, bodies[link.body], dofs.names[dof])
-            if pivot <= _rounding(inertia, before, motion, dofs.armature[dof]):
+            rounding = _rounding(inertia, before, motion, dofs.armature[dof])
+            if pivot < -rounding or (pivot <= rounding and not indefinite):
                 problems.append(_problem(scene, bodies[link.body], dofs.names[dof]))
+                continue
+            if pivot <= rounding:
                 continue
             before, inertia = inertia, inertia - np.outer(push, push) / pivot
         if link.parent >= 0:
@@ -116,12 +147,12 @@ def _stuck(
     return problems[::-1]
 
 
-def _anywhere(link: LinkMotion) -> tuple[list[Floats], Floats]:
+def _anywhere(link: LinkMotion, rng: np.random.Generator | None = None) -> tuple[list[Floats], Floats]:
     """Motions of a link and its transform from the parent after each degree of freedom has gone some way."""
     motions: list[Floats] = []
     transform = _to_parent(link)
     for number, motion in enumerate(link.motions):
-        step = _moved(motion, 0.6 + 0.3 * number)
+        step = _moved(motion, 0.6 + 0.3 * number if rng is None else rng.uniform(-np.pi, np.pi))
         motions = [step @ earlier for earlier in motions] + [motion]
         transform = step @ transform
     return motions, transform
@@ -171,6 +202,14 @@ def _from_frame(rotation: Floats, position: Floats) -> Floats:
 def _too_large(scene: Scene, body: Body, dof: str) -> SceneError:
     message = "masses, sizes or distances of what this moves are too large for numbers to hold"
     return SceneError(message, file=scene.source, line=body.line, field=f'body "{body.name}": joint coordinate "{dof}"')
+
+
+def _not_definite(scene: Scene, body: Body) -> Problem:
+    message = (
+        "the mass matrix is not positive definite at some pose, as this body and what is fixed to it have a negative "
+        "principal moment of inertia; repair the inertia"
+    )
+    return Problem(message, scene.source, body.line, f'body "{body.name}": inertia')
 
 
 def _problem(scene: Scene, body: Body, dof: str) -> Problem:

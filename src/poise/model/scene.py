@@ -43,6 +43,9 @@ class Inertia:
     """Axes in which `moments` and `products` are written."""
     products: Vector = ORIGIN
     """Off-diagonal elements (Ixy, Ixz, Iyz) of the inertia *matrix*, 0 in principal axes; kg·m²."""
+    allow_unphysical: bool = False
+    """Take moments that no body has (negative ones, or one above the sum of the others) as long as the mass matrix of
+    the scene is positive definite."""
 
 
 @dataclass
@@ -284,7 +287,7 @@ class Scene:
     source: str | None = None
     """File that the scene was read from."""
     unsupported: list[str] = field(default_factory=list)
-    """What an importer found and could not keep, one sentence each."""
+    """What an importer found and could not keep as it is, one sentence each."""
     controllers: list[tuple[str, Callable[[], Any]]] = field(default_factory=list)
     """Names and makers of controllers, one of which each world gets; see `CharacterHandle.track`."""
     settings: Settings = field(default_factory=Settings)

@@ -237,7 +237,7 @@ def _stays(body: Body) -> bool:
 
 def _inertia(part: InertiaPart) -> Inertia:
     found = Inertia(part.mass)
-    for name in ("com", "moments", "quat_wxyz", "products"):
+    for name in ("com", "moments", "quat_wxyz", "products", "allow_unphysical"):
         if getattr(part, name) is not None:
             setattr(found, name, getattr(part, name))
     return found

@@ -41,9 +41,10 @@ class InertiaPart(Part):
     }
     mass: Annotated[float, Number(MASS, negative=False)]
     com: Position = None
-    moments: Annotated[Vector | None, Numbers(3, each=Number(negative=False))] = None
+    moments: Annotated[Vector | None, Numbers(3)] = None
     quat_wxyz: Quat = None
     products: Annotated[Vector | None, Numbers(3)] = None
+    allow_unphysical: Annotated[bool | None, Flag()] = None
 
 
 OTHER_JOINT_FIELDS = {
