@@ -152,3 +152,25 @@ def test_link_that_leads_nowhere(tmp_path):
     assert done.returncode == 1
     assert "link.xml" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+STRANGE = URDF.replace('izz="1"', 'izz="5"').replace(' velocity="1"', "")
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("choice", "said"), [([], "leaf by 2.12"), (["--inertia", "accept"], "kept as they are: leaf.")]
+)
+def test_inertias_that_no_body_has(write, choice, said):
+    done = run(app, ["info", write("door.urdf", STRANGE), *choice])
+    assert done.exit_code == 0, done.output
+    assert "Not kept as it is (1)" in done.stdout
+    assert said in done.stdout
+
+
+def test_strict_inertias(write):
+    done = run(app, ["info", write("door.urdf", STRANGE), "--inertia", "strict"])
+    assert done.exit_code == 1
+    assert 'door.urdf:4: link "leaf"' in done.stderr
+    done = run(app, ["info", write("arm.xml", MJCF), "--inertia", "strict"])
+    assert 'MJCF files take no option "inertia"' in done.stderr

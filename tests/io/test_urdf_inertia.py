@@ -144,6 +144,33 @@ class TestAccept:
         assert again.body("elbow").inertia == scene.body("elbow").inertia
         assert np.array_equal(again.compile().link_inertia, scene.compile().link_inertia)
 
+    def test_written_for_mujoco_as_the_nearest_physical_one(self, tmp_path) -> None:
+        scene = load_urdf(arm(*ROD), inertia="accept")
+        with pytest.warns(LossWarning, match="The inertia of .elbow. is changed by .* kg·m²"):
+            scene.save(tmp_path / "arm.xml")
+        again, repaired = poise.load(tmp_path / "arm.xml").compile(), load_urdf(arm(*ROD)).compile()
+        assert again.link_inertia == pytest.approx(repaired.link_inertia, rel=1e-9, abs=1e-15)
+
+    @pytest.mark.parametrize("numbers", [(-1e-3, 0.05, 0.05), (0.0, 0.0, 0.02)])
+    def test_separate_bodies_need_inertias_of_their_own(self, numbers: tuple[float, ...]) -> None:
+        scene = load_urdf(arm(*numbers), inertia="accept")
+        scene.build(poise.Reduced()).run(0.01)
+        with pytest.raises(ValueError, match=r"body .elbow. has principal moments .* that no body has"):
+            scene.build(poise.Maximal())
+        load_urdf(arm(*numbers)).build(poise.Maximal()).run(0.01)
+
+
+@pytest.mark.parametrize("numbers", [(0.0, 0.02, 0.02), (0.01, 0.01, 0.02), (0.101, 0.101, 0.203)])
+def test_moments_on_the_border_are_written_for_mujoco(tmp_path, numbers: tuple[float, float, float]) -> None:
+    model = load_urdf(arm(*numbers)).compile()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        load_urdf(arm(*numbers)).save(tmp_path / "arm.xml")
+    again = poise.load(tmp_path / "arm.xml").compile()
+    assert again.link_inertia == pytest.approx(model.link_inertia, rel=0.01, abs=2e-3 if numbers[0] == 0.101 else 1e-13)
+    # only what is strictly physical is kept without a word
+    assert len(caught) == (numbers != (0.01, 0.01, 0.02))
+
 
 class TestStrict:
     def test_refused_with_the_line_of_the_inertia(self) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from poise.cli.report import clear_errors, print_facts, to_json
-from poise.cli.run import Given, load_with
+from poise.cli.run import Given, InertiaOption, load_with
 
 if TYPE_CHECKING:
     from poise.model.model import Model
@@ -21,12 +21,13 @@ def info(
     scene: Annotated[Path, typer.Argument(help="A scene file: YAML, MJCF or URDF.", show_default=False)],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
     given: Given = None,
+    inertia: InertiaOption = None,
 ) -> None:
     """Say what a scene file holds, and what was not kept of it."""
     with clear_errors():
         from poise.model.compile import compile_scene
 
-        loaded = load_with(scene, given)
+        loaded = load_with(scene, given, inertia)
         facts = describe(loaded, compile_scene(loaded))
     if as_json:
         typer.echo(to_json(facts))
@@ -101,7 +102,7 @@ def _print(facts: dict[str, Any]) -> None:
         "Joints (limits in rad or m)", {joint["name"]: f"{joint['kind']}{_limits(joint)}" for joint in facts["joints"]}
     )
     if facts["unsupported"]:
-        typer.echo(f"\nNot kept ({len(facts['unsupported'])})")
+        typer.echo(f"\nNot kept as it is ({len(facts['unsupported'])})")
         for sentence in facts["unsupported"]:
             typer.echo(f"  {sentence}")
 

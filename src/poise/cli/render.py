@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from poise.cli.report import clear_errors, fail
-from poise.cli.run import Given, load_with
+from poise.cli.run import Given, InertiaOption, load_with, tell_changes
 
 if TYPE_CHECKING:
     from poise.sim.recording import Recording
@@ -31,6 +31,7 @@ def render(
     contacts: Annotated[bool, typer.Option("--contacts", help="Draw what touches.")] = False,
     bones: Annotated[bool, typer.Option("--bones", help="Draw the skeleton.")] = False,
     given: Given = None,
+    inertia: InertiaOption = None,
     seconds: Annotated[float, typer.Option(help="How long a scene is run for a film.")] = 3.0,
 ) -> None:
     """Draw a picture or a film, without a graphics card."""
@@ -40,7 +41,7 @@ def render(
         from poise.sim.formats import checked_path
 
         checked_path(output)
-        recording = _recording(source, seconds if output.suffix.lower() != ".png" else None, given)
+        recording = _recording(source, seconds if output.suffix.lower() != ".png" else None, given, inertia)
         options: dict[str, Any] = {"size": parse_size(size), "follow": False if still else follow, "bones": bones}
         options |= {"trails": trail or (), "contacts": contacts}
         if ghost is not None:
@@ -75,15 +76,21 @@ def is_recording(source: Path) -> bool:
     return start in (b"PK\x03\x04", b"\x89HDF")
 
 
-def _recording(source: Path, seconds: float | None, given: list[str] | None = None) -> Recording:
+def _recording(
+    source: Path, seconds: float | None, given: list[str] | None = None, inertia: str | None = None
+) -> Recording:
     """A recording, read from a file or made of a scene, which stays at rest for a picture."""
     from poise.sim.recording import Recording
 
     if is_recording(source):
         if given:
             fail(f"--set gives parameters of scene files a value; {source} is a recording")
+        if inertia:
+            fail(f"--inertia is of URDF files; {source} is a recording")
         return Recording.load(source)
-    world = load_with(source, given).build()
+    scene = load_with(source, given, inertia)
+    tell_changes(scene)
+    world = scene.build()
     if seconds is not None:
         try:
             return world.run(seconds, every=max(1, round(1.0 / (120.0 * world.dt))))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
@@ -27,6 +28,12 @@ Given = Annotated[
     list[str] | None,
     typer.Option("--set", "-s", metavar="NAME=VALUE", help="Give a parameter of the scene a value; may be repeated."),
 ]
+InertiaOption = Annotated[
+    str | None,
+    typer.Option(
+        "--inertia", metavar="CHOICE", help="URDF: repair (default), accept or strict with inertias that no body has."
+    ),
+]
 Coordinates = Annotated[
     str | None,
     typer.Option("--coordinates", "-c", help="reduced: trees of joints; maximal: separate bodies that joints hold."),
@@ -40,6 +47,7 @@ def run(
     ] = None,
     dt: Annotated[float | None, typer.Option("--dt", help="Time step in s; what the scene says when missing.")] = None,
     given: Given = None,
+    inertia: InertiaOption = None,
     coordinates: Coordinates = None,
     every: Annotated[
         int | None, typer.Option("--every", help="Keep one state in so many; about 60 a second else.")
@@ -52,7 +60,7 @@ def run(
 ) -> None:
     """Simulate a scene, and say what happened. Leaves with 1 for a bad scene, 3 where it diverged."""
     with clear_errors():
-        loaded = load_with(scene, given)
+        loaded = load_with(scene, given, inertia)
         world = _build(loaded, dt, coordinates)
         length = _positive("--seconds", seconds) or loaded.settings.duration or SECONDS
         if save is not None:
@@ -73,15 +81,38 @@ def run(
     raise typer.Exit(status)
 
 
-def load_with(scene: Path, given: list[str] | None) -> Scene:
-    """A scene with parameters as they are given on the command line."""
+def load_with(scene: Path, given: list[str] | None, inertia: str | None = None) -> Scene:
+    """A scene with parameters and options as they are given on the command line.
+
+    What the file has and the scene has not is in `Scene.unsupported`, for the verbs to tell.
+    """
     from poise.io.load import load
+    from poise.io.losses import LossWarning
 
-    if not given:
-        return load(scene)
-    from poise.io.scenes.parameters import given_parameter
+    options: dict[str, Any] = {} if inertia is None else {"inertia": inertia}
+    if given:
+        from poise.io.scenes.parameters import given_parameter
 
-    return load(scene, set=dict(given_parameter(word) for word in given))
+        options["set"] = dict(given_parameter(word) for word in given)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LossWarning)
+        return load(scene, **options)
+
+
+def tell_changes(scene: Scene) -> None:
+    """Say on stderr how much of a file is not taken over as it is."""
+    if scene.unsupported:
+        typer.echo(f"poise: {changes(len(scene.unsupported))}", err=True)
+
+
+def changes(count: int) -> str:
+    """A line about what is not kept.
+
+    >>> changes(1)
+    '1 thing of the file is not kept as it is; see poise info'
+    """
+    things = "1 thing of the file is" if count == 1 else f"{count} things of the file are"
+    return f"{things} not kept as {'it is' if count == 1 else 'they are'}; see poise info"
 
 
 def _build(scene: Scene, dt: float | None, coordinates: str | None) -> World:
@@ -217,4 +248,4 @@ def _print(facts: dict[str, Any]) -> None:
         lines["saved"] = facts["saved"]
     print_facts(f"{facts['name']} ({facts['source'] or 'no file'})", lines)
     if facts["unsupported"]:
-        typer.echo(f"  {len(facts['unsupported'])} things of the file are not kept; see poise info")
+        typer.echo(f"  {changes(len(facts['unsupported']))}")

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from poise.cli.report import clear_errors, fail, nearest
-from poise.cli.run import Given, load_with
+from poise.cli.run import Given, InertiaOption, load_with, tell_changes
 
 
 def view(
@@ -21,6 +21,7 @@ def view(
     ] = None,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Print the address, open nothing.")] = False,
     given: Given = None,
+    inertia: InertiaOption = None,
     paused: Annotated[bool, typer.Option("--paused", help="Wait for Play.")] = False,
     seconds: Annotated[float | None, typer.Option("--seconds", help="End after some time by the clock.")] = None,
 ) -> None:
@@ -31,7 +32,8 @@ def view(
         from poise.view.live.viewer import Viewer, has_browser
 
         try:
-            viewer = Viewer(find_source(what, given), host=host, port=port, paused=paused, allow=allow or ())
+            source = find_source(what, given, inertia)
+            viewer = Viewer(source, host=host, port=port, paused=paused, allow=allow or ())
         except ValueError as problem:
             fail(str(problem))
         with viewer, suppress(KeyboardInterrupt):
@@ -45,7 +47,7 @@ def view(
             viewer.run(seconds)
 
 
-def find_source(what: str, given: list[str] | None = None) -> Any:
+def find_source(what: str, given: list[str] | None = None, inertia: str | None = None) -> Any:
     """A scene or a recording from a file; for the name of a demo, a function that makes its scene.
 
     What a file has wrong is told before anything is served; demos have nothing wrong.
@@ -60,15 +62,20 @@ def find_source(what: str, given: list[str] | None = None) -> Any:
             fail(f"demo {what!r} cannot be looked at while it runs (these can: {can})")
         if given:
             fail(f"--set gives parameters of scene files a value; {what!r} is a demo")
+        if inertia:
+            fail(f"--inertia is of URDF files; {what!r} is a demo")
         return chosen.scene
     if not path.exists() and not path.suffix:
         fail(f"there is neither a file nor a demo {what!r}{nearest(what, [*DEMOS, 'demo'])}")
     if path.suffix.lower() in (".npz", ".h5"):
         if given:
             fail(f"--set gives parameters of scene files a value; {what} is a recording")
+        if inertia:
+            fail(f"--inertia is of URDF files; {what} is a recording")
         from poise.sim.recording import Recording
 
         return Recording.load(path)
-    scene = load_with(path, given)
+    scene = load_with(path, given, inertia)
+    tell_changes(scene)
     scene.name = scene.name or path.stem
     return scene

@@ -36,6 +36,9 @@ from poise.solve.newton_kernels import NEWTON
 from poise.solve.pgs_kernels import ANSWER, ROWS
 
 Array = NDArray[Any]
+
+#: part of the largest principal moment below 0 that is rounding, at most
+_NEGATIVE = 1e-9
 CALM = 4.0
 """Steps in which errors fade, at acceleration level."""
 
@@ -84,6 +87,7 @@ def _is_plain(kinds: list[int], axes: Array, anchors: Array) -> bool:
 def apart_block(model: Model, width: Width, turning: int) -> Block:
     """Bodies that are nowhere yet: the first step puts them where the coordinates say."""
     n, nq, nv = model.n_links, model.nq, model.nv
+    _check_positive(model)
     if turning == MOMENTUM:
         _check_inertias(model)
     sizes = dict.fromkeys(("own", "seen"), OWN * n + nq + nv) | {"before": OWN * n, "late": nv, "lead": nv}
@@ -97,11 +101,29 @@ def apart_block(model: Model, width: Width, turning: int) -> Block:
 
 def _check_inertias(model: Model) -> None:
     """A momentum tells the spin of bodies alone that resist turning about every axis."""
-    xx, yy, zz, xy, xz, yz = model.link_inertia.T
-    least = np.linalg.eigvalsh(np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]).transpose(2, 0, 1)).min(axis=1)
-    for link in np.flatnonzero(~(least > SINGULAR * (xx + yy + zz))).tolist():
+    moments = _principal_moments(model)
+    for link in np.flatnonzero(~(moments[:, 0] > SINGULAR * moments.sum(axis=1))).tolist():
         name = model.body_names[int(model.link_body[link])]
         raise ValueError(f'body "{name}" has no inertia about some axis: turning="momentum" takes all three')
+
+
+def _check_positive(model: Model) -> None:
+    """Separate bodies move by inertias of their own: none may be negative, nor may two be 0 beside a third that is not,
+    which no body has (`Inertia.allow_unphysical`).
+    """
+    small, middle, large = _principal_moments(model).T
+    size = np.maximum(np.abs(small), np.abs(large))
+    for link in np.flatnonzero((small < -_NEGATIVE * size) | (middle < SINGULAR * large)).tolist():
+        name = model.body_names[int(model.link_body[link])]
+        found = f"({small[link]:.3g}, {middle[link]:.3g}, {large[link]:.3g})"
+        message = f'body "{name}" has principal moments of inertia {found} that no body has'
+        raise ValueError(f"{message}: Maximal takes physical ones; repair the inertia, or take Reduced")
+
+
+def _principal_moments(model: Model) -> Array:
+    """Of each link, ascending; (n_links, 3), kg·m²."""
+    xx, yy, zz, xy, xz, yz = model.link_inertia.T
+    return np.linalg.eigvalsh(np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]).transpose(2, 0, 1))
 
 
 class ApartStepper(Stepper):

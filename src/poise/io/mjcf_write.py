@@ -12,17 +12,24 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import numpy as np
+from numpy.typing import NDArray
 
 from poise.io.mjcf_skins import write_skins
 from poise.io.mjcf_write_drives import write_actuators, write_equalities
 from poise.io.mjcf_write_shapes import write_shape
+from poise.io.moments import quats_of
 from poise.model.compile import depth_first, joint_frame
 from poise.model.errors import SceneError
 from poise.model.joints import JOINTS, Primitive
-from poise.model.massprops import body_mass_properties
+from poise.model.massprops import body_mass_properties, nearest_physical_inertia, pack_inertia
 from poise.model.model import Model
 from poise.model.scene import Body, Joint, Scene
 
+Floats = NDArray[np.float64]
+#: part of the largest moment by which others are above what is still physical, at least
+_BORDER = 1e-9
+#: moments of inertia of moving bodies must be above 1e-15 kg·m² in MuJoCo
+_LEAST = 1e-14
 _KINDS = {Primitive.SLIDE: "slide", Primitive.TURN: "hinge", Primitive.SCREW: "hinge"}
 
 
@@ -101,13 +108,34 @@ class MjcfWriter:
         matter = body_mass_properties(body)
         if matter.mass > 0.0:
             inertial = ET.SubElement(element, "inertial", pos=numbers(matter.com), mass=repr(float(matter.mass)))
-            m = matter.inertia
-            inertial.set("fullinertia", numbers((m[0, 0], m[1, 1], m[2, 2], m[0, 1], m[0, 2], m[1, 2])))
+            self._moments(body, inertial, matter.inertia)
         if body.motion != "kinematic":
             for name, joint in body.moving_joints():
                 self._joint(body, name, joint, element, top)
         for k, shape in enumerate(body.shapes):
             write_shape(self, body, k, shape, element)
+
+    def _moments(self, body: Body, inertial: ET.Element, inertia: Floats) -> None:
+        """Moments of inertia. MuJoCo takes physical ones alone, and those on the border only in principal axes."""
+        small, middle, large = np.linalg.eigvalsh(inertia)
+        if small > _BORDER * large and small + middle > (1.0 + _BORDER) * large:
+            inertial.set("fullinertia", numbers(pack_inertia(inertia)))
+            return
+        nearest = nearest_physical_inertia(inertia)
+        change, size = float(np.linalg.norm(nearest - inertia)), float(np.linalg.norm(inertia))
+        if change > _BORDER * size:
+            by = f"by {change:.3g} kg·m² ({100.0 * change / size:.3g} %)"
+            self.lose(
+                f'The inertia of "{body.name}" is changed {by} to the nearest physical one: MuJoCo takes no other.'
+            )
+        (small, middle, large), axes = np.linalg.eigh(nearest)
+        axes[:, 0] *= np.linalg.det(axes)
+        least = _LEAST if body.motion == "dynamic" and body.moving_joints() else 0.0
+        if small < least:
+            self.lose(f'Moments of "{body.name}" are raised to {_LEAST:g} kg·m²: MuJoCo takes no lower ones.')
+        small, middle, large = (max(moment, least) for moment in (small, middle, large))
+        inertial.set("quat", numbers(quats_of(axes)))
+        inertial.set("diaginertia", numbers((small, middle, min(large, small + middle))))
 
     def _kinematic(self, body: Body, element: ET.Element, top: bool) -> None:
         if top:

@@ -115,8 +115,8 @@ def _read_inertia(link: Element, name: str, choice: InertiaChoice, reader: UrdfR
     xx, yy, zz = (reader.number(tensor, key, None, what) for key in ("ixx", "iyy", "izz"))
     xy, xz, yz = (reader.number(tensor, key, 0.0, what) for key in ("ixy", "ixz", "iyz"))
     com, quat = reader.pose(inertial, what)
-    found = Inertia(value, com=com, moments=(xx, yy, zz), quat_wxyz=quat, products=(xy, xz, yz))
-    return found if len(reader.problems) > before else as_chosen(found, name, tensor, choice, reader)
+    given = Inertia(value, com=com, moments=(xx, yy, zz), quat_wxyz=quat, products=(xy, xz, yz))
+    return given if len(reader.problems) > before else as_chosen(given, name, tensor, choice, reader)
 
 
 class _ShapeMaker:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections import Counter
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -40,10 +41,12 @@ class UrdfReader:
 
     def unsupported(self) -> list[str]:
         """One sentence for each fate."""
-        return [
-            f"{fate}: {', '.join(items) if fate in self._complete else listed(items)}."
-            for fate, items in self._ignored.items()
-        ]
+        sentences = []
+        for fate, found in self._ignored.items():
+            counts = Counter(found)
+            items = [item if count == 1 else f"{item} ({count} times)" for item, count in counts.items()]
+            sentences.append(f"{fate}: {', '.join(items) if fate in self._complete else listed(items)}.")
+        return sentences
 
     def raise_problems(self) -> None:
         """Raise everything that is wrong, if anything is, in the order of the file."""

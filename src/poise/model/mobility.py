@@ -71,7 +71,10 @@ def check_mobility(
     dof_armature: Sequence[float],
     dof_prescribed: Sequence[int],
 ) -> None:
-    """Raise `SceneError` if a degree of freedom moves nothing that has inertia, whatever the pose, or a negative one."""
+    """Raise `SceneError` if a degree of freedom moves nothing that has inertia, whatever the pose.
+
+    So it does where negative principal moments make the mass matrix indefinite at some pose.
+    """
     dofs = _Dofs(dof_names, dof_armature, dof_prescribed)
     if any(_is_negative(link.mass.inertia) for link in links):
         _check_definite(scene, bodies, links, dofs)
