@@ -11,6 +11,7 @@ import pytest
 import poise
 from poise import dynamics
 from poise.io import LossWarning
+from poise.io.mjcf import load_mjcf
 from poise.io.urdf import load_urdf
 from poise.model.errors import SceneError
 from poise.model.massprops import inertia_matrix, nearest_physical_inertia
@@ -258,3 +259,24 @@ class TestVisualsWithoutSize:
     def test_negative_sizes_are_refused(self) -> None:
         xml = robot(link("a", f"{INERTIAL}<visual><geometry><box size='1 -1 0'/></geometry></visual>"))
         assert "must be positive" in problems(xml)[0][1]
+
+
+MJCF = (
+    "<mujoco><compiler balanceinertia='{balance}'/><worldbody><body name='a'><joint/>"
+    "<inertial pos='0 0 0' mass='1' diaginertia='1 2 6'/></body></worldbody></mujoco>"
+)
+
+
+@pytest.mark.filterwarnings("error")
+def test_mjcf_has_a_repair_of_its_own() -> None:
+    """MuJoCo refuses moments that no body has, or takes their mean where the file asks for it."""
+    with pytest.raises(SceneError, match="balanceinertia"):
+        load_mjcf(MJCF.format(balance="false"))
+    assert load_mjcf(MJCF.format(balance="true")).body("a").inertia.moments == (3.0, 3.0, 3.0)
+
+
+def test_mjcf_warns_of_what_it_does_not_take_over(tmp_path) -> None:
+    (tmp_path / "arm.xml").write_text(MJCF.format(balance="true").replace("<joint/>", "<joint/><site name='tip'/>"))
+    with pytest.warns(LossWarning, match=r"arm\.xml is not taken over as it is .*\n.*1 site \(tip\)") as caught:
+        poise.load(tmp_path / "arm.xml")
+    assert [one.filename for one in caught] == [__file__]

@@ -60,7 +60,8 @@ def load(path: str | PathLike[str], **options: Any) -> Scene:
 
     Options go to the reader: `set` (values of parameters) for YAML, `root`, `density`, `package_dirs` and `inertia` for
     URDF, `assets` for MJCF (see `poise.io.load_yaml`, `load_urdf` and `load_mjcf`). Raises SceneError where the file
-    cannot be a scene, with everything that is wrong.
+    cannot be a scene, with everything that is wrong. One `poise.io.LossWarning` per MJCF or URDF file lists all that is
+    not taken over as the file has it, as does `Scene.unsupported`.
 
     >>> import tempfile, pathlib
     >>> file = pathlib.Path(tempfile.mkdtemp()) / "arm.xml"

@@ -7,7 +7,7 @@ coordinates and velocities keep MuJoCo's order. Two things differ, and both are 
 - mocap bodies become kinematic bodies, which have coordinates here, so they come last: q is MuJoCo's `qpos` followed by
   the pose of every mocap body.
 
-What Poise cannot keep is listed in `Scene.unsupported`.
+What Poise cannot keep is listed in `Scene.unsupported` and in one `LossWarning` a file.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from poise.io.losses import warn_of_changes
 from poise.io.mjcf_bodies import read_bodies
 from poise.io.mjcf_drives import read_actuators, read_equalities, read_excluded_pairs, read_keyframes
 from poise.io.mjcf_gaps import list_unsupported
@@ -37,7 +38,8 @@ def load_mjcf(source: str | PathLike[str], *, assets: Mapping[str, bytes] | None
     """Read an MJCF file, or a string of MJCF, as a scene.
 
     `assets` are contents of the files that the model names (meshes, includes), by file name, for models that are not
-    on disk. Raises SceneError, with file and line where MuJoCo tells them, and ImportError without MuJoCo.
+    on disk. Raises SceneError, with file and line where MuJoCo tells them, and ImportError without MuJoCo. What is not
+    kept is listed in `Scene.unsupported` and in one `LossWarning`.
 
     >>> xml = "<mujoco><worldbody><body name='ball'><freejoint/><geom size='0.1'/></body></worldbody></mujoco>"
     >>> [body.name for body in load_mjcf(xml).bodies]
@@ -57,6 +59,7 @@ def load_mjcf(source: str | PathLike[str], *, assets: Mapping[str, bytes] | None
     one_file = not _INCLUDE.search(_text(source, file))
     scene = _to_scene(MjcfSource(mj, spec, model, one_file=one_file), file)
     scene.unsupported += [f"MuJoCo warns: {' '.join(str(warning.message).split())}." for warning in caught]
+    warn_of_changes(str(file) if file is not None else f'MJCF "{scene.name}"', scene.unsupported)
     return scene
 
 
