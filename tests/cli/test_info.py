@@ -174,3 +174,9 @@ def test_strict_inertias(write):
     assert 'door.urdf:4: link "leaf"' in done.stderr
     done = run(app, ["info", write("arm.xml", MJCF), "--inertia", "strict"])
     assert 'MJCF files take no option "inertia"' in done.stderr
+
+
+def test_pictures_say_how_much_of_a_file_is_not_kept(write, tmp_path):
+    done = run(app, ["render", write("door.urdf", STRANGE), "-o", str(tmp_path / "door.png"), "--size", "32x32"])
+    assert done.exit_code == 0, done.output
+    assert "poise: 1 thing of the file is not kept as it is; see poise info" in done.stderr
