@@ -6,14 +6,20 @@ The layout is that of the .npz files: time, q and v, groups of the other parts, 
 
 from __future__ import annotations
 
+import math
 import os
+import zlib
+from collections.abc import Iterator
 from pathlib import Path
+from time import sleep
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote, unquote
 
 import numpy as np
 from numpy.typing import NDArray
 
+from poise.io.hdf5_file import Sink, being_written, opened, uninterrupted
+from poise.model.array_file import allowance, least_size
 from poise.model.errors import SceneError
 from poise.sim.recording_file import arrays_of
 
@@ -24,6 +30,11 @@ Array = NDArray[Any]
 
 _PART = 1 << 20
 """Bytes that are written at a time, about."""
+_PAUSES = (0.0, 0.05, 0.1, 0.2, 0.4)
+"""Seconds to wait before each attempt to read a file that is being written."""
+_DEFLATE, _SHUFFLE, _FLETCHER32, _LZF = 1, 2, 3, 32000
+_FILTERS, _PACKED = {_DEFLATE, _SHUFFLE, _FLETCHER32, _LZF}, {_DEFLATE, _LZF}
+"""Numbers by which HDF5 knows the filters that are read, and those of them that make data smaller."""
 UNITS = {"time": "s"}
 """Of datasets, as attributes."""
 
@@ -47,16 +58,26 @@ def save_hdf5(
         raise SceneError(f'must be "gzip", "lzf" or None, found {compression!r}', field="compression")
     h5py = h5py_module()
     content = arrays_of(recording)
-    with h5py.File(os.fspath(path), "w", libver="latest") as file:
-        file.attrs["format"] = "poise-recording"
-        for name, array in content.items():
-            _write(file, key_of(name), array, compression)
-            if name in UNITS:
-                file[key_of(name)].attrs["unit"] = UNITS[name]
+    sink = Sink(Path(path))
+    try:
+        with uninterrupted(), h5py.File(sink, "w", libver="latest") as file:
+            file.attrs["format"] = "poise-recording"
+            for name, array in content.items():
+                if sink.error is None:
+                    _write(file, sink, name, array, compression)
+        # trailing zeros, where so much was packed that the file would be taken for one that declares too much
+        size, least = sink.seek(0, os.SEEK_END), least_size(sum(array.nbytes for array in content.values()))
+        if size < least:
+            sink.truncate(least)
+    finally:
+        sink.close()
+    if sink.error is not None:
+        raise sink.error
 
 
-def _write(file: Any, key: str, array: Array, compression: str | None) -> None:
-    """One array, in parts along its first axis, so that nothing is held twice."""
+def _write(file: Any, sink: Sink, name: str, array: Array, compression: str | None) -> None:
+    """One array, in parts along its first axis, so that nothing is held twice; no more of it after an error."""
+    key = key_of(name)
     if array.size == 0 or array.ndim == 0:
         file.create_dataset(key, data=array)
         return
@@ -67,35 +88,106 @@ def _write(file: Any, key: str, array: Array, compression: str | None) -> None:
         key, array.shape, array.dtype, chunks=(rows, *array.shape[1:]), fletcher32=True, **options
     )
     for start in range(0, len(array), rows):
-        data[start : start + rows] = array[start : start + rows]
+        if sink.error is None:
+            data[start : start + rows] = array[start : start + rows]
+    if name in UNITS:
+        data.attrs["unit"] = UNITS[name]
 
 
 def read_hdf5(path: Path, foreign: str) -> dict[str, Array]:
-    """Arrays of a file by their names; `foreign` says what it is where it cannot be read."""
+    """Arrays of a file by their names; `foreign` says what it is where it cannot be read.
+
+    A file that is being written is read again for a moment if its parts do not fit together yet.
+    """
     h5py = h5py_module()
-    content: dict[str, Array] = {}
-
-    def take(key: str, node: Any) -> None:
-        if isinstance(node, h5py.Dataset):
-            if node.external or node.is_virtual:
-                raise ValueError("it keeps data in other files")
-            content[_name(key)] = np.asarray(node[()])
-
-    try:
-        with _opened(h5py, path) as file:
-            file.visititems(take)
-    except (OSError, KeyError, ValueError, RuntimeError, TypeError) as problem:
-        text = " ".join(str(problem).split())
-        raise SceneError(f"{foreign}, or one that was damaged ({text:.120}); save it again", file=str(path)) from None
-    return content
+    text = ""
+    for pause in _PAUSES:
+        sleep(pause)
+        try:
+            with opened(h5py, path) as file:
+                return _arrays(h5py, file, path.stat().st_size)
+        except Exception as problem:  # whatever a damaged file brings about in h5py
+            text = " ".join(str(problem).split()) or type(problem).__name__
+        if not being_written(path):
+            break
+    raise SceneError(f"{foreign}, or one that was damaged or cut short ({text:.200}); save it again", file=str(path))
 
 
-def _opened(h5py: Any, path: Path) -> Any:
-    """A file to read; also one whose writer still writes, or was killed."""
-    try:
-        return h5py.File(os.fspath(path), "r")
-    except OSError:
-        return h5py.File(os.fspath(path), "r", libver="latest", swmr=True)
+def _arrays(h5py: Any, file: Any, size: int) -> dict[str, Array]:
+    """All datasets: those at the top, and those of groups. Nothing is read before all that is declared fits."""
+    found: dict[str, Any] = {}
+    for key, node in _nodes(h5py, file):
+        if isinstance(node, h5py.Group):
+            found |= {_name(f"{key}/{inner}"): data for inner, data in _nodes(h5py, node)}
+        else:
+            found[key] = node
+    for name, data in found.items():
+        _check_declared(h5py, name, data, size)
+    unpacked = sum(data.size * data.dtype.itemsize for data in found.values())
+    if unpacked > allowance(size):
+        raise SceneError(f"its {size} bytes cannot hold the {unpacked} that it declares")
+    return {name: _content(name, data) for name, data in found.items()}
+
+
+def _nodes(h5py: Any, group: Any) -> Iterator[tuple[str, Any]]:
+    """What is in a group itself; links to elsewhere lead out of the file, or around in circles."""
+    for key in group:
+        if not isinstance(group.get(key, getlink=True), h5py.HardLink):
+            raise SceneError("a recording has no links to other places", field=key)
+        yield key, group[key]
+
+
+def _check_declared(h5py: Any, name: str, data: Any, size: int) -> None:
+    """Refuse a dataset that is not of the kind that Poise writes, or that the file cannot hold."""
+    if not isinstance(data, h5py.Dataset) or data.shape is None or data.dtype.kind not in "biuf":
+        raise SceneError("must be an array of numbers", field=name)
+    if data.is_virtual or data.external:
+        raise SceneError("its numbers are in another file", field=name)
+    nbytes, stored = data.size * data.dtype.itemsize, data.id.get_storage_size()
+    if stored > size:
+        raise SceneError(f"{stored} bytes are declared, the file has {size}", field=name)
+    if data.chunks is None:
+        if stored != nbytes:
+            raise SceneError(f"{nbytes} bytes are declared, {stored} are there", field=name)
+        return
+    known = _filters(data)
+    if not known <= _FILTERS:
+        raise SceneError("it is packed in a way that is not read", field=name)
+    parts = math.prod(-(-n // of) for n, of in zip(data.shape, data.chunks, strict=True))
+    there = _chunks(data)
+    if len(there) < parts:
+        raise SceneError(f"{parts} chunks are declared, {len(there)} are there", field=name)
+    if any(chunk.byte_offset + chunk.size > size for chunk in there):
+        raise SceneError("its numbers are behind the end of the file", field=name)
+    whole = math.prod(data.chunks) * data.dtype.itemsize
+    if whole > allowance(size) or (not known & _PACKED and parts * whole > 2 * size):
+        raise SceneError(f"its {parts} chunks are larger than the file", field=name)
+
+
+def _chunks(data: Any) -> list[Any]:
+    found: list[Any] = []
+    data.id.chunk_iter(lambda chunk: found.append(chunk))
+    return found
+
+
+def _filters(data: Any) -> set[int]:
+    made = data.id.get_create_plist()
+    return {made.get_filter(k)[0] for k in range(made.get_nfilters())}
+
+
+def _content(name: str, data: Any) -> Array:
+    if data.chunks is not None and _DEFLATE in _filters(data):
+        _check_inflated(name, data)
+    return np.asarray(data[()])
+
+
+def _check_inflated(name: str, data: Any) -> None:
+    """Refuse chunks that inflate to more than a chunk: HDF5 itself goes on as long as there is memory."""
+    whole = math.prod(data.chunks) * data.dtype.itemsize
+    for chunk in _chunks(data):
+        _, packed = data.id.read_direct_chunk(chunk.chunk_offset)
+        if len(zlib.decompressobj().decompress(packed, whole + 1)) > whole:
+            raise SceneError("a chunk holds more than it declares", field=name)
 
 
 def key_of(name: str) -> str:

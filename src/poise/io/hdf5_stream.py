@@ -1,7 +1,7 @@
 """Recordings that are written as HDF5 while they grow.
 
 The file is one for a single writer and many readers (HDF5's SWMR): whatever happens to the writer, what was flushed can
-be read. So all datasets are made at the beginning; afterwards they only grow, whole chunks at a time, and `time` last:
+be read. It is written through a `Sink`: on a full disk it stays as it is, and the error comes from `add`. So all datasets are made at the beginning; afterwards they only grow, whole chunks at a time, and `time` last:
 as many frames are there as it has numbers. Events, which nobody can foresee, are lines of JSON in a dataset of bytes.
 """
 
@@ -10,14 +10,19 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import finalize
 
 import numpy as np
 from numpy.typing import NDArray
 
 from poise.io.hdf5 import UNITS, h5py_module, key_of
+from poise.io.hdf5_file import Sink, opened, uninterrupted
+from poise.model.array_file import not_written
+from poise.model.errors import SceneError
 from poise.sim.recording_file import arrays_of
 
 if TYPE_CHECKING:
@@ -51,13 +56,35 @@ class Stream:
     def __init__(self, path: Path, frames: int = _FRAMES) -> None:
         self.path, self.frames = path, frames
         """Where it is, and how many frames should be added at a time."""
+        self.written = 0
+        """Frames that are in the file."""
         self._h5py = h5py_module()
         self._file: Any = None
+        self._sink: Sink | None = None
+        self._temporary = path.with_name(f".{path.stem[:100]}.{os.getpid()}.part{path.suffix}")
         self._growing: dict[str, Any] = {}
         self._contacts = 0
 
     def add(self, part: Recording) -> None:
-        """Write some frames more, so that they are there whatever happens."""
+        """Write some frames more, so that they are there whatever happens; an error where the disk is full."""
+        try:
+            if self._sink is None:
+                self._sink = Sink(self._temporary)
+            if self._sink.error is None:
+                with uninterrupted():
+                    self._add(part)
+            if self._sink.error is not None:
+                raise self._sink.error
+            if self._temporary.exists():
+                # a file that was there stays until the first frames are
+                self._temporary.replace(self.path)
+        except OSError as error:
+            problem = not_written(error, self.path)
+            there = f"{self.written} frames are in the file" if self.written else "nothing was written"
+            raise SceneError(f"{problem.problems[0].message}; {there}", file=str(self.path)) from error
+        self.written += len(part)
+
+    def _add(self, part: Recording) -> None:
         lines = "".join(f"{json.dumps(asdict(event))}\n" for event in part.events)
         content = {name: _of_one_kind(name, array) for name, array in arrays_of(replace(part, events=())).items()}
         if self._file is None:
@@ -74,7 +101,8 @@ class Stream:
     def _begin(self, content: dict[str, Array]) -> None:
         header = json.loads(content["header"].tobytes()) | {"streamed": True}
         content = content | {"header": np.frombuffer(json.dumps(header).encode(), np.uint8)}
-        file = self._file = self._h5py.File(os.fspath(self.path), "w", libver="latest")
+        file = self._file = self._h5py.File(self._sink, "w", libver="latest")
+        self._end = finalize(self, file.close)  # while Python still runs: the library would call it later
         file.attrs["format"] = "poise-recording"
         for name, array in content.items():
             if name.partition("/")[0] in _FIXED:
@@ -103,16 +131,24 @@ class Stream:
 
     def _grow(self, name: str, array: Array) -> None:
         data, n = self._growing[name], len(array)
-        if n:
+        if n and self._sink is not None and self._sink.error is None:
             data.resize(len(data) + n, axis=0)
             data[len(data) - n :] = array
             data.flush()
 
     def close(self) -> None:
         """End the file."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        try:
+            if self._file is not None:
+                with uninterrupted():
+                    self._file.close()
+                self._end.detach()
+                self._file = None
+        finally:
+            if self._sink is not None:
+                self._sink.close()
+            with suppress(OSError):
+                self._temporary.unlink(missing_ok=True)
 
 
 def _of_one_kind(name: str, array: Array) -> Array:
@@ -131,7 +167,7 @@ def outline(path: str | os.PathLike[str]) -> dict[str, Any]:
     ...     outline(poise.Scene().build(dt=0.25).stream(1.0, f"{folder}/still.h5", record=()))
     {'frames': 5, 'time': 1.0, 'events': 0}
     """
-    with h5py_module().File(os.fspath(path), "r") as file:
+    with opened(h5py_module(), Path(path)) as file:
         time, n = file["time"], len(file["time"])
         lines = sum(int((part == ord("\n")).sum()) for part in _parts(file[_EVENTS]))
         told: dict[str, Any] = {"frames": n, "time": float(time[-1] - time[0]) if n else 0.0, "events": lines}

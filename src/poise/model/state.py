@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise._version import __version__
+from poise.model.array_file import read_arrays, write_arrays
 from poise.model.checks import Checker
 from poise.model.errors import SceneError, did_you_mean
 from poise.model.joints import Primitive
@@ -161,6 +161,9 @@ class State:
         missing = [name for name in ("q", "v", "time") if name not in content]
         if missing:
             raise SceneError(f"the file is damaged, {', '.join(missing)} missing; save it again", file=str(file))
+        for name in content.keys() - {"header", "q", "v", "time"}:
+            if not name.startswith(_SLOT):
+                raise SceneError("the file is damaged: states have no such field; save it again", file=file, field=name)
         for name, count in (("q", model.nq), ("v", model.nv)):
             array = content[name]
             if array.shape != (count,) or array.dtype != np.float64 or not np.isfinite(array).all():
@@ -217,45 +220,11 @@ def _header(model: Model) -> dict[str, Any]:
     }
 
 
-def write_arrays(path: str | os.PathLike[str], content: dict[str, NDArray[Any]]) -> None:
-    """Write arrays by their names to a file that appears whole or not at all."""
-    target = Path(path)
-    if not target.parent.is_dir():
-        raise SceneError("there is no such folder to save to", file=os.fspath(target))
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        with temporary.open("wb") as stream:
-            np.savez(stream, **content)  # type: ignore[arg-type]
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def read_arrays(path: Path, foreign: str) -> dict[str, NDArray[Any]]:
-    """Arrays of a file by their names; `foreign` says what it is where it cannot be read."""
-    file = os.fspath(path)
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise SceneError(foreign, file=file)
-            return {name: archive[name] for name in archive.files}
-    except FileNotFoundError:
-        raise SceneError("there is no such file", file=file) from None
-    except IsADirectoryError:
-        raise SceneError("must be a file, found a folder", file=file) from None
-    except zipfile.BadZipFile:
-        raise SceneError(f"{foreign}, or one that was cut short; save it again", file=file) from None
-    except (ValueError, EOFError, OSError, KeyError, TypeError, NotImplementedError) as problem:
-        if isinstance(problem, SceneError):
-            raise
-        raise SceneError(f"{foreign} ({problem})", file=file) from None
-
-
 def _parse_header(content: dict[str, NDArray[Any]], file: str) -> dict[str, Any]:
     try:
         header = json.loads(content["header"].tobytes())
         known = header["format"] == _FORMAT
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, RecursionError):
         known = False
     if not known:
         raise SceneError("not a state that Poise saved: its header is missing or damaged", file=file)
@@ -276,13 +245,15 @@ def _compare(found: dict[str, Any], wanted: dict[str, Any], file: str) -> None:
     for name in ("nq", "nv"):
         if found.get(name) != wanted[name]:
             differences.append(f"{name} is {found.get(name)} there and {wanted[name]} here")
-    theirs, ours = found.get("joints") or [], wanted["joints"]
+    joints, ours = found.get("joints"), wanted["joints"]
+    theirs = [str(name) for name in joints] if isinstance(joints, list) else []
     for label, first, second in (("only there", theirs, ours), ("only here", ours, theirs)):
         extra = [name for name in first if name not in second]
         if extra:
             differences.append(f"joints {label}: {', '.join(extra[:5])}{', …' if len(extra) > 5 else ''}")
     if not differences:
-        digests = found.get("digests") or {}
+        told = found.get("digests")
+        digests = told if isinstance(told, dict) else {}
         changed = [name for name, part in wanted["digests"].items() if digests.get(name) != part]
         differences.append(f"the same coordinates, but other values of {', '.join(changed) or 'unknown fields'}")
     raise SceneError(f'a state of another model ("{found.get("model")}"): {"; ".join(differences)}', file=file)

@@ -14,6 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from poise.model.array_file import not_written, sync_file
 from poise.model.errors import SceneError, did_you_mean
 
 if TYPE_CHECKING:
@@ -141,10 +142,10 @@ def whole_file(target: Path) -> Iterator[Path]:
     temporary = target.with_name(f".{target.stem[:100]}.{os.getpid()}.part{target.suffix}")
     try:
         yield temporary
+        sync_file(temporary)
         temporary.replace(target)
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise SceneError(f"cannot be written: {reason}", file=str(target)) from error
+        raise not_written(error, target) from error
     finally:
         with suppress(OSError):  # what kept it from being written keeps it from being removed
             temporary.unlink(missing_ok=True)

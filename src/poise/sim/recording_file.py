@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise.dynamics.measures import Energy
+from poise.model.array_file import pack_arrays, read_arrays
 from poise.model.errors import SceneError
 from poise.model.loops import Coupling, LoopJoint
 from poise.model.model import Model
 from poise.model.motors import Motor
 from poise.model.skins import Skins, no_skins
 from poise.model.solids import Solids
-from poise.model.state import read_arrays, write_arrays
 from poise.sim.events import Event
 from poise.sim.recording import Contacts, Recording
 
@@ -33,7 +33,7 @@ _RECORDS: dict[str, Any] = {"motors": Motor, "loops": LoopJoint, "couplings": Co
 
 def save(recording: Recording, path: str | os.PathLike[str]) -> None:
     """Write a recording as .npz."""
-    write_arrays(path, arrays_of(recording))
+    pack_arrays(path, arrays_of(recording))
 
 
 def arrays_of(recording: Recording) -> dict[str, Array]:

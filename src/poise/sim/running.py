@@ -93,6 +93,9 @@ class Running(Acting):
         frames but the last few; it can be opened (`Recording.load`) while the run goes on, too. Signals are kept as
         floating-point numbers. Gives the path. Needs h5py, which the extra `hdf5` brings.
 
+        A file of that name stays until the first frames are written. If the disk is full, this raises a `SceneError`;
+        the frames that were written stay readable, and the others are in `world.recording`.
+
         >>> import poise, tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     file = poise.Scene().build(dt=0.25).stream(1.0, f"{folder}/still.h5")
@@ -109,8 +112,16 @@ class Running(Acting):
         try:
             self._record(recorder, steps, every, before_step, progress)
         finally:
-            recorder.close()
+            self._close_stream(recorder)
         return target
+
+    def _close_stream(self, recorder: StreamingRecorder) -> None:
+        """End the file; frames that it could not take are the recording of this run."""
+        try:
+            recorder.close()
+        except SceneError:
+            self._recording = recorder.finished()
+            raise
 
     def _steps_of(self, duration: Any, every: Any) -> int:
         steps = steps_of_duration(duration, self.dt)
