@@ -37,7 +37,7 @@ def long() -> Recording:
         model,
         Contacts(
             np.concatenate(([0], np.cumsum(counts))),
-            rng.integers(0, 30, (n, 2)).astype(np.int32),
+            rng.integers(0, len(model.solids), (n, 2)).astype(np.int32),
             rng.normal(size=(n, 3)),
             rng.normal(size=(n, 3)),
             rng.normal(size=n),

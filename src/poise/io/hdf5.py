@@ -30,7 +30,7 @@ Array = NDArray[Any]
 
 _PART = 1 << 20
 """Bytes that are written at a time, about."""
-_PAUSES = (0.0, 0.05, 0.1, 0.2, 0.4)
+_PAUSES = (0.0, 0.02, 0.05, 0.1)
 """Seconds to wait before each attempt to read a file that is being written."""
 _DEFLATE, _SHUFFLE, _FLETCHER32, _LZF = 1, 2, 3, 32000
 _FILTERS, _PACKED = {_DEFLATE, _SHUFFLE, _FLETCHER32, _LZF}, {_DEFLATE, _LZF}

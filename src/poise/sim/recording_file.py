@@ -20,13 +20,12 @@ from poise.model.model import Model
 from poise.model.motors import Motor
 from poise.model.skins import Skins, no_skins
 from poise.model.solids import Solids
-from poise.sim.events import Event
 from poise.sim.recording import Contacts, Recording
+from poise.sim.recording_check import STATE, Damaged, check_arrays, check_looks, check_names, events_of
 
 Array = NDArray[Any]
 _FORMAT, _VERSION = "poise-recording", 1
 _WHAT = "a recording that Poise saved"
-_STATE = ("time", "q", "v")
 _RECORDS: dict[str, Any] = {"motors": Motor, "loops": LoopJoint, "couplings": Coupling}
 """Fields of a model that are tuples of named ones."""
 
@@ -52,7 +51,7 @@ def arrays_of(recording: Recording) -> dict[str, Array]:
         "events": [asdict(event) for event in recording.events],
     }
     content: dict[str, Array] = {"header": np.frombuffer(json.dumps(header).encode(), np.uint8)}
-    content |= {name: getattr(recording, name) for name in _STATE}
+    content |= {name: getattr(recording, name) for name in STATE}
     skins = model.skins if len(model.skins) else None
     parts = (("contacts", recording.contacts), ("model", model), ("solids", model.solids), ("skins", skins))
     for group, part in parts:
@@ -88,19 +87,13 @@ def recording_from(content: dict[str, Array], file: str) -> Recording:
     """The recording that `arrays_of` took apart; `file` is named where it cannot be."""
     header = _header(content, file)
     try:
+        check_names(content, bool(header.get("streamed")))
         if header.get("streamed"):
             content, header = _as_far_as_written(content, header)
-        solids = Solids(**_restored(Solids, header["solids"], _group(content, "solids")))
-        bent = _group(content, "skins")
-        skins = Skins(**_restored(Skins, header["skins"], bent)) if bent else no_skins()
-        model = Model(**_restored(Model, header["model"], _group(content, "model")), solids=solids, skins=skins)
-        changed = _changed(model, header)
-        events = tuple(
-            Event(**(event | {"names": tuple(event["names"]), "shapes": tuple(event["shapes"])}))
-            for event in header["events"]
-        )
+        model = _model(content, header)
+        check_arrays(content, model, header["options"])
         contacts, parts = _group(content, "contacts"), _group(content, "energy")
-        recording = Recording(
+        return Recording(
             content["time"],
             content["q"],
             content["v"],
@@ -110,39 +103,55 @@ def recording_from(content: dict[str, Array], file: str) -> Recording:
             _group(content, "solver"),
             _group(content, "torques"),
             _group(content, "signals"),
-            events,
+            events_of(header["events"]),
             header["options"],
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as problem:
-        raise SceneError(f"the file is damaged ({problem}); save it again", file=file) from None
+    except Damaged as problem:
+        raise problem.told(file) from None
+    except Exception as problem:  # whatever a damaged model or header brings about
+        text = " ".join(str(problem).split()) or type(problem).__name__
+        raise SceneError(f"the file is damaged ({text:.200}); save it again", file=file) from None
+
+
+def _model(content: dict[str, Array], header: dict[str, Any]) -> Model:
+    solids = Solids(**_restored(Solids, header["solids"], _group(content, "solids")))
+    bent = _group(content, "skins")
+    skins = Skins(**_restored(Skins, header["skins"], bent)) if bent else no_skins()
+    model = Model(**_restored(Model, header["model"], _group(content, "model")), solids=solids, skins=skins)
+    stored = {name.removeprefix("model/").replace("/", ".") for name in content}
+    changed = _changed(model, header, stored | {*header["model"], *(f"solids.{name}" for name in header["solids"])})
     if changed:
-        found = f"the model has other values of {', '.join(changed)} than when it was saved"
-        raise SceneError(f"the file is damaged: {found}; save it again", file=file)
-    _check(recording, file)
-    return recording
+        raise Damaged("model", f"other values of {', '.join(changed)} than when it was saved")
+    check_looks(model)
+    return model
 
 
 def _as_far_as_written(content: dict[str, Array], header: dict[str, Any]) -> tuple[dict[str, Array], dict[str, Any]]:
     """A recording that was written as it grew, without what was begun and not brought to an end."""
     start = content.get("contacts/start")
-    parts = {name for name in content if name.partition("/")[0] in (*_STATE, "energy", "solver", "torques", "signals")}
+    parts = {name for name in content if name.partition("/")[0] in (*STATE, "energy", "solver", "torques", "signals")}
     n = min(len(content[name]) for name in parts)
     whole = content | {name: content[name][:n] for name in parts}
     if start is not None:
         rows = [name for name in _group(content, "contacts") if name != "start"]
         there = min(len(content[f"contacts/{name}"]) for name in rows)
-        n = min(n, len(start) - 1, int(np.searchsorted(start, there, "right")) - 1)
+        if start.ndim != 1 or start.dtype.kind != "i" or start[:1].any() or (np.diff(start) < 0).any():
+            raise Damaged("contacts/start", "contacts do not fit the frames")
+        n = max(0, min(n, len(start) - 1, int(np.searchsorted(start, there, "right")) - 1))
         whole |= {name: content[name][:n] for name in parts} | {"contacts/start": start[: n + 1]}
         whole |= {f"contacts/{name}": content[f"contacts/{name}"][: start[n]] for name in rows}
     lines = whole.pop("events").tobytes().split(b"\n")[:-1]  # one that has no end yet is left out
-    return whole, header | {"events": [json.loads(line) for line in lines]}
+    try:
+        return whole, header | {"events": [json.loads(line) for line in lines]}
+    except (ValueError, RecursionError):
+        raise Damaged("events", "its lines are no JSON") from None
 
 
 def _header(content: dict[str, Array], file: str) -> dict[str, Any]:
     try:
         header = json.loads(content["header"].tobytes())
         known = header["format"] == _FORMAT
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, RecursionError):
         known = False
     if not known:
         other = "a state: read it with poise.State.load" if _is_state(content) else "its header is missing or damaged"
@@ -157,32 +166,23 @@ def _header(content: dict[str, Array], file: str) -> dict[str, Any]:
 def _is_state(content: dict[str, Array]) -> bool:
     try:
         return bool(json.loads(content["header"].tobytes())["format"] == "poise-state")
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, RecursionError):
         return False
 
 
-def _changed(model: Model, header: dict[str, Any]) -> list[str]:
-    """Fields of a model that are not those whose digests a header tells; fields that it does not know may be new."""
+def _changed(model: Model, header: dict[str, Any], stored: set[str]) -> list[str]:
+    """Fields of a model that are not those whose digests a header tells; fields that it does not know may be new, if
+    they are not among those that are `stored`.
+    """
     paths: Any = tuple((joint, None) for joint in header["joints_on_paths"])
     whole = replace(model, paths=paths)
     if header["digest"] == whole.digest():
         return []
     then, now = header["digests"], whole.digests()
+    if untold := sorted(name for name in stored & now.keys() if name not in then):
+        return untold
     changed = [name for name, digest in then.items() if name in now and now[name] != digest]
     return changed or (["digest"] if then.keys() == now.keys() else [])
-
-
-def _check(recording: Recording, file: str) -> None:
-    """Lengths that agree, numbers that are finite."""
-    n, model = len(recording.time), recording.model
-    for name, shape in (("time", (n,)), ("q", (n, model.nq)), ("v", (n, model.nv))):
-        array = getattr(recording, name)
-        if array.shape != shape or array.dtype != np.float64 or not np.isfinite(array).all():
-            raise SceneError(f"must be {shape} finite numbers, found {array.dtype}{array.shape}", file=file, field=name)
-    contacts = recording.contacts
-    ends = None if contacts is None else contacts.start
-    if contacts is not None and (ends is None or len(ends) != n + 1 or ends[-1] != len(contacts.depth)):
-        raise SceneError("the file is damaged: contacts do not fit the frames", file=file)
 
 
 def _plain(part: Any) -> dict[str, Any]:
