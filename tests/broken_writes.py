@@ -1,4 +1,4 @@
-"""Saves and streams that are killed, or whose disk is full, at random moments; run as a script it tells what came of it.
+"""Saves and streams that are killed, or whose disk is full, at random moments; run as a script it tells the outcome.
 
 Every trial is a process of its own, forked from one that has all that is needed. A limit of the size of files
 (RLIMIT_FSIZE) stands for the full disk: writes come back short, and then with an error.

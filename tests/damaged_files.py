@@ -21,7 +21,16 @@ import poise
 from poise.sim import Recording
 
 Content = dict[str, np.ndarray]
-KINDS = ("npz bytes", "npz fields", "h5 bytes", "h5 fields", "stream bytes", "unclosed bytes", "state bytes", "state fields")
+KINDS = (
+    "npz bytes",
+    "npz fields",
+    "h5 bytes",
+    "h5 fields",
+    "stream bytes",
+    "unclosed bytes",
+    "state bytes",
+    "state fields",
+)
 
 
 def scene() -> poise.Scene:
@@ -202,9 +211,10 @@ def bombs(folder: Path) -> dict[str, Path]:
     np.lib.format.write_array_header_1_0(head, {"descr": "<f8", "fortran_order": False, "shape": (10**12,)})
     with zipfile.ZipFile(folder / "shape.npz", "w") as archive:
         archive.writestr("q.npy", head.getvalue() + bytes(100))
-    with zipfile.ZipFile(folder / "deflate.npz", "w", zipfile.ZIP_DEFLATED) as archive, archive.open(
-        "q.npy", "w", force_zip64=True
-    ) as stream:
+    with (
+        zipfile.ZipFile(folder / "deflate.npz", "w", zipfile.ZIP_DEFLATED) as archive,
+        archive.open("q.npy", "w", force_zip64=True) as stream,
+    ):
         stream.write(head.getvalue())
         for _ in range(900):
             stream.write(bytes(1 << 20))

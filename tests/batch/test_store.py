@@ -186,3 +186,39 @@ def test_a_disk_without_locks_is_not_another_sweep(tmp_path, monkeypatch):
     monkeypatch.setattr(fcntl, "flock", none)
     with pytest.raises(poise.SceneError, match="cannot be written: No locks available"):
         Store(tmp_path, HEADER).__enter__()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"[" * 200_000,
+        b'{"run": 1e999, "status": "ok", "time": 0, "metrics": {}, "note": "", "wall": 0}',
+        b'{"run": 1, "status": "ok", "time": 1' + b"0" * 400 + b', "metrics": {}, "note": "", "wall": 0}',
+        b'{"run": 1' + b"0" * 5000 + b', "status": "ok", "time": 0, "metrics": {}, "note": "", "wall": 0}',
+    ],
+)
+def test_lines_of_brackets_and_numbers_without_end_are_damage(tmp_path, line):
+    path = filled(tmp_path)
+    path.write_bytes(path.read_bytes() + line + b"\n")
+    with pytest.raises(poise.SceneError, match=r"runs\.jsonl:5: it is"), Store(tmp_path, HEADER):
+        pass
+
+
+def test_a_line_that_the_disk_took_in_part_does_not_spoil_the_next(tmp_path, monkeypatch):
+    with Store(tmp_path, HEADER) as store:
+        store.add(result(0), {"x": 0})
+        whole, write = store.path.read_bytes(), os.write
+
+        def full(file, text):
+            if len(text) < 20:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return write(file, text[:-10])
+
+        monkeypatch.setattr(os, "write", full)
+        with pytest.raises(poise.SceneError, match="No space left"):
+            store.add(result(1), {"x": 1})
+        monkeypatch.undo()
+        assert store.path.read_bytes() == whole
+        store.add(result(1), {"x": 1})
+    with Store(tmp_path, HEADER) as store:
+        assert sorted(store.results) == [0, 1]

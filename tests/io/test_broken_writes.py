@@ -10,11 +10,12 @@ import sys
 import textwrap
 import threading
 from pathlib import Path
+from typing import ClassVar
 
-import broken_writes
 import numpy as np
 import pytest
 
+import broken_writes
 import poise
 from poise.io.hdf5_file import Sink, uninterrupted
 from poise.io.hdf5_stream import Stream, outline
@@ -121,7 +122,7 @@ def test_a_stream_to_a_full_disk(tmp_path):
 class Diary(Sink):
     """A file that remembers what was written to it, in which order."""
 
-    pages: list[tuple[int, bytes]] = []
+    pages: ClassVar[list[tuple[int, bytes]]] = []
 
     def _write(self, content: memoryview, start: int) -> None:
         size = os.fstat(self._file).st_size
@@ -165,7 +166,9 @@ def test_hdf5_never_sees_a_write_that_fails(whole):
     assert "No space left" in str(sink.error)
     stream = Stream(Path("/dev/full"), 20)
     stream._temporary = Path("/dev/full")
-    with pytest.raises(poise.SceneError, match="No space left on device; nothing in memory is lost.*nothing was written"):
+    with pytest.raises(
+        poise.SceneError, match=r"No space left on device; nothing in memory is lost.*nothing was written"
+    ):
         stream.add(whole)
     stream._temporary = Path("/dev/null/none")  # nothing of it is to be removed
     stream.close()
@@ -173,10 +176,9 @@ def test_hdf5_never_sees_a_write_that_fails(whole):
 
 def test_ctrl_c_waits_until_the_library_is_done():
     seen = []
-    with pytest.raises(KeyboardInterrupt):  # noqa: PT012
-        with uninterrupted():
-            signal.raise_signal(signal.SIGINT)
-            seen.append("done")
+    with pytest.raises(KeyboardInterrupt), uninterrupted():  # noqa: PT012
+        signal.raise_signal(signal.SIGINT)
+        seen.append("done")
     assert seen == ["done"]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     thread = threading.Thread(target=lambda: uninterrupted().__enter__())

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-import damaged_files
 import numpy as np
 import pytest
 
+import damaged_files
 import poise
 from poise.io.hdf5_file import checksum
 from poise.sim import Recording
@@ -63,10 +64,8 @@ def test_a_file_that_was_cut_off_answers_at_once(files, name, part, tmp_path):
     start = time.perf_counter()
     if name == "unclosed.h5" and part > 0.9:
         # its last bytes may be of parts that were not finished
-        try:
+        with contextlib.suppress(poise.SceneError):
             Recording.load(tmp_path / "cut.h5")
-        except poise.SceneError:
-            pass
     else:
         with pytest.raises(poise.SceneError, match="damaged or cut short"):
             Recording.load(tmp_path / "cut.h5")
@@ -112,9 +111,7 @@ FIELDS = {
         ("energy/kinetic", lambda a: a.astype("f4")),
     ],
     "NaN": [(name, nan) for name in ("time", "q", "v", "energy/kinetic", "torques/tau", "contacts/force")],
-    "missing": [
-        (name, None) for name in ("time", "q", "v", "contacts/depth", "contacts/start", "energy/kinetic")
-    ],
+    "missing": [(name, None) for name in ("time", "q", "v", "contacts/depth", "contacts/start", "energy/kinetic")],
     "lengths that disagree": [
         (name, lambda a: a[:-1])
         for name in ("time", "energy/kinetic", "solver/rows", "torques/tau", "signals/height", "contacts/normal")

@@ -432,7 +432,7 @@ def test_uploaded_hdf5_cannot_name_files(viewer, secret, tmp_path):
         viewer.session.message = ""
         client.upload("linked.h5", path.read_bytes())
         assert wait(lambda: viewer.session.message)
-    assert "other files" in viewer.session.message
+    assert "another file" in viewer.session.message
     with h5py.File(path, "w") as file:
         file["header"] = h5py.ExternalLink(str(tmp_path / "other.h5"), "/header")
     with pytest.raises(poise.SceneError, match="its header is missing"):  # links are not followed

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from math import isfinite
 from pathlib import Path
 from types import TracebackType
@@ -76,9 +77,15 @@ class Store:
 
     def _append(self, line: Mapping[str, Any]) -> None:
         text = json.dumps(line, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
-        while text:
-            text = text[os.write(self._file, text) :]
-        os.fsync(self._file)
+        before = os.fstat(self._file).st_size
+        try:
+            while text:
+                text = text[os.write(self._file, text) :]
+            os.fsync(self._file)
+        except OSError:
+            with suppress(OSError):
+                os.ftruncate(self._file, before)  # half of a line would spoil the next one
+            raise
 
     # ---- reading -----------------------------------------------------------------------------------------------------
 
@@ -117,7 +124,7 @@ class Store:
     def _line(self, text: bytes, number: int) -> dict[str, Any]:
         try:
             found = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict):
             raise SceneError("it is damaged; take another folder, or remove it", file=str(self.path), line=number)
@@ -130,7 +137,7 @@ class Store:
             if not 0 <= run < self.header["runs"]:
                 raise ValueError
             return Result(run, status, float(line["time"]), metrics, str(line["note"]), float(line["wall"]))
-        except (KeyError, TypeError, ValueError, AttributeError):
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
             raise SceneError("it is no result of this sweep", file=str(self.path), line=number) from None
 
     def _differences(self, found: Mapping[str, Any]) -> list[str]:

@@ -47,6 +47,8 @@ def save_hdf5(
     `compression` takes several times as long. It makes files of what stands still half as large, of what moves smaller
     by a tenth or two: few of its bits can be foreseen.
 
+    On a full disk it raises `OSError`, and the recording stays as it is.
+
     >>> import poise, tempfile
     >>> recording = poise.Scene().build(dt=0.25).run(1.0)
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -79,7 +81,7 @@ def _write(file: Any, sink: Sink, name: str, array: Array, compression: str | No
     """One array, in parts along its first axis, so that nothing is held twice; no more of it after an error."""
     key = key_of(name)
     if array.size == 0 or array.ndim == 0:
-        file.create_dataset(key, data=array)
+        file.create_dataset(key, data=array).attrs.update(_units(name))
         return
     # parts of one size, so that the last is about as full as the others
     rows = -(-len(array) // min(len(array), -(-array.nbytes // _PART)))
@@ -90,8 +92,11 @@ def _write(file: Any, sink: Sink, name: str, array: Array, compression: str | No
     for start in range(0, len(array), rows):
         if sink.error is None:
             data[start : start + rows] = array[start : start + rows]
-    if name in UNITS:
-        data.attrs["unit"] = UNITS[name]
+    data.attrs.update(_units(name))
+
+
+def _units(name: str) -> dict[str, str]:
+    return {"unit": UNITS[name]} if name in UNITS else {}
 
 
 def read_hdf5(path: Path, foreign: str) -> dict[str, Array]:

@@ -1,8 +1,9 @@
 """Recordings that are written as HDF5 while they grow.
 
 The file is one for a single writer and many readers (HDF5's SWMR): whatever happens to the writer, what was flushed can
-be read. It is written through a `Sink`: on a full disk it stays as it is, and the error comes from `add`. So all datasets are made at the beginning; afterwards they only grow, whole chunks at a time, and `time` last:
-as many frames are there as it has numbers. Events, which nobody can foresee, are lines of JSON in a dataset of bytes.
+be read. It is written through a `Sink`: on a full disk it stays as it is, and `add` raises the error. All datasets are
+made at the beginning; afterwards they only grow, whole chunks at a time, and `time` last: as many frames are there as it
+has numbers. Events, which nobody can foresee, are lines of JSON in a dataset of bytes.
 """
 
 from __future__ import annotations

@@ -25,6 +25,8 @@ Array = NDArray[Any]
 _FREE, _FACTOR = 64 << 20, 64
 _HEADER = 10_000
 """Bytes of the longest header of an array."""
+_PART = 1 << 20
+"""Bytes that are read at a time."""
 _KINDS = "biufcSU"
 """Kinds of numbers and text that an array may hold."""
 _NO_SPACE = "; nothing in memory is lost: free some space, or save elsewhere"
@@ -51,9 +53,7 @@ def least_size(unpacked: int) -> int:
 def not_written(error: OSError, path: str | os.PathLike[str]) -> SceneError:
     """The error of a file that cannot be written, with what to do about it."""
     full = error.errno in (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
-    return SceneError(
-        f"cannot be written: {error.strerror or error}{_NO_SPACE if full else ''}", file=os.fspath(path)
-    )
+    return SceneError(f"cannot be written: {error.strerror or error}{_NO_SPACE if full else ''}", file=os.fspath(path))
 
 
 def sync_file(path: Path) -> None:
@@ -133,10 +133,11 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo, file: str) -> Arra
         data = np.empty(count * kind.itemsize, np.uint8)
         done = 0
         while done < len(data):
-            n = stream.readinto(memoryview(data)[done:])
-            if not n:
+            part = stream.read(_PART)
+            if not part:
                 raise zipfile.BadZipFile
-            done += n
+            data[done : done + len(part)] = np.frombuffer(part, np.uint8)
+            done += len(part)
         stream.read()  # an empty rest: this compares the sum
     return data.view(kind).reshape(shape, order="F" if turned else "C")
 

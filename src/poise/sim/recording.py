@@ -232,7 +232,8 @@ class Recording(Trajectory):
         """Write it to a file in the format that its suffix tells; see `poise.sim.formats.FORMATS` for what there is.
 
         `.npz` and `.h5` hold all that was recorded, with the model; `load` reads them. Others take options of their
-        own. The file appears whole or not at all.
+        own. The file appears whole or not at all: if the disk is full, this raises a `SceneError`, a file of that name
+        stays as it was, and the recording can be saved elsewhere.
 
         >>> import poise, tempfile
         >>> recording = poise.Scene().build(dt=0.25).run(1.0)
@@ -249,6 +250,7 @@ class Recording(Trajectory):
     def load(cls, path: str | os.PathLike[str]) -> Recording:
         """Read what `save` wrote as .npz or .h5, told apart by what is in it; anything else is a `SceneError`.
 
+        A damaged file is refused whole, with the name of the field. A file may unpack to 64 times its size and 64 MiB.
         Models come without paths of kinematic bodies.
         """
         from poise.sim.recording_file import load
