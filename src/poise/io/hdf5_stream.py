@@ -2,8 +2,8 @@
 
 The file is one for a single writer and many readers (HDF5's SWMR): whatever happens to the writer, what was flushed can
 be read. It is written through a `Sink`: on a full disk it stays as it is, and `add` raises the error. All datasets are
-made at the beginning; afterwards they only grow, whole chunks at a time, and `time` last: as many frames are there as it
-has numbers. Events, which nobody can foresee, are lines of JSON in a dataset of bytes.
+made at the beginning; afterwards they only grow, whole chunks at a time, and `time` last: it has a number for
+each frame. Events, which nobody can foresee, are lines of JSON in a dataset of bytes.
 """
 
 from __future__ import annotations
