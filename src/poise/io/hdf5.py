@@ -110,7 +110,7 @@ def read_hdf5(path: Path, foreign: str) -> dict[str, Array]:
         sleep(pause)
         try:
             with opened(h5py, path) as file:
-                return _arrays(h5py, file, path.stat().st_size)
+                return _arrays(h5py, file, path)
         except Exception as problem:  # whatever a damaged file brings about in h5py
             text = " ".join(str(problem).split()) or type(problem).__name__
         if not being_written(path):
@@ -118,7 +118,7 @@ def read_hdf5(path: Path, foreign: str) -> dict[str, Array]:
     raise SceneError(f"{foreign}, or one that was damaged or cut short ({text:.200}); save it again", file=str(path))
 
 
-def _arrays(h5py: Any, file: Any, size: int) -> dict[str, Array]:
+def _arrays(h5py: Any, file: Any, path: Path) -> dict[str, Array]:
     """All datasets: those at the top, and those of groups. Nothing is read before all that is declared fits."""
     found: dict[str, Any] = {}
     for key, node in _nodes(h5py, file):
@@ -127,8 +127,9 @@ def _arrays(h5py: Any, file: Any, size: int) -> dict[str, Array]:
         else:
             found[key] = node
     for name, data in found.items():
-        _check_declared(h5py, name, data, size)
+        _check_declared(h5py, name, data, path)
     unpacked = sum(data.size * data.dtype.itemsize for data in found.values())
+    size = path.stat().st_size
     if unpacked > allowance(size):
         raise SceneError(f"its {size} bytes cannot hold the {unpacked} that it declares")
     return {name: _content(name, data) for name, data in found.items()}
@@ -142,13 +143,15 @@ def _nodes(h5py: Any, group: Any) -> Iterator[tuple[str, Any]]:
         yield key, group[key]
 
 
-def _check_declared(h5py: Any, name: str, data: Any, size: int) -> None:
+def _check_declared(h5py: Any, name: str, data: Any, path: Path) -> None:
     """Refuse a dataset that is not of the kind that Poise writes, or that the file cannot hold."""
     if not isinstance(data, h5py.Dataset) or data.shape is None or data.dtype.kind not in "biuf":
         raise SceneError("must be an array of numbers", field=name)
     if data.is_virtual or data.external:
         raise SceneError("its numbers are in another file", field=name)
     nbytes, stored = data.size * data.dtype.itemsize, data.id.get_storage_size()
+    there = [] if data.chunks is None else _chunks(data)
+    size = path.stat().st_size  # last: the file may be growing
     if stored > size:
         raise SceneError(f"{stored} bytes are declared, the file has {size}", field=name)
     if data.chunks is None:
@@ -159,7 +162,6 @@ def _check_declared(h5py: Any, name: str, data: Any, size: int) -> None:
     if not known <= _FILTERS:
         raise SceneError("it is packed in a way that is not read", field=name)
     parts = math.prod(-(-n // of) for n, of in zip(data.shape, data.chunks, strict=True))
-    there = _chunks(data)
     if len(there) < parts:
         raise SceneError(f"{parts} chunks are declared, {len(there)} are there", field=name)
     if any(chunk.byte_offset + chunk.size > size for chunk in there):
