@@ -263,10 +263,10 @@ def edits(world, recording):
 def test_a_file_that_changes_meanwhile_stops_the_sweep(file, tmp_path, processes, which):
     """Or rows of two scenes would be in one table, and the folder would vouch for them."""
     other, mine, folder = tmp_path / "more.yaml", tmp_path / "mine.py", tmp_path / "out"
-    other.write_text("gravity: [0, 0, -9]\n")
+    other.write_text("gravity: [0, 0, -9.125]\n")
     file.write_text("include: more.yaml\n" + SCENE)
     kept = {path: path.read_text() for path in (file, other)}
-    old, new = ("[1, 0, 0]", "[1, 0, 9]") if which == "ball.yaml" else ("-9", "-8")
+    old, new = ("[1, 0, 0]", "[1, 0, 9]") if which == "ball.yaml" else ("-9.125", "-8.125")
     mine.write_text(EDITS.format(file=str(tmp_path / which), old=old, new=new))
     sweep = Sweep(file, {"high": [1.0, 1.2, 1.4, 1.6]}, [f"{mine}:edits"])
     with pytest.raises(poise.SceneError) as error:

@@ -435,7 +435,7 @@ def test_uploaded_hdf5_cannot_name_files(viewer, secret, tmp_path):
     assert "another file" in viewer.session.message
     with h5py.File(path, "w") as file:
         file["header"] = h5py.ExternalLink(str(tmp_path / "other.h5"), "/header")
-    with pytest.raises(poise.SceneError, match="its header is missing"):  # links are not followed
+    with pytest.raises(poise.SceneError, match="no links to other places"):  # links are not followed
         poise.sim.Recording.load(path)
 
 
