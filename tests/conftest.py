@@ -1,6 +1,7 @@
 """Settings for all tests: random examples are the same in every run, nobody is timed; some tests need a browser."""
 
 import os
+import signal
 
 import pytest
 from hypothesis import settings
@@ -9,6 +10,8 @@ from browser import chromium, find_browser
 from gltf import find_validator
 from seeds import VARIABLE, move_examples, move_seeds, offset
 
+# a shell starts background jobs with SIGINT ignored; tests of Ctrl-C need Python's own handler
+signal.signal(signal.SIGINT, signal.default_int_handler)
 move_seeds()
 settings.register_profile("same", deadline=None, derandomize=True)
 settings.register_profile("explore", deadline=None, max_examples=1000)
