@@ -85,11 +85,14 @@ class Effort:
     rounds: int
     batch: float
     """Least time of one batch; s."""
+    clock: str = "perf_counter"
+    """Of the module `time`: `process_time` leaves out what other processes take."""
 
 
 def measure(cases: Sequence[Case], effort: Effort) -> Timings:
     """Time the cases in turns."""
-    counts = {case.name: _batch_size(case, effort.batch) for case in cases}
+    clock = getattr(time, effort.clock)
+    counts = {case.name: _batch_size(case, effort.batch, clock) for case in cases}
     seconds: dict[str, list[float]] = {case.name: [] for case in cases}
     collecting = gc.isenabled()
     gc.disable()
@@ -97,26 +100,26 @@ def measure(cases: Sequence[Case], effort: Effort) -> Timings:
         for k in range(effort.rounds):
             for case in cases if k % 2 == 0 else reversed(cases):
                 count = counts[case.name]
-                seconds[case.name].append(_time(case, count) / (count * case.worlds))
+                seconds[case.name].append(_time(case, count, clock) / (count * case.worlds))
     finally:
         if collecting:
             gc.enable()
     return Timings(seconds)
 
 
-def _time(case: Case, count: int) -> float:
+def _time(case: Case, count: int, clock: Callable[[], float]) -> float:
     if case.prepare is not None:
         case.prepare()
-    start = time.perf_counter()
+    start = clock()
     case.run(count)
-    return time.perf_counter() - start
+    return clock() - start
 
 
-def _batch_size(case: Case, least: float) -> int:
+def _batch_size(case: Case, least: float, clock: Callable[[], float]) -> int:
     """Repetitions that take at least so many seconds; warms up on the way."""
     count = 1
-    _time(case, count)
-    while (taken := _time(case, count)) < least:
+    _time(case, count, clock)
+    while (taken := _time(case, count, clock)) < least:
         count = max(2 * count, math.ceil(count * least / max(taken, 1e-7)))
     return count
 

@@ -34,6 +34,7 @@ TARGETED = {
     "environments": 0,
     "motion": 1,
     "energy": 0,
+    "around": 9,
 }
 
 BRIEF = ("call_overhead", "collision", "constraint_matrix", "convergence", "energy", "motion")
