@@ -12,6 +12,7 @@ from scipy.integrate import solve_ivp
 
 import poise
 from poise.formulations.acceleration import Accelerated
+from poise.formulations.energy_guard import GAIN
 from poise.model import Body, Inertia
 from poise.model.state import State
 
@@ -413,15 +414,18 @@ def jammed(seed: int) -> poise.Scene:
 
 @pytest.mark.filterwarnings("ignore::poise.FormulationWarning")
 @pytest.mark.parametrize("seed", [3, 11, 68, 72, 106, 300])
-def test_jams_of_contacts_and_loops_gain_no_energy(seed: int) -> None:
+def test_jams_of_contacts_and_loops_gain_little_energy(seed: int) -> None:
     """Where a loop lets a contact hardly move, its force grows by orders of magnitude from stage to stage: such parts
-    are taken at velocity level. What is gained is what overlaps give as they come apart, and errors of the integrator.
+    are taken at velocity level. What is gained is the error that the guard leaves to integrators, GAIN − 1 of the
+    kinetic energy, and what overlaps of up to 0.1 m give as they come apart 2 m above the zero of potential energy.
     """
     world = jammed(seed).build(acceleration(), dt=1 / 60)
-    first = least = poise.dynamics.energy(world.model, world.q, world.v).total
+    now = poise.dynamics.energy(world.model, world.q, world.v)
+    first, least, most = now.total, now.total, now.kinetic
     for _ in range(30):
         world.step()
-        now = poise.dynamics.energy(world.model, world.q, world.v).total
-        assert now - least < 0.1 * first
-        least = min(least, now)
+        now = poise.dynamics.energy(world.model, world.q, world.v)
+        most = max(most, now.kinetic)
+        assert now.total - least < (GAIN - 1.0) * most + 0.05 * first
+        least = min(least, now.total)
         assert world.report().work < 1.5 * world.formulation.budget
