@@ -47,16 +47,20 @@ def find_entries(modules: list[ModuleType]) -> list[Any]:
 
 
 def uses(entry: Any, quick: bool) -> Iterator[tuple[str, Any]]:
-    """Widths of an entry, with a name for each. Test forces in lanes act on one world in float64."""
+    """Widths of an entry, with a name for each. Steps of batches run at varied widths, and test forces in lanes act on
+    one world in float64.
+    """
     from poise.collision.heavy import FINDERS
     from poise.dynamics.responses import RESPONSE
-    from poise.kernel.memory import F32, F32X16, F64, F64X8
+    from poise.kernel.memory import F32, F64, Width
 
-    widths: tuple[Any, ...] = (F64, F64X8, F32X16) if entry.lanes else (F64,)
+    of_batches = entry.function.py_func.__module__.startswith(("poise.formulations", "poise.constraints"))
+    many = (Width("f64", 8, varied=of_batches), Width("f32", 16, varied=of_batches))
+    widths: tuple[Any, ...] = (F64, *many) if entry.lanes else (F64,)
     if entry in [finder for finder, _ in FINDERS.values()]:
         widths = (F64, F32)  # lanes call these, each for itself
     elif entry.name in ("find_worlds", "see_rows", "gram", "answer", "multiply_worlds"):
-        widths = (F64X8, F32X16)  # one world has other entries
+        widths = many  # one world has other entries
     for width in widths[:1] if quick else widths:
         if RESPONSE not in entry.views:
             yield f"{entry.name} {width}", width

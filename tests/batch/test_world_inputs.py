@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import poise
-from poise.batch.parameters import link_masses
+from poise.batch.parameters import FIELDS, link_masses
 from poise.batch.worlds import Batch
+from poise.kernel.jit import Entry
 from poise.model.model import Model
 
 EXACT = poise.Reduced(tolerance=1e-11)
@@ -254,11 +255,46 @@ def test_parameters_are_set_together_or_not_at_all() -> None:
 
 
 def test_what_varies_and_is_left_alone_changes_nothing() -> None:
-    plain, varied = batch_of(arms()), batch_of(arms(), vary=("mass", "friction"))
+    """Bit for bit: these are the same kernels."""
+    plain, varied = batch_of(arms()), batch_of(arms(), vary=tuple(FIELDS))
     for batch in (plain, varied):
         batch.q[:, 0] = 0.4
         batch.step(40)
-    assert varied.q == pytest.approx(plain.q, abs=1e-12)
+    assert varied.q.tobytes() == plain.q.tobytes()
+
+
+class Asked:
+    """Notes the compiled functions that entries give while a piece of code runs."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.names: set[str] = set()
+        usual = Entry.__getitem__
+
+        def noted(entry: Entry, width: Any) -> Any:
+            found = usual(entry, width)
+            self.names.add(found.py_func.__name__)
+            return found
+
+        monkeypatch.setattr(Entry, "__getitem__", noted)
+
+    def of(self, scene: poise.Scene, vary: tuple[str, ...], precision: str) -> set[str]:
+        """Names of the functions that a batch and its first step use."""
+        self.names = set()
+        batch = scene.build_batch(3, dt=1 / 240, precision=precision, threads=1, vary=vary)
+        batch.step()
+        return self.names
+
+
+@pytest.mark.parametrize("precision", ["f32", "f64"])
+def test_a_varied_batch_compiles_no_kernel_that_a_plain_one_does_not(
+    precision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its rows, its free motion and its solver are the large part of a cold start."""
+    asked = Asked(monkeypatch)
+    plain = asked.of(arms(), (), precision)
+    assert any("advance" in name for name in plain)
+    for vary in (*((name,) for name in FIELDS), tuple(FIELDS)):
+        assert asked.of(arms(), vary, precision) == plain
 
 
 def test_masses_of_links_are_sums_over_bodies() -> None:

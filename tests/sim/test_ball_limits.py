@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 import poise
+from poise.batch.world_checks import width_of
 from poise.dynamics import Drive
 from poise.formulations.rules import DONE
 from poise.formulations.stepper import Stepper
-from poise.kernel.memory import F64, F64X8
+from poise.kernel.memory import F64
 from poise.model import Model
 from poise.motion.rotations import quat_conjugate, quat_exp, quat_multiply, quat_to_matrix
 
@@ -299,7 +300,7 @@ def test_lanes_of_worlds_are_as_single_worlds(ground: bool) -> None:
     model = pendulum(parent="box", ground=ground, cone=(0.6, 0.3), twist=(-0.4, 0.7), limit_centre=centre).model
     rng = np.random.default_rng(7)
     starts = rng.normal(size=(8, model.nv)) * 3
-    lanes = Stepper(model, F64X8, sweeps=200, tolerance=1e-12)
+    lanes = Stepper(model, width_of("f64"), sweeps=200, tolerance=1e-12)
     lanes.space.s.v[...] = starts.T
     singles = []
     for v in starts:

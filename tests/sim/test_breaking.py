@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import poise
+from poise.batch.world_checks import width_of
 from poise.formulations.rules import DONE
 from poise.formulations.stepper import Stepper
-from poise.kernel.memory import F64X8
 from poise.model import Body, Inertia
 
 G = 9.81
@@ -87,7 +87,7 @@ def test_lanes_break_one_by_one() -> None:
     scene = poise.Scene()
     scene.add(Body("beam", inertia=Inertia(2.0, moments=(0.1, 0.1, 0.1))), joint="free", position=(0, 0, 1))
     scene.loop("fixed", None, "beam", "wall")
-    worlds = Stepper(scene.compile(), F64X8)
+    worlds = Stepper(scene.compile(), width_of("f64"))
     worlds.extras.loops.break_force[0] = np.linspace(16.0, 23.0, 8)  # the weight is 19.62 N
     for _ in range(10):
         assert worlds.step(1 / 240) == DONE

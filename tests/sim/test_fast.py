@@ -160,7 +160,7 @@ def test_a_spinning_rod_stays_on_its_side(dt: float, e: float) -> None:
 
 @pytest.mark.parametrize("dt", STEPS)
 def test_a_bullet_between_two_walls_stays_there(dt: float) -> None:
-    """A thousand bounces a step cannot be followed: the ball stays between the walls all the same."""
+    """Hundreds of bounces a step cannot be followed: the ball stays between the walls all the same."""
     scene = poise.Scene(gravity=(0, 0, -9.81))
     for k, side in enumerate((-0.05, 0.05)):
         scene.add(poise.box(0.01, 4.0, 4.0), name=f"wall {k}", fixed=True, position=(side, 0, 0))
@@ -168,7 +168,7 @@ def test_a_bullet_between_two_walls_stays_there(dt: float) -> None:
     world = scene.build(dt=dt)
     world.body("ball").place(velocity=(1000, 3, 0))
     far = 0.0
-    for _ in range(int(np.ceil(0.1 / dt))):
+    for _ in range(int(np.ceil(0.05 / dt))):
         world.step()
         far = max(far, abs(float(world.q[0])))
     print(f"\nbetween walls, dt {dt:.4g} s: {far - 0.035:.1e} m beyond (1e-6), {abs(world.v[0]):.6f} m/s (1000)")

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 import poise
+from poise.batch.world_checks import width_of
 from poise.formulations.rules import DONE
 from poise.formulations.smooth import SMALL
 from poise.formulations.stepper import Stepper
-from poise.kernel.memory import F32X16, F64, F64X8, Width
+from poise.kernel.memory import F64, Width
 from poise.model import Body, Inertia
 from poise.model.scene import Equality
 from poise.motion.rotations import quat_exp
@@ -461,7 +462,7 @@ def test_going_back_is_exact() -> None:
     assert twin.state.same_bits(end)
 
 
-@pytest.mark.parametrize(("width", "exact"), [(F64X8, 1e-8), (F32X16, 2e-3)], ids=str)
+@pytest.mark.parametrize(("width", "exact"), [(width_of("f64"), 1e-8), (width_of("f32"), 2e-3)], ids=str)
 def test_lanes_step_as_each_world_alone(width: Width, exact: float) -> None:
     """A chain of bodies that every kind joins, in worlds that are thrown differently; some have let a joint go."""
     scene = poise.Scene()

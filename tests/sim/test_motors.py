@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 import poise
+from poise.batch.world_checks import width_of
 from poise.formulations.rules import DONE
 from poise.formulations.smooth import SMALL
 from poise.formulations.stepper import Stepper
-from poise.kernel.memory import F32X16, F64, F64X8, Width
+from poise.kernel.memory import F64, Width
 from poise.model.model import Model
 from python_calls import count_calls
 
@@ -414,7 +415,7 @@ def test_going_back_takes_targets_along_bit_for_bit(tmp_path) -> None:
     assert other.state.same_bits(end)
 
 
-@pytest.mark.parametrize(("width", "exact"), [(F64X8, 1e-9), (F32X16, 3e-3)], ids=str)
+@pytest.mark.parametrize(("width", "exact"), [(width_of("f64"), 1e-9), (width_of("f32"), 3e-3)], ids=str)
 def test_lanes_step_as_each_world_alone(width: Width, exact: float) -> None:
     scene = chain()
     motors(scene, stiffness=50.0, damping=4.0, limit=4.0)

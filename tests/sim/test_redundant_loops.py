@@ -87,8 +87,9 @@ def test_motion_and_energy_have_the_order_of_the_integrator(name: str, form: str
         before, drift = world.report().energy.total, 0.0
         for _ in range(steps):
             world.step()
-            drift = max(drift, abs(world.report().energy.total - before))
-            assert world.report().level == "acceleration"
+            report = world.report()
+            drift = max(drift, abs(report.energy.total - before))
+            assert report.level == "acceleration"
         ends.append(world.q.copy())
         drifts.append(drift)
     first, second = (float(np.abs(one - two).max()) for one, two in pairwise(ends))

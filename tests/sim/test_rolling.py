@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import poise
+from poise.batch.world_checks import width_of
 from poise.formulations.rules import DONE
 from poise.formulations.stepper import Stepper
-from poise.kernel.memory import F32X16, F64, F64X8, Width
+from poise.kernel.memory import F64, Width
 
 G = 9.81
 RADIUS = 0.1
@@ -127,7 +128,7 @@ def test_a_ball_between_two_walls() -> None:
     assert np.abs(world.v).max() < 1e-4
 
 
-@pytest.mark.parametrize(("width", "exact"), [(F64X8, 1e-8), (F32X16, 2e-3)], ids=str)
+@pytest.mark.parametrize(("width", "exact"), [(width_of("f64"), 1e-8), (width_of("f32"), 2e-3)], ids=str)
 def test_lanes_step_as_each_world_alone(width: Width, exact: float) -> None:
     scene = poise.Scene()
     scene.add_ground()

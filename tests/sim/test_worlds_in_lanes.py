@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import poise
+from poise.batch.world_checks import width_of
 from poise.formulations.rules import DIVERGED, DONE
 from poise.formulations.stepper import Stepper
-from poise.kernel.memory import F32X16, F64, F64X8, Width
+from poise.kernel.memory import F64, Width
 from poise.model.model import Model
 
 
@@ -34,7 +35,7 @@ def starts(model: Model, lanes: int) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize(
     ("width", "friction", "exact", "steps"),
-    [(F64X8, 0.0, 1e-8, 120), (F64X8, 0.8, 1e-8, 60), (F32X16, 0.8, 2e-3, 60)],
+    [(width_of("f64"), 0.0, 1e-8, 120), (width_of("f64"), 0.8, 1e-8, 60), (width_of("f32"), 0.8, 2e-3, 60)],
     ids=str,
 )
 def test_lanes_step_as_each_world_alone(width: Width, friction: float, exact: float, steps: int) -> None:
@@ -64,7 +65,7 @@ def test_a_lane_does_not_feel_its_neighbours() -> None:
     q, v = starts(model, 8)
     results = []
     for others in (1.0, -1.5):
-        world = Stepper(model, F64X8)
+        world = Stepper(model, width_of("f64"))
         world.space.s.q[...], world.space.s.v[...] = q, v
         world.space.s.v[:, 1:] *= others
         for _ in range(100):
@@ -76,7 +77,7 @@ def test_a_lane_does_not_feel_its_neighbours() -> None:
 
 def test_a_lane_that_diverges_is_told() -> None:
     model = toys()
-    world = Stepper(model, F64X8)
+    world = Stepper(model, width_of("f64"))
     world.space.x.tau[0, 3] = np.nan
     assert world.step(1 / 240) == DIVERGED
     assert np.isfinite(world.space.s.q).all()
@@ -91,7 +92,7 @@ def test_a_humanoid_does_not_feel_those_that_fall_beside_it() -> None:
     height = int(model.joint_q_start[list(model.joint_names).index(scene.body(hero.root.name).joint_names()[0])]) + 2
     results, looks = [], []
     for speed in (0.0, -12.0):
-        world = Stepper(model, F64X8)
+        world = Stepper(model, width_of("f64"))
         world.space.s.q[...] = model.q_rest[:, None]
         world.space.s.q[height] += 0.05
         world.space.s.v[6:] = np.random.default_rng(4).normal(size=(model.nv - 6, 8))

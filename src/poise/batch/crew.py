@@ -15,7 +15,7 @@ from typing import Any
 
 from poise.batch.crew_kernels import APART, NOBODY, ROUND, begin, end, lead, serve_rounds, wait
 from poise.dynamics.interrupts import HeldInterrupt, Pace
-from poise.formulations.crowd import Engine, Layout, Records, VariedEngine
+from poise.formulations.crowd import Engine, Layout, Records
 from poise.kernel.memory import F64, Block, Width
 from poise.model.model import Model
 
@@ -61,8 +61,7 @@ class Crew:
         self._pace = Pace(PAUSE, FIRST)
 
     def _engines(self, n: int) -> list[Engine]:
-        kind = VariedEngine if self.width.varied else Engine
-        return [kind(*self._parts, **self._rules) for _ in range(n)]
+        return [Engine(*self._parts, **self._rules) for _ in range(n)]
 
     def turn(self) -> Lock:
         """To be held while worlds are stepped: engines serve one caller at a time."""

@@ -16,22 +16,22 @@ from poise.dynamics.measures import displaced
 from poise.formulations.kinds import Formulation
 from poise.formulations.maximal import Maximal
 from poise.formulations.reduced import Reduced
-from poise.kernel.memory import F32X16, F64X8, Width
+from poise.kernel.memory import Width
 from poise.model.errors import did_you_mean
 from poise.model.model import Model
 from poise.model.state import State
 
 Array = NDArray[Any]
-_WIDTHS = {"f32": F32X16, "f64": F64X8}
+_WIDTHS = {"f32": Width("f32", 16, varied=True), "f64": Width("f64", 8, varied=True)}
+"""Varied even where no parameter differs from world to world: one set of kernels serves all batches of a precision."""
 MOST_THREADS = 1024
 
 
-def width_of(precision: Any, varied: bool = False) -> Width:
-    """Lanes of a precision; `varied` where parameters differ from world to world."""
+def width_of(precision: Any) -> Width:
+    """Lanes of a precision."""
     if not isinstance(precision, str) or precision not in _WIDTHS:
         raise ValueError(f"precision is {precision!r}; there are {', '.join(_WIDTHS)}")
-    width = _WIDTHS[precision]
-    return Width(width.elem, width.lanes, varied)
+    return _WIDTHS[precision]
 
 
 def _whole(name: str, number: Any, least: int) -> int:

@@ -84,7 +84,7 @@ class Batch:
         """
         fitting_model(model)
         self._model, self._n, names = model, checked_count(n), checked_names(vary)
-        self._formulation, self._width = fitting_formulation(formulation), width_of(precision, bool(names))
+        self._formulation, self._width = fitting_formulation(formulation), width_of(precision)
         self._keyframes = tuple(keyframes)
         self.dt = model.dt if dt is None else dt
         self._terrains = None if terrains is None else Terrains(model, terrains, self._n)

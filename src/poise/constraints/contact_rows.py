@@ -37,6 +37,7 @@ from poise.solve.cones import NEVER_SLIPS
 SURFACES = View(
     "Surfaces",
     constant=True,
+    varied=("friction", "restitution"),
     friction=Real,
     restitution=Real,
     compliance=Real,  # m/N
@@ -66,7 +67,7 @@ def surfaces_block(solids: Solids, width: Width) -> Block:
     of_solids = {name: getattr(solids, name) for name in names}
     torsional, rolling = solids.torsional_friction, solids.rolling_friction
     of_solids |= {"torsional": torsional, "rolling": rolling, "rolls": int(np.any(torsional) or np.any(rolling))}
-    return SURFACES.block(Width(width.elem), **of_solids, thin=least_extents(solids))
+    return SURFACES.block(width if width.varied else Width(width.elem), **of_solids, thin=least_extents(solids))
 
 
 def least_extents(solids: Solids) -> NDArray[Any]:

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from poise.collision.layout import AHEAD, CONTACTS
 from poise.collision.pipeline import Collider
 from poise.collision.terrains import terrains_block
-from poise.constraints.contact_rows import SURFACES
 from poise.constraints.motor_rows import SETTINGS
 from poise.constraints.store import CONTACT, KINDS, STORE, STRIDES, moved
 from poise.dynamics.integrate import STAGES
@@ -29,8 +28,8 @@ from poise.formulations.crowd_kernels import (
 from poise.formulations.rules import NO_ROOM, RULES
 from poise.formulations.stepper import Stepper
 from poise.kernel.bound import Bound
-from poise.kernel.jit import Entry, entry
-from poise.kernel.memory import F64, Block, Shared, View, Width, aligned, lane_array
+from poise.kernel.jit import entry
+from poise.kernel.memory import F64, Block, Shared, Width, aligned, lane_array
 from poise.model.model import Model
 
 Array = NDArray[Any]
@@ -47,16 +46,6 @@ MOST_NUMBERS = 2**31 - 1
 def _widths(width: Width) -> tuple[Width, ...]:
     """Widths of views: records and calls are plain."""
     return (width,) * 5 + (Width(width.elem), width, F64)
-
-
-VARIED_SURFACES = View("Surfaces", constant=True, varied=("friction", "restitution"), **SURFACES.fields)
-"""Surfaces of which each world has its own."""
-
-
-def _of_own_surfaces(of: Entry) -> Entry:
-    """An entry for worlds that have surfaces of their own."""
-    views = (VARIED_SURFACES if view is SURFACES else view for view in of.views)
-    return entry(of.function, *views, extra=of.extra, lanes=of.lanes, widths=of.widths)
 
 
 _step_crowd = entry(
@@ -242,11 +231,10 @@ class Engine(Stepper):
         space.x = self._seated(space.x, {name: places[name] for name in INPUTS})
         extras.motors = self._seated(extras.motors, _under("motors/", places))
         extras.loops = self._seated(extras.loops, {"value": places["loops"]})
-        if self.width.varied:
-            space.m = self._seated(space.m, _under("model/", places))
+        space.m = self._seated(space.m, _under("model/", places))
+        if not places.keys().isdisjoint(("model/dof_stiffness", "model/dof_damping")):
             space.m.set_count("has_passive", 1)
-            same = VARIED_SURFACES.block(self.width, **self.surfaces.counts(), **self.surfaces.arrays)
-            self.surfaces = self._seated(same, _under("surfaces/", places))
+        self.surfaces = self._seated(self.surfaces, _under("surfaces/", places))
         there = layout.terrains
         self._terrains = None if there is None else terrains_block(there, self.width, self._arena[places["terrain"]])
 
@@ -336,9 +324,3 @@ class Engine(Stepper):
     def remembered(self) -> tuple[int, ...]:
         """Room for blocks of each kind."""
         return tuple(self.rows.now.room.tolist())
-
-
-class VariedEngine(Engine):
-    """An engine of worlds with parameters of their own."""
-
-    _free_motion, _advance = (_of_own_surfaces(of) for of in (Stepper._free_motion, Stepper._advance))
