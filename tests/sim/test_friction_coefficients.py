@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import poise
-from poise.constraints.contact_rows import mixed_friction
+from poise.constraints.combining import combine
+from poise.model.surface_rules import Combine
 from poise.sim.world import World
 
 G, DT = 9.81, 1.0 / 240.0
@@ -104,9 +105,10 @@ def test_very_rough_is_as_rough_as_infinite() -> None:
 
 
 def test_two_materials_have_the_geometric_mean_and_none_wins_over_infinite() -> None:
-    assert mixed_friction(0.5, 2.0) == 1.0
-    assert mixed_friction(0.0, inf) == mixed_friction(inf, 0.0) == 0.0
-    assert mixed_friction(0.5, inf) == mixed_friction(1e300, 1e300) == mixed_friction(inf, inf) >= 1e6
+    mean = Combine.GEOMETRIC
+    assert combine(mean, 0.5, 2.0) == 1.0
+    assert combine(mean, 0.0, inf) == combine(mean, inf, 0.0) == 0.0
+    assert combine(mean, 0.5, inf) == combine(mean, 1e300, 1e300) == combine(mean, inf, inf) >= 1e6
     ice, rubber = (on_ground(poise.box(0.2, 0.2, 0.2), 0.1, inf, ground=ground) for ground in (0.0, 0.01))
     for world in (ice, rubber):
         world.v[0] = 0.5

@@ -1,7 +1,7 @@
 """Rows of contacts: from what collision found to blocks of a normal and two tangents (VON §3.5, KOK §8.1).
 
-Two materials meet in a contact: friction is the geometric mean of the two coefficients (of 0 and infinity 0: what
-has no friction slips on everything), restitution the larger one, and compliances add, as two springs in a line do.
+Two surfaces meet in a contact: friction and restitution combine by the rules of `combining`, and compliances add, as
+two springs in a line do.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from poise.constraints.combining import combine, rolling_shapes
 from poise.constraints.parts import perpendiculars
 from poise.constraints.rolling_rows import emit_rolling
 from poise.constraints.row_kernels import (
@@ -26,13 +27,12 @@ from poise.constraints.row_kernels import (
 )
 from poise.constraints.store import CONTACT
 from poise.kernel.jit import kernel
-from poise.kernel.memory import Block, Count, Real, View, Width, gather_where, load, scatter_where, store
-from poise.kernel.scalars import any_lane, get_lane, maximum, minimum, select, spread, sqrt, zero
+from poise.kernel.memory import Block, Count, Index, Real, View, Width, gather_where, load, scatter_where, store
+from poise.kernel.scalars import any_lane, get_lane, minimum, select, spread, zero
 from poise.kernel.spatial import Force, motion_at
 from poise.kernel.trace import formula
 from poise.kernel.vec import cross, dot, zero3
 from poise.model.solids import Solid, Solids
-from poise.solve.cones import NEVER_SLIPS
 
 SURFACES = View(
     "Surfaces",
@@ -43,7 +43,10 @@ SURFACES = View(
     compliance=Real,  # m/N
     torsional=Real,  # m
     rolling=Real,  # m
-    rolls=Count,  # 0 where all of these are nought
+    rolls=Count,  # 0 where no contact has torsional or rolling friction
+    kind=Index,  # of surface
+    kinds=Count,
+    rules=Index,  # of a pair of kinds: those of friction, torsional and rolling friction, restitution
     thin=Real,  # least extent; infinite of planes and height fields; m
 )
 """Of every shape."""
@@ -51,22 +54,17 @@ OVERLOOKED = 1e-4
 """Overlap that impulses may bring about where a contact has no rows; m."""
 
 
-@formula
-def mixed_friction(a: Any, b: Any) -> Any:
-    """Coefficient of two materials, their geometric mean: 0 where one has none, even if the other is infinite; what is
-    infinite beside anything else, or too large, is as large as solvers take it.
-    """
-    product = a * b
-    product = select(product == product, product, zero(product))
-    return minimum(sqrt(product), zero(product) + NEVER_SLIPS)
-
-
 def surfaces_block(solids: Solids, width: Width) -> Block:
     """The surfaces of a model's shapes, in the precision of a width."""
     names = ("friction", "restitution", "compliance")
     of_solids = {name: getattr(solids, name) for name in names}
     torsional, rolling = solids.torsional_friction, solids.rolling_friction
-    of_solids |= {"torsional": torsional, "rolling": rolling, "rolls": int(np.any(torsional) or np.any(rolling))}
+    of_solids |= {"torsional": torsional, "rolling": rolling, "rolls": int(len(rolling_shapes(solids)) > 0)}
+    of_solids |= {
+        "kind": solids.surface_kind,
+        "kinds": len(solids.surface_rules),
+        "rules": solids.surface_rules.ravel(),
+    }
     return SURFACES.block(width if width.varied else Width(width.elem), **of_solids, thin=least_extents(solids))
 
 
@@ -98,6 +96,20 @@ def covector(arm: Any, n: Any) -> Any:
 def of_shape(buffer, shape, there):
     """What a shape has in a plain list, in the lanes of a mask."""
     return spread(gather_where(buffer, shape, there), shape)
+
+
+@kernel
+def rules_of(u, a, b, there):
+    """Where the rules of a pair of shapes begin."""
+    if u.kinds == 1:
+        return zero(a)
+    return (of_shape(u.kind, a, there) * u.kinds + of_shape(u.kind, b, there)) * 4
+
+
+@kernel
+def combined_of(buffer, rule, a, b, there):
+    """A coefficient of the contacts of two shapes."""
+    return combine(rule, gather_where(buffer, a, there), gather_where(buffer, b, there))
 
 
 @kernel
@@ -192,9 +204,10 @@ def make_contact(w, g, u, c, r, slot, there, dt, erp, quick):
     put_row(r, slot + 2, there, body_a, body_b, -covector(arm_a, t2), covector(arm_b, t2))
     none = zero(gap)
     put_bounds(r, slot, there, none, spread(inf, none))
-    mu = mixed_friction(gather_where(u.friction, a, there), gather_where(u.friction, b, there))
+    rules = rules_of(u, a, b, there)
+    mu = combined_of(u.friction, of_shape(u.rules, rules, there), a, b, there)
     put_bound(r, slot, there, spread(mu, none))
-    e = maximum(gather_where(u.restitution, a, there), gather_where(u.restitution, b, there))
+    e = combined_of(u.restitution, of_shape(u.rules, rules + 3, there), a, b, there)
     give = gather_where(u.compliance, a, there) + gather_where(u.compliance, b, there)
     scatter_where(r.phi, slot, gap, there)
     scatter_where(r.restitution, slot, spread(e, none), there)
@@ -202,7 +215,9 @@ def make_contact(w, g, u, c, r, slot, there, dt, erp, quick):
     scatter_where(r.erp, slot, select(give > 0.0, none + 1.0, none + erp), there)
     scatter_where(r.cfm, slot, spread(give / (dt * dt), none), there)
     if u.rolls != 0:
-        emit_rolling(u, r, slot, there, id, a, b, body_a, body_b, link_a, link_b, arm_a, arm_b, n, t1, t2)
+        twist = combined_of(u.torsional, of_shape(u.rules, rules + 1, there), a, b, there)
+        roll = combined_of(u.rolling, of_shape(u.rules, rules + 2, there), a, b, there)
+        emit_rolling(r, slot, there, id, twist, roll, body_a, body_b, link_a, link_b, arm_a, arm_b, n, t1, t2)
 
 
 @kernel

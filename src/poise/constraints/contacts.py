@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from poise.collision.pipeline import Contact
-from poise.constraints.contact_rows import mixed_friction
+from poise.constraints.combining import combined
 from poise.constraints.parts import perpendiculars
 from poise.constraints.rows import Rows
 from poise.dynamics.measures import Bodies, bodies
@@ -32,8 +32,8 @@ def emit_contacts(
     """Add a block of three rows for each contact at pose `q`, and give their ids, which are the contacts'.
 
     φ is the gap, and γ comes from the contact's `bend`: at acceleration level it must have one (see
-    `collision.pipeline.contacts`). `mu` is for all; without it each contact has the geometric mean of the coefficients
-    of its two shapes. `numbers` are those of `Rows.add_contact`: gains, softness, targets.
+    `collision.pipeline.contacts`). `mu` is for all; without it each contact has that of its two shapes
+    (see `combining`). `numbers` are those of `Rows.add_contact`: gains, softness, targets.
 
     >>> import poise
     >>> from poise.collision.pipeline import contacts
@@ -66,8 +66,7 @@ def _emit(
     (a, Ja), (b, Jb) = (_side(model, placed, shape, contact.point, axes) for shape in (contact.a, contact.b))
     gamma = {} if contact.bend is None else {"gamma": (axes @ contact.bend).tolist()}
     if mu is None:
-        friction = model.solids.friction
-        mu = float(mixed_friction(float(friction[contact.a]), float(friction[contact.b])))
+        mu = combined(model.solids, contact.a, contact.b).friction
     own: dict[str, Any] = {"phi": contact.gap} | gamma
     return rows.add_contact(id=contact.id, a=a, Ja=-Ja, b=b, Jb=Jb, mu=mu, world=world, **own, **numbers)
 

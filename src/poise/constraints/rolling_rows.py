@@ -1,7 +1,7 @@
 """Rows of rolling and torsional friction: what a contact's patch holds against, beside sliding.
 
 At a contact with the normal force λ_n the torque about the normal is at most μ_t λ_n, that along the tangents μ_r λ_n
-together (coefficients in m, of two materials the larger one). Each is a ball of rows on the relative angular velocity,
+together (coefficients in m, see `combining`). Each is a ball of rows on the relative angular velocity,
 times a lever ρ, so that its multipliers are forces and its velocities those of points: |λ| ≤ (μ/ρ) λ_n. The
 solver's radii follow the normal multipliers as it finds them.
 """
@@ -11,11 +11,10 @@ from __future__ import annotations
 from poise.constraints.row_kernels import open_block, put_bound, put_row
 from poise.constraints.store import BALL
 from poise.kernel.jit import kernel
-from poise.kernel.memory import gather_where, scatter_where
+from poise.kernel.memory import scatter_where
 from poise.kernel.scalars import any_lane, maximum, minimum, select, spread, zero
 from poise.kernel.spatial import Force, no_force
 from poise.kernel.vec import norm, zero3
-from poise.solve.cones import NEVER_SLIPS
 
 SHORTEST, LONGEST = 1e-3, 1.0
 """Levers are taken to be within; m."""
@@ -41,16 +40,13 @@ def emit_spins(r, contact, there, id, body_a, body_b, x, y, mu, lever):
 
 
 @kernel
-def emit_rolling(u, r, contact, there, id, a, b, body_a, body_b, link_a, link_b, arm_a, arm_b, n, t1, t2):
-    """Rolling and torsional friction of the contact at a slot, between shapes a and b."""
+def emit_rolling(r, contact, there, id, twist, roll, body_a, body_b, link_a, link_b, arm_a, arm_b, n, t1, t2):
+    """Rows of the torsional and rolling friction of the contact at a slot."""
     none = zero(n.x)
     far = none + LONGEST
     reach_a, reach_b = select(link_a >= 0, norm(arm_a), far), select(link_b >= 0, norm(arm_b), far)
     lever = maximum(minimum(minimum(reach_a, reach_b), far), none + SHORTEST)
-    twist = maximum(gather_where(u.torsional, a, there), gather_where(u.torsional, b, there))
-    roll = maximum(gather_where(u.rolling, a, there), gather_where(u.rolling, b, there))
-    most = none + NEVER_SLIPS
-    twist, roll = minimum(spread(twist, none), most), minimum(spread(roll, none), most)
+    twist, roll = spread(twist, none), spread(roll, none)
     twists, rolls = there & (twist > 0.0), there & (roll > 0.0)
     if any_lane(twists):
         emit_spins(r, contact, twists, zero(id) - 2 - id, body_a, body_b, n, zero3(none), twist, lever)

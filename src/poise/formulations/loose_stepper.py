@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from poise.constraints.combining import rolling_shapes
 from poise.constraints.joint_rows import JointRows, Links, joint_rows
 from poise.constraints.levels import keep_multipliers, velocity_problem, warm_multipliers
 from poise.constraints.store import CONTACT
@@ -46,7 +47,7 @@ def check_loose(model: Model) -> None:
     if model.paths:
         name = model.joint_names[model.paths[0][0]]
         raise ValueError(f'"{name}" follows a path: that takes solver="direct"')
-    rubbing = np.flatnonzero((model.solids.rolling_friction > 0.0) | (model.solids.torsional_friction > 0.0))
+    rubbing = rolling_shapes(model.solids)
     if len(rubbing):
         body = model.body_names[int(model.solids.body[rubbing[0]])]
         raise ValueError(f'"{body}" has rolling or torsional friction: that takes solver="direct"')

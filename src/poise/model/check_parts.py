@@ -26,10 +26,12 @@ from poise.model.shapes import (
     Sphere,
     TriangleMesh,
 )
+from poise.model.surface_rules import CONDIMS, ROLLING_RULES, RULES
 from poise.motion.rotations import cross, unit
 
 #: sine of the least angle between the two axes of a joint
 _PARALLEL = 1e-6
+COMBINE_OPTIONS = ("friction_combine", "rolling_combine", "restitution_combine")
 
 
 def check_joint(check: Checker, joint: Joint) -> None:
@@ -216,6 +218,27 @@ def _check_material(check: Checker, material: object) -> None:
         value = check.number(f"material.{field}", getattr(material, field), negative=False, infinite=endless)
         if field == "restitution" and value is not None and value > 1.0:
             check.fail("material.restitution", f"must be between 0 and 1, found {value:g}")
+    for field in COMBINE_OPTIONS:
+        if getattr(material, field) is not None:
+            check_rule(check, f"material.{field}", getattr(material, field))
+    if not _whole(material.priority):
+        check.fail("material.priority", f"must be a whole number, found {shown(material.priority)}")
+    if material.condim is not None and not (_whole(material.condim) and material.condim in CONDIMS):
+        check.fail("material.condim", f"must be 1, 3, 4, 6 or None, found {shown(material.condim)}")
+
+
+def check_rule(check: Checker, field: str, value: object) -> None:
+    """A rule that combines the coefficients of two surfaces."""
+    words = ROLLING_RULES if field.endswith("rolling_combine") else RULES
+    if not isinstance(value, str) or value not in words:
+        hint = did_you_mean(value, words) if isinstance(value, str) else ""
+        if value == "multiply":
+            hint = "; these coefficients are lengths, and a product of lengths is none"
+        check.fail(field, f"must be one of {', '.join(words)}, found {shown(value)}{hint}")
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 def _check_mesh(check: Checker, shape: ConvexMesh) -> None:

@@ -54,7 +54,7 @@ def compile_scene(scene: Scene) -> Model:
     arrays = {**_body_arrays(layout), **_link_arrays(layout, tables), **_joint_arrays(tables)}
     gravity = np.array(scene.gravity, dtype=np.float64)
     paths = tuple((j, bodies[b].path) for j, b in enumerate(tables.joint_body) if bodies[b].motion == "kinematic")
-    solids = gather_solids(bodies, layout.link, layout.position, layout.quat)
+    solids = gather_solids(bodies, layout.link, layout.position, layout.quat, scene.rules)
     parts = _parts(layout, tables)
     loops = compile_loops(scene, parts)
     joined = {"motors": compile_motors(scene, _places(tables, loops)), "loops": loops}

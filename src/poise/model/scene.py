@@ -6,8 +6,9 @@ import pkgutil
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from poise.model.shapes import IDENTITY, ORIGIN, Material, Quaternion, Shape, Vector
+from poise.model.shapes import IDENTITY, ORIGIN, CombineRule, Material, Quaternion, Shape, Vector
 from poise.model.skins import Skin
+from poise.model.surface_rules import SceneRules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -292,11 +293,23 @@ class Scene:
     """Names and makers of controllers, one of which each world gets; see `CharacterHandle.track`."""
     settings: Settings = field(default_factory=Settings)
     """What the file that it was read from asks for."""
+    friction_combine: CombineRule = "geometric"
+    """How the sliding friction of two surfaces combines in a contact: "average", "geometric" (mean), "minimum",
+    "multiply" or "maximum", which is MuJoCo's. A `Material` may have a rule of its own."""
+    rolling_combine: CombineRule = "maximum"
+    """Likewise of torsional and of rolling friction; not "multiply"."""
+    restitution_combine: CombineRule = "maximum"
+    """Likewise of restitution."""
 
     def __repr__(self) -> str:
         joints = sum(len(body.joints) for body in self.bodies)
         lost = f", unsupported {len(self.unsupported)}" if self.unsupported else ""
         return f"<Scene {self.name!r}: bodies {len(self.bodies)}, joints {joints}{lost}>"
+
+    @property
+    def rules(self) -> SceneRules:
+        """How surfaces combine that name no rule."""
+        return SceneRules(self.friction_combine, self.rolling_combine, self.restitution_combine)
 
     def _repr_html_(self) -> str:
         """Notebooks show a picture, or what is wrong."""

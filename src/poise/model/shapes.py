@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from poise.model.errors import SceneError, did_you_mean
 
 Vector = tuple[float, float, float]
 Quaternion = tuple[float, float, float, float]
+CombineRule = Literal["average", "geometric", "minimum", "multiply", "maximum"]
+"""How the coefficients of two surfaces become that of their contact; see `poise.model.surface_rules`."""
 
 #: what other programs call options of a shape, and where parts of the material are
 _OTHER_OPTIONS = {
@@ -26,6 +28,8 @@ _OTHER_OPTIONS = {
     "restitution": "material",
     "torsional_friction": "material",
     "rolling_friction": "material",
+    "priority": "material",
+    "condim": "material",
 }
 
 IDENTITY: Quaternion = (1.0, 0.0, 0.0, 0.0)
@@ -41,8 +45,8 @@ class Material:
     """
 
     friction: float = 0.8
-    """Coulomb coefficient, sliding; inf: never slips, on anything that has friction. Two materials have the geometric
-    mean of theirs, 0 if one is 0; 1."""
+    """Coulomb coefficient, sliding; inf: never slips, unless the rule that combines it with that of the other surface
+    gives less (the geometric mean with 0 is 0); 1."""
     restitution: float = 0.0
     """Fraction of the approach speed that bounces back; 1."""
     torsional_friction: float = 0.0
@@ -51,6 +55,18 @@ class Material:
     """Moment in the tangent plane per normal force; inf: never rolls on what it touches; m."""
     compliance: float = 0.0
     """How far the surface gives way per normal force; 0 is hard; m/N."""
+    friction_combine: CombineRule | None = None
+    """Rule that combines sliding friction with that of another surface; None: that of the scene. Of two different rules
+    the later one of average, geometric, minimum, multiply, maximum holds."""
+    rolling_combine: CombineRule | None = None
+    """Likewise of torsional and of rolling friction; "multiply" is none of lengths."""
+    restitution_combine: CombineRule | None = None
+    """Likewise of restitution."""
+    priority: int = 0
+    """Of two surfaces the one with the higher priority has friction, condim and restitution alone."""
+    condim: int | None = None
+    """Friction that a contact has: 1 none, 3 sliding, 4 and torsional, 6 and rolling; of two surfaces the larger one.
+    None: what the coefficients above 0 need, 3 at least."""
 
 
 @dataclass(kw_only=True)

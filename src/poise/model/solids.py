@@ -44,6 +44,7 @@ from poise.model.shapes import (
     Sphere,
     TriangleMesh,
 )
+from poise.model.surface_rules import SceneRules, surface_kinds
 from poise.motion.rotations import quat_multiply, quat_normalize, quat_to_matrix
 
 if TYPE_CHECKING:
@@ -117,6 +118,10 @@ class Solids:
     """(n,) m."""
     compliance: Floats
     """(n,) m/N."""
+    surface_kind: Indices
+    """(n,) kind of the surface, a row and a column of `surface_rules`."""
+    surface_rules: Indices
+    """(kinds, kinds, 4) a `Combine` for friction, torsional and rolling friction and restitution of a contact."""
     color: Floats
     """(n, 4)"""
     vertex_start: Indices
@@ -171,12 +176,15 @@ def no_solids() -> Solids:
     return gather_solids([], np.zeros(0, np.int32), np.zeros((0, 3)), np.zeros((0, 4)))
 
 
-def gather_solids(bodies: Sequence[Body], link: Indices, position: Floats, quat_wxyz: Floats) -> Solids:
-    """Shapes of all bodies, which have their links and their poses on them."""
+def gather_solids(
+    bodies: Sequence[Body], link: Indices, position: Floats, quat_wxyz: Floats, rules: SceneRules | None = None
+) -> Solids:
+    """Shapes of all bodies, which have their links and their poses on them; `rules` combine surfaces that name none."""
     rows = [_row(body, k, shape) for body in bodies for k, shape in enumerate(body.shapes)]
     owner = [b for b, body in enumerate(bodies) for _ in body.shapes]
     places = [_placed(row, position[b], quat_wxyz[b]) for row, b in zip(rows, owner, strict=True)]
     materials = [row["shape"].material for row in rows]
+    kinds, table = surface_kinds(materials, rules or SceneRules())
     pools = {name: [row[name] for row in rows] for name in ("vertices", "faces", "heights")}
     return Solids(
         names=tuple(row["name"] for row in rows),
@@ -191,6 +199,8 @@ def gather_solids(bodies: Sequence[Body], link: Indices, position: Floats, quat_
         group=np.array([row["shape"].group for row in rows], np.int64).reshape(-1),
         mask=np.array([row["shape"].mask for row in rows], np.int64).reshape(-1),
         **_surface(materials),
+        surface_kind=kinds,
+        surface_rules=table,
         color=np.array([row["shape"].color for row in rows], np.float64).reshape(-1, 4),
         vertex_start=_starts(pools["vertices"]),
         vertices=_pool(pools["vertices"], 3),

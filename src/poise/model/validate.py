@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from typing import get_args
 
-from poise.model.check_parts import check_inertia, check_joint, check_shape, must_stay, spoken
+from poise.model.check_parts import (
+    COMBINE_OPTIONS,
+    check_inertia,
+    check_joint,
+    check_rule,
+    check_shape,
+    must_stay,
+    spoken,
+)
 from poise.model.checks import Checker, as_sequence, shown
 from poise.model.errors import Problem, SceneError, did_you_mean
 from poise.model.joints import JOINTS
@@ -39,6 +47,8 @@ def find_problems(scene: Scene) -> list[Problem]:
     check.text("name", scene.name)
     check.numbers("gravity", scene.gravity, 3)
     check.number("dt", scene.dt, positive=True)
+    for option in COMBINE_OPTIONS:
+        check_rule(check, option, getattr(scene, option))
     listed: object = scene.bodies
     if not isinstance(listed, (list, tuple)):
         check.fail("bodies", f"must be a list of bodies, found {shown(listed)}")

@@ -8,13 +8,14 @@ from typing import Any
 
 from poise.control.staging import Push, Start, Throw
 from poise.io.scenes.finishing import Finisher
-from poise.io.scenes.merging import merge, own_bodies
+from poise.io.scenes.merging import keep_rules, merge, own_bodies
 from poise.io.scenes.nodes import Items
 from poise.io.scenes.parts import Part
 from poise.io.scenes.schema import CharacterPart, FormulationPart, GroundPart, SceneFile
 from poise.io.scenes.schema_bodies import JointPart
 from poise.io.scenes.tracked import add_tracking
 from poise.model.build import CharacterHandle
+from poise.model.check_parts import COMBINE_OPTIONS
 from poise.model.errors import Problem, SceneError, resolve_name
 from poise.model.joints import JOINTS
 from poise.model.model import Model
@@ -32,8 +33,12 @@ class Builder(Finisher):
         self.scene = Scene(gravity=file.gravity, name=file.name or path.stem, source=str(path))
         if file.dt is not None:
             self.scene.dt = file.dt
+        for option in COMBINE_OPTIONS:
+            setattr(self.scene, option, getattr(file, option))
         self.heroes: list[tuple[CharacterPart, CharacterHandle, Character]] = []
         self.velocities: dict[str, Any] = {}
+        self.changes: list[str] = []
+        """What is not as the files have it that were merged."""
 
     def build(self) -> Scene:
         """The scene; raises SceneError with all that is wrong."""
@@ -57,6 +62,7 @@ class Builder(Finisher):
         model = self.compile()
         self.add_keyframes(model)
         self.check_built(model)
+        self.scene.unsupported += self.changes
         return self.scene
 
     # ---- bodies ------------------------------------------------------------------------------------------------------
@@ -109,6 +115,7 @@ class Builder(Finisher):
         self.heroes.append((part, hero, person))
         if extra is not None:
             merge(self.scene, extra, hero.name)
+            self.changes += keep_rules(self.scene, hero, extra, part.file)
         if part.velocity is not None or part.angular_velocity is not None:
             self.velocities[root.name] = part
 

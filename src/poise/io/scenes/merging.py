@@ -7,6 +7,7 @@ from typing import Any
 
 from poise.model.build import CharacterHandle
 from poise.model.scene import Character, Scene
+from poise.model.surface_rules import RULES, differing
 
 
 def own_bodies(scene: Scene, hero: CharacterHandle) -> Character:
@@ -19,6 +20,22 @@ def own_bodies(scene: Scene, hero: CharacterHandle) -> Character:
         for joint in body.joints:
             joint.name = None if joint.name is None else joint.name.removeprefix(start)
     return Character(hero.name, bodies)
+
+
+def keep_rules(scene: Scene, hero: CharacterHandle, other: Scene, file: str) -> list[str]:
+    """Let the surfaces of a character keep the rules of its file, where the scene has others; one sentence for each."""
+    said = []
+    for option, here, there in differing(scene.rules, other.rules):
+        for name in hero.bodies:
+            for shape in scene.body(name).shapes:
+                if getattr(shape.material, option) is None:
+                    setattr(shape.material, option, there)
+        said.append(
+            f'{option} is "{there}" in "{file}" and "{here}" here: surfaces of "{hero.name}" keep "{there}"; of two '
+            f"surfaces with different rules the later one of {', '.join(RULES)} holds. {option}: {there} here makes "
+            "all surfaces alike."
+        )
+    return said
 
 
 def merge(scene: Scene, other: Scene, prefix: str) -> None:

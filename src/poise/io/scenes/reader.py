@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from poise.io.losses import warn_of_changes
 from poise.io.scenes.builder import Builder
 from poise.io.scenes.includes import Gatherer
 from poise.io.scenes.nodes import Fields
@@ -34,4 +35,7 @@ def read_scene(path: Path, content: bytes, given: Mapping[str, Any] | None = Non
     if file.poise != FORMAT:
         what = f"this version of Poise reads scenes of format {FORMAT}, found {file.poise}"
         raise SceneError(what, file=str(path), line=root.place("poise")[1], field="poise")
-    return Builder(file, path, problems).build()
+    builder = Builder(file, path, problems)
+    scene = builder.build()
+    warn_of_changes(str(path), builder.changes)
+    return scene

@@ -16,6 +16,8 @@ from poise.io.scenes.schema_bodies import JOINT, OTHER_JOINT_FIELDS, BodyPart, J
 from poise.io.scenes.schema_shapes import (
     OTHER_PLACES,
     Coefficient,
+    Combined,
+    CombinedRolling,
     Direction,
     Mass,
     Name,
@@ -365,6 +367,9 @@ class SceneFile(Part):
     include: Annotated[Any, Raw()] = None
     gravity: Annotated[Vector, Numbers(3, LENGTH, meaning="(x, y, z)")] = (0.0, 0.0, -9.81)
     dt: Annotated[float | None, Number(TIME, positive=True, most=1.0, hint=_STEP_HINT)] = None
+    friction_combine: Combined = "geometric"
+    rolling_combine: CombinedRolling = "maximum"
+    restitution_combine: Combined = "maximum"
     formulation: Annotated[FormulationPart | str | None, One(FormulationPart, short="kind")] = None
     ground: Annotated[GroundPart | bool | None, One(GroundPart, flag=True)] = None
     bodies: Annotated[list[BodyPart] | None, Several(One(BodyPart), "body", "bodies")] = None

@@ -9,6 +9,7 @@ from poise.io.scenes.parts import OfKind, One, Part
 from poise.io.scenes.rules import Axis, Choice, Flag, Number, Numbers, Rotation, Text, Whole
 from poise.io.scenes.rules_many import Rows
 from poise.io.scenes.units import ANGLE, COORDINATE, LENGTH, MASS, SPEED, TIME, TURNING
+from poise.model.surface_rules import ROLLING_RULES, RULES
 
 Vector = tuple[float, float, float]
 Quaternion = tuple[float, float, float, float]
@@ -27,6 +28,9 @@ Coefficient = Annotated[float, Number(negative=False, infinite=True)]
 Plain = Annotated[float, Number()]
 Time = Annotated[float, Number(TIME, negative=False)]
 Coordinates = Annotated[Any, Numbers(None, COORDINATE, or_one=True)]
+_RULE = "how two surfaces combine"
+Combined = Annotated[str, Choice(RULES, _RULE)]
+CombinedRolling = Annotated[str, Choice(ROLLING_RULES, _RULE)]
 
 OTHER_PLACES = {
     "pos": "position",
@@ -53,12 +57,17 @@ class MaterialPart(Part):
     """Surface properties of a shape; see `poise.Material`."""
 
     title: ClassVar[str] = "a material"
-    others: ClassVar[Mapping[str, str]] = {"mu": "friction", "bounce": "restitution"}
+    others: ClassVar[Mapping[str, str]] = {"mu": "friction", "bounce": "restitution", "combine": "friction_combine"}
     friction: Coefficient = 0.8
     restitution: Annotated[float, Number(negative=False, most=1.0)] = 0.0
     torsional_friction: Coefficient = 0.0
     rolling_friction: Coefficient = 0.0
     compliance: Share = 0.0
+    friction_combine: Annotated[str | None, Choice(RULES, _RULE)] = None
+    rolling_combine: Annotated[str | None, Choice(ROLLING_RULES, _RULE)] = None
+    restitution_combine: Annotated[str | None, Choice(RULES, _RULE)] = None
+    priority: Annotated[int, Whole()] = 0
+    condim: Annotated[int | None, Whole(1)] = None
 
 
 class ShapePart(Part):

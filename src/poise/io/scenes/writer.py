@@ -19,6 +19,7 @@ from poise.io.scenes.tracked import Tracked
 from poise.model.errors import SceneError
 from poise.model.scene import Actuator, Body, Equality, Inertia, Joint, Keyframe, Loop, Scene
 from poise.model.shapes import ConvexMesh, Material, Shape, TriangleMesh
+from poise.model.surface_rules import SceneRules, differing
 
 _SKIPPED = ("line",)
 
@@ -69,6 +70,7 @@ class _Writer:
         if scene.settings.description is not None:
             data["description"] = scene.settings.description
         data |= {"gravity": _plain(scene.gravity), "dt": _plain(scene.dt)}
+        data |= {option: rule for option, _, rule in differing(SceneRules(), scene.rules)}
         data |= self.settings()
         data["bodies"] = [self.body(body) for body in scene.bodies]
         own = {name for one in self.tracked for name in one.motors}

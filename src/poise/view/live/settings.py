@@ -94,14 +94,17 @@ def build(scene: Scene, settings: Settings) -> World:
     variant = replace(scene, gravity=(x, y, z))
     if settings.friction != 1.0:
         variant.bodies = [
-            replace(body, shapes=[_with_friction(shape, settings.friction) for shape in body.shapes])
+            replace(body, shapes=[_with_friction(shape, settings.friction, scene) for shape in body.shapes])
             for body in scene.bodies
         ]
     return variant.build(settings.formulation, dt=settings.dt)
 
 
-def _with_friction(shape: Any, factor: float) -> Any:
-    return replace(shape, material=replace(shape.material, friction=factor * shape.material.friction))
+def _with_friction(shape: Any, factor: float, scene: Scene) -> Any:
+    """A shape whose contacts have that factor of their friction: where coefficients multiply, each has its root."""
+    rule = shape.material.friction_combine or scene.friction_combine
+    own = factor**0.5 if rule == "multiply" else factor
+    return replace(shape, material=replace(shape.material, friction=own * shape.material.friction))
 
 
 def strength_of(settings: Settings, joints: Sequence[str]) -> dict[str, float]:
