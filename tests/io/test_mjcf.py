@@ -75,12 +75,12 @@ class TestShapes:
         (ball,) = limb_of(load_mjcf(xml)).shapes
         assert ball.material.friction == 0.3
         assert ball.material.torsional_friction == 0.02
-        assert ball.material.rolling_friction == 0.0
+        assert (ball.material.rolling_friction, ball.material.condim) == (0.001, 4)
         assert ball.color == pytest.approx((0.1, 0.2, 0.3, 0.5))
         assert ball.margin == 0.01
         smooth, rolling = (shape(f"<geom size='0.1' friction='0.3 0.02 0.001' condim='{n}'/>").material for n in (3, 6))
-        assert (smooth.friction, smooth.torsional_friction, smooth.rolling_friction) == (0.3, 0.0, 0.0)
-        assert (rolling.torsional_friction, rolling.rolling_friction) == (0.02, 0.001)
+        assert (smooth.friction, smooth.torsional_friction, smooth.rolling_friction) == (0.3, 0.02, 0.001)
+        assert (smooth.condim, rolling.condim) == (3, 6)
         assert shape("<geom size='0.1' rgba='1 0 0 1'/>").color == (1.0, 0.0, 0.0, 1.0)
 
     def test_mass_never_comes_from_shapes(self) -> None:

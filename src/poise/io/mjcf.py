@@ -1,7 +1,8 @@
 """MJCF, MuJoCo's model format, read through MuJoCo's own parser and compiler.
 
 MuJoCo resolves defaults, includes, frames, replicates, masses and inertias; what it compiled becomes a Scene. Bodies,
-coordinates and velocities keep MuJoCo's order. Two things differ, and both are said where they occur:
+coordinates and velocities keep MuJoCo's order, and contacts its rules of friction: the larger coefficient of two geoms,
+or that of the higher priority. Two things differ, and both are said where they occur:
 
 - shapes of the world body move to a fixed body of their own, as Poise's world is not a body;
 - mocap bodies become kinematic bodies, which have coordinates here, so they come last: q is MuJoCo's `qpos` followed by
@@ -159,6 +160,7 @@ def _to_scene(source: MjcfSource, file: Path | None) -> Scene:
         dt=float(model.opt.timestep),
         name=source.spec.modelname or (file.stem if file else "scene"),
         source=None if file is None else str(file),
+        friction_combine="maximum",
     )
     scene.bodies = read_bodies(source)
     scene.keyframes = read_keyframes(source)

@@ -206,13 +206,14 @@ def moving_planes(source: MjcfSource) -> list[bool]:
 
 
 def _material(source: MjcfSource, g: int) -> Material:
-    """Sliding friction always; the other two only where the file asks for contacts that have them."""
+    """All three coefficients; condim says which of them a contact has, and that of the other geom may ask for more."""
     sliding, torsional, rolling = floats(source.model.geom_friction[g])
-    dimensions = int(source.model.geom_condim[g])
     return Material(
         friction=sliding,
-        torsional_friction=torsional if dimensions >= 4 else 0.0,
-        rolling_friction=rolling if dimensions >= 6 else 0.0,
+        torsional_friction=torsional,
+        rolling_friction=rolling,
+        priority=int(source.model.geom_priority[g]),
+        condim=int(source.model.geom_condim[g]),
     )
 
 

@@ -159,15 +159,8 @@ def _contact_gaps(source: MjcfSource) -> list[str]:
     filters = {(int(a), int(b)) for a, b in zip(model.geom_contype, model.geom_conaffinity, strict=True)}
     gaps = [
         *_sentence([True] * model.npair, pairs, "contact pair", "with parameters of its own: ignored"),
-        *_sentence(
-            meets & (np.asarray(model.geom_condim) == 1),
-            names,
-            "geom",
-            "with condim 1: without friction only among themselves in MuJoCo; their friction counts here",
-        ),
         *_sentence(meets & soft, names, "geom", "with solref, solimp or solmix: Poise's own contact softness is used"),
         *_sentence(meets & _nonzero(model, "geom_gap"), names, "geom", "with a contact gap: it is ignored"),
-        *_sentence(meets & _nonzero(model, "geom_priority"), names, "geom", "with a contact priority: it is ignored"),
     ]
     if len(filters) > MOST_GROUPS:
         gaps.append(f"{len(filters)} combinations of contype and conaffinity: more than can be kept apart exactly.")

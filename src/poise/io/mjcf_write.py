@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from poise.io.mjcf_skins import write_skins
 from poise.io.mjcf_write_drives import write_actuators, write_equalities
-from poise.io.mjcf_write_shapes import write_shape
+from poise.io.mjcf_write_shapes import tell_rules, write_shape
 from poise.io.moments import quats_of
 from poise.model.compile import depth_first, joint_frame
 from poise.model.errors import SceneError
@@ -84,6 +84,7 @@ class MjcfWriter:
             section = ET.SubElement(root, "contact")
             for first, second in dict.fromkeys(contact):
                 ET.SubElement(section, "exclude", body1=first, body2=second)
+        tell_rules(self)
         write_equalities(self, world)
         write_actuators(self)
         write_skins(self)

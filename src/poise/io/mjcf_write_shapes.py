@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import combinations_with_replacement
+from math import isclose
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
 import numpy as np
 
+from poise.constraints.combining import combine
 from poise.model.scene import Body
 from poise.model.shapes import (
     IDENTITY,
@@ -22,6 +25,7 @@ from poise.model.shapes import (
     Sphere,
     TriangleMesh,
 )
+from poise.model.surface_rules import COEFFICIENTS, Combine, condim_of, surface_kinds
 from poise.motion.rotations import quat_normalize, quat_to_matrix
 from poise.solve.cones import NEVER_SLIPS
 
@@ -84,13 +88,38 @@ def _material(writer: MjcfWriter, body: Body, material: Material, geom: ET.Eleme
     geom.set("friction", _numbers([min(number, NEVER_SLIPS) for number in friction]))
     if max(friction) > NEVER_SLIPS:
         writer.lose(f'Friction above {NEVER_SLIPS:g} of shapes of body "{body.name}" is written as that.')
-    if material.rolling_friction > 0.0:
-        geom.set("condim", "6")
-    elif material.torsional_friction > 0.0:
-        geom.set("condim", "4")
+    if condim_of(material) != 3:
+        geom.set("condim", str(condim_of(material)))
+    if material.priority:
+        geom.set("priority", str(int(material.priority)))
     for name in ("restitution", "compliance"):
         if getattr(material, name) > 0.0:
             writer.lose(f'The {name} of shapes of body "{body.name}" is not kept: contacts of MJCF have other laws.')
+
+
+def tell_rules(writer: MjcfWriter) -> None:
+    """Say where two surfaces combine otherwise than in MuJoCo: by the maximum, unless their priorities differ."""
+    shapes = [shape for body in writer.scene.bodies for shape in body.shapes if shape.group or shape.mask]
+    kinds, table = surface_kinds([shape.material for shape in shapes], writer.scene.rules)
+    for column, name in enumerate(COEFFICIENTS[:3]):
+        seen = {
+            (kind, float(getattr(shape.material, name))) for kind, shape in zip(kinds.tolist(), shapes, strict=True)
+        }
+        rules = {
+            int(table[one, other, column])
+            for (one, a), (other, b) in combinations_with_replacement(sorted(seen), 2)
+            if _is_other(int(table[one, other, column]), a, b)
+        }
+        for rule in sorted(rules):
+            writer.lose(
+                f'Contacts whose {name} combines by "{Combine(rule).name.lower()}" have the larger one of their two '
+                "shapes: MJCF has no other rule."
+            )
+
+
+def _is_other(rule: int, a: float, b: float) -> bool:
+    """Whether a rule gives something else than the larger coefficient."""
+    return rule not in (Combine.NONE, Combine.FIRST, Combine.SECOND) and not isclose(combine(rule, a, b), max(a, b))
 
 
 def _mesh(writer: MjcfWriter, body: Body, shape: ConvexMesh | TriangleMesh, geom: ET.Element) -> None:
