@@ -262,7 +262,7 @@ def test_the_world_is_none(name):
 def test_a_kinematic_body_has_no_joint_of_its_own():
     """The joint would have no say: better to refuse it than to drop it."""
     for thing in (sphere(1), doll()):
-        with pytest.raises(SceneError, match="goes where its path says, without a joint; leave joint out"):
+        with pytest.raises(SceneError, match="a kinematic body has no joint: it is moved; leave joint out"):
             Scene().add(thing, joint="hinge", kinematic=ConstantPath())
 
 

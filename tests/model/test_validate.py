@@ -194,7 +194,6 @@ CASES = {
         'body "a": joints: a free joint must be the only joint of its body, found hinge, free',
     ),
     # kinematic bodies
-    "no path": (with_body(motion="kinematic"), 'body "a": path: a kinematic body needs a path to follow'),
     "path not callable": (
         with_body(motion="kinematic", path=[1, 2]),
         'body "a": path: must be a path such as poise.motion.FunctionPath or KeyedPath, found [1, 2]',
@@ -353,6 +352,7 @@ SOUND = {
     "massless": Scene(bodies=[Body("a", inertia=Inertia(0.0))]),
     "all bits": with_shape(sphere(1, group=-1, mask=np.int32(3))),
     "plane on a fixed body": with_body(motion="fixed", shapes=[plane()]),
+    "kinematic without a path": with_body(motion="kinematic"),
     "kinematic with a free joint": with_body(motion="kinematic", path=ConstantPath()),
     "spring of a ball": with_joint("ball", spring=(1, 0, 0, 1), stiffness=2.0),
     "one rest for both": with_joint("universal", rest=0.1),

@@ -132,7 +132,7 @@ def test_a_state_comes_back_bit_for_bit(solver: str) -> None:
 def test_what_rows_have_no_words_for_is_refused() -> None:
     led = poise.Scene()
     led.add(poise.box(1, 1, 0.1), name="lift", kinematic=ConstantPath((0, 0, 1)))
-    with pytest.raises(ValueError, match=r'follows a path: that takes solver="direct"'):
+    with pytest.raises(ValueError, match=r'is kinematic: that takes solver="direct"'):
         world_of(led, "pgs")
     rolls = poise.Scene()
     rolls.add(poise.sphere(0.1, material=poise.Material(rolling_friction=0.01)), name="ball")

@@ -78,7 +78,7 @@ def fitting_model(model: Any) -> None:
     check_model(model)
     if model.paths:
         name = model.joint_names[model.paths[0][0]]
-        raise ValueError(f'"{name}" is led along a path: a batch has no kinematic bodies')
+        raise ValueError(f'"{name}" follows a path: a batch has kinematic bodies without paths alone, which you place')
     for loop in model.loops:
         if min(loop.break_force, loop.break_torque) < inf:
             raise ValueError(f'loop "{loop.name}" can break: in a batch loops hold, whatever pulls (break_force inf)')
@@ -153,4 +153,4 @@ def _noise(model: Model, name: str, noise: ArrayLike) -> Array:
     array = np.asarray(noise, np.float64)
     if array.shape not in ((), (model.nv,)) or not np.isfinite(array).all() or (array < 0.0).any():
         raise ValueError(f"{name} must be one number or ({model.nv},), finite and 0 or more")
-    return np.broadcast_to(array, (model.nv,))
+    return np.where(model.dof_prescribed != 0, 0.0, array) if array.ndim == 0 else array

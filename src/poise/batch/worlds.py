@@ -367,10 +367,10 @@ class Batch:
 
         They begin in the first state, in a keyframe by its name or number, in a `state`, or at `q` and `v`, one row for
         all or a row for each of them. `q_noise` and `v_noise` are the most by which each degree of freedom is moved and
-        sped up by chance: one number for all of them, or (nv,); `rng` draws it, evenly. Rotations stay rotations.
-        `terrain` is what they stand on from then on, by name or number, one for all or one for each of them. What was
-        written to `tau`, `forces`, `drive` and `terrain` stays; controls are those of the first state or of a keyframe
-        that has some, and else stay too.
+        sped up by chance: one number for all but those of kinematic bodies, or (nv,); `rng` draws it, evenly. Rotations
+        stay rotations. `terrain` is what they stand on from then on, by name or number, one for all or one for each of
+        them. What was written to `tau`, `forces`, `drive` and `terrain` stays; controls are those of the first state or
+        of a keyframe that has some, and else stay too.
 
         >>> import numpy as np
         >>> import poise

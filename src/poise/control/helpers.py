@@ -228,7 +228,7 @@ def _check_joint(model: Model, joint: int, rank: SecondaryTarget) -> None:
     if kind == "free" or start == end:
         raise ValueError(f'joint "{name}" is {kind}: it has no torque of its own')
     if model.dof_prescribed[start:end].any():
-        raise ValueError(f'joint "{name}" follows a path: torques do not move it')
+        raise ValueError(f'joint "{name}" is kinematic: torques do not move it')
     if rank.within_deg is not None and not (_turns(model, joint)):
         raise ValueError(
             f'joint "{name}" is of the kind {kind}; within_deg is for those that are angles, as hinges are'

@@ -97,11 +97,12 @@ def real_numbers(name: str, value: Any) -> np.ndarray:
     return np.asarray(array, np.float64)
 
 
-def checked_vector(name: str, value: Any) -> np.ndarray:
-    """Three finite numbers."""
+def checked_vector(name: str, value: Any, size: int = 3) -> np.ndarray:
+    """Three finite numbers, or as many as there should be."""
     array = real_numbers(name, value)
-    if array.shape != (3,) or not np.isfinite(array).all():
-        raise ValueError(f"{name} must be three finite numbers, not {array.tolist()}")
+    if array.shape != (size,) or not np.isfinite(array).all():
+        count = {3: "three", 4: "four"}.get(size, size)
+        raise ValueError(f"{name} must be {count} finite numbers, not {array.tolist()}")
     return array
 
 

@@ -16,11 +16,14 @@ from poise.kernel.memory import Count, Real, View, load, store
 from poise.kernel.quat import exp_rate, exp_rotation, normalize
 from poise.kernel.scalars import all_lanes, select, zero
 from poise.kernel.vec import Vec3
+from poise.model.joints import Prescribed
+
+PATH = Prescribed.PATH
 
 STAGES = View(
     "Stages",
     n_q=Count,
-    n_prescribed=Count,  # 0 where no path is to be followed
+    n_prescribed=Count,  # 0 where no motion is prescribed
     path_q=Real,  # coordinates at the beginning, middle and end, one after another
     path_v=Real,
     path_a=Real,
@@ -76,10 +79,10 @@ def displace(m, q0, shift, scale, q):
 
 @kernel
 def follow(m, s, x, y, stage):
-    """Put what is prescribed where its path is: stage 0 is the beginning of the step, 1 the middle, 2 the end."""
+    """Put what follows a path there: stage 0 is the beginning of the step, 1 the middle, 2 the end."""
     for k in range(m.n_primitives):
         j, d = load(m.primitive_q_start, k), load(m.primitive_v_start, k)
-        if load(m.dof_prescribed, d) != 0:
+        if load(m.dof_prescribed, d) == PATH:
             n_q, n_v = 1, 1
             if load(m.primitive_kind, k) == BALL:
                 n_q, n_v = 4, 3

@@ -100,10 +100,12 @@ class Simulation:
     5.095
     """
 
-    _ROOM: ClassVar[tuple[str, ...]] = ("_space", "_paths", "_handles", "_step", "_pace", "_thread")
+    _ROOM: ClassVar[tuple[str, ...]] = ("_space", "_paths", "_handles", "_step", "_pace", "_thread", "_left")
     """What copies make anew."""
     _thread: int | None = None
     """The thread that is stepping it now."""
+    _left: tuple[np.ndarray, np.ndarray] | None = None
+    """Coordinates and velocities of what follows paths, as the last step left them; None after a change of state."""
 
     def __init__(
         self, model: Model, state: State | None = None, *, dt: float | None = None, method: Method = "semi_implicit"
@@ -128,7 +130,12 @@ class Simulation:
         model = self._model
         starts = model.joint_q_start.tolist(), model.joint_v_start.tolist()
         self._paths = tuple((starts[0][joint], starts[1][joint], path) for joint, path in model.paths)
-        space.stages.set_count("n_prescribed", len(self._paths))
+        if self._paths:
+            space.stages.set_count("n_prescribed", int(np.count_nonzero(model.dof_prescribed)))
+        self._on_paths = (
+            np.array([j + k for j, _, _ in self._paths for k in range(7)], np.intp),
+            np.array([d + k for _, d, _ in self._paths for k in range(6)], np.intp),
+        )
         self._space = space
         self._handles = tuple(block.handle for block in (space.m, space.s, space.x, space.w, space.stages))
 
@@ -266,6 +273,7 @@ class Simulation:
 
     def _take(self, state: State) -> None:
         """Become a state."""
+        self._left = None
         self.q[...], self.v[...], self.time = self._check_motion(state)
 
     def step(self, n: int = 1) -> None:
@@ -284,6 +292,7 @@ class Simulation:
             for _ in range(n):
                 self._lay_paths()
                 self._advance(1)
+                self._leave_paths()
         finally:
             self._thread = other
 
@@ -301,7 +310,8 @@ class Simulation:
                 raise Diverged(self.time, *self._culprit())
 
     def _lay_paths(self) -> None:
-        """Tell the kernel where kinematic bodies are at the beginning, middle and end of the step."""
+        """Give the kernel the paths at the beginning, middle and end of the step."""
+        self._check_paths()
         y, nq, nv = self._space.stages, self.model.nq, self.model.nv
         for k in range(3):
             for j, d, path in self._paths:
@@ -309,6 +319,25 @@ class Simulation:
                 y.path_q[k * nq + j : k * nq + j + 7] = (*point.position, *point.quat_wxyz)
                 y.path_v[k * nv + d : k * nv + d + 6] = (*point.velocity, *point.angular_velocity)
                 y.path_a[k * nv + d : k * nv + d + 6] = (*point.acceleration, *point.angular_acceleration)
+
+    def _leave_paths(self) -> None:
+        self._note_paths()
+
+    def _note_paths(self) -> None:
+        """Note where a step has left what follows paths."""
+        self._left = self.q[self._on_paths[0]], self.v[self._on_paths[1]]
+
+    def _check_paths(self) -> None:
+        """Refuse coordinates and velocities that were written where a path says them, and put the path's back."""
+        if self._left is None:
+            return
+        for name, array, places, left in zip("qv", (self.q, self.v), self._on_paths, self._left, strict=True):
+            wrong = array[places] != left
+            if wrong.any():
+                array[places] = left
+                joint = self.model.joint_names[self.model.paths[int(np.argmax(wrong)) // (7 if name == "q" else 6)][0]]
+                what = f'"{joint}" follows a path, which says what {name} is there'
+                raise ValueError(f"{what}; a kinematic body without a path can be moved by hand")
 
     def _culprit(self) -> tuple[str, str]:
         """The body at fault, and what of it: what was to act, if that is not finite, else the motion.

@@ -18,6 +18,7 @@ from poise.dynamics.layout import input_block, model_block, state_block, work_bl
 from poise.dynamics.responses import RESPONSE
 from poise.dynamics.totals import TOTALS
 from poise.kernel.memory import F32X16, F64, F64X8, Block, Width
+from poise.model.joints import Prescribed
 from poise.model.model import Model
 
 Result = np.ndarray
@@ -68,9 +69,10 @@ class Workspace:
     def stages(self) -> Block:
         """Room for an integrator."""
         nq, nv = self.nq, self.nv
+        n_prescribed = int(np.count_nonzero(self.m.dof_prescribed == Prescribed.FREELY))
         paths = {"path_q": 3 * nq, "path_v": 3 * nv, "path_a": 3 * nv}
         sizes = dict.fromkeys(("v0", "shift", "rate", "sum_rate", "sum_a"), nv)
-        return STAGES.block(self.width, n_q=nq, n_prescribed=0, q0=nq, lost=1, **paths, **sizes)
+        return STAGES.block(self.width, n_q=nq, n_prescribed=n_prescribed, q0=nq, lost=1, **paths, **sizes)
 
     def response(self, width: Width) -> Block:
         """Forces and what they change, at a width of their own."""

@@ -44,9 +44,10 @@ Parts = list[tuple[int, int, Array]]
 
 def check_loose(model: Model) -> None:
     """Refuse what rows on separate bodies have no words for."""
-    if model.paths:
-        name = model.joint_names[model.paths[0][0]]
-        raise ValueError(f'"{name}" follows a path: that takes solver="direct"')
+    prescribed = np.flatnonzero(model.dof_prescribed)
+    if len(prescribed):
+        name = model.joint_names[int(model.dof_joint[prescribed[0]])]
+        raise ValueError(f'"{name}" is kinematic: that takes solver="direct"')
     rubbing = rolling_shapes(model.solids)
     if len(rubbing):
         body = model.body_names[int(model.solids.body[rubbing[0]])]

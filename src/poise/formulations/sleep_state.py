@@ -12,6 +12,7 @@ from poise.formulations.sleeping import SET
 from poise.kernel.memory import Block, Count, Index, Real, View, Width
 from poise.kernel.spatial import Force
 from poise.kernel.vec import Vec3
+from poise.model.joints import Prescribed
 from poise.model.model import Model
 from poise.model.slots import SlotCheck
 
@@ -32,6 +33,8 @@ SLEEP = View(
     n_awake=Index,  # (1) trees that can be moved and are awake, and paths that move
     fresh=Index,  # (1) 1 where a step is to be done whoever sleeps, for its contacts
     q_link=Index,  # (nq)
+    n_placed=Count,  # coordinates of kinematic bodies without paths
+    placed=Index,  # (nq) 1 of those
     moves=Index,  # (n_links) of the first link of a tree: 1 where anything in it can be moved
     centre=Vec3,  # (n_links) of mass
     extent=Real,  # (n_links) how far shapes reach from there; m
@@ -62,10 +65,11 @@ def sleep_block(model: Model, width: Width, motors: Block, speed: float | None, 
     sizes |= dict.fromkeys(("tau", "gain_p", "gain_d", "goal_v"), nv) | {"q": nq, "goal_q": nq}
     sizes |= {"force": model.n_bodies, "n_awake": 1, "fresh": 1, "speed": 1, "after": 1, "busy": n}
     sizes |= {"motor": SET * motors.counts()["n_rows"], "rotation": len(motors.rotation)}
-    given = {"q_link": _links_of_coordinates(model), "moves": moves, "centre": 0, "extent": 0}
+    placed = _placed_coordinates(model)
+    given = {"q_link": _links_of_coordinates(model), "moves": moves, "centre": 0, "extent": 0, "placed": placed}
     if width.lanes == 1:
         given |= {"centre": model.link_com, "extent": _extents(model)}
-    block = SLEEP.block(width, sleeps=int(speed is not None), nq=nq, **(sizes | given))
+    block = SLEEP.block(width, sleeps=int(speed is not None), nq=nq, n_placed=int(placed.sum()), **(sizes | given))
     block.speed[...], block.after[...], block.n_awake[...] = speed or 0.0, after, 1
     return block
 
@@ -76,6 +80,14 @@ def _links_of_coordinates(model: Model) -> Array:
     starts = model.primitive_q_start[order]
     which = np.searchsorted(starts, np.arange(model.nq), side="right") - 1
     return np.asarray(model.dof_link[model.primitive_v_start[order][which]], np.int32)
+
+
+def _placed_coordinates(model: Model) -> Array:
+    """(nq,) 1 for coordinates of kinematic bodies without paths."""
+    placed = np.zeros(model.nq, np.int32)
+    for joint in np.unique(model.dof_joint[model.dof_prescribed == Prescribed.FREELY]).tolist():
+        placed[model.joint_q_start[joint] : model.joint_q_start[joint + 1]] = 1
+    return placed
 
 
 def _extents(model: Model) -> Array:

@@ -96,6 +96,28 @@ def reset(z, at, x):
 
 
 @kernel
+def wake_placed(m, s, z):
+    """Wake everyone where a kinematic body is not where its last step left it; note where it is."""
+    placed = False
+    for j in range(z.nq):
+        if load(z.placed, j) != 0:
+            placed = placed or other(load(s.q, j), load(z.q, j))
+            store(z.q, j, load(s.q, j))
+    if placed:
+        for i in range(m.n_links):
+            store(z.asleep, i, 0)
+            store(z.still, i, zero(load(z.still, i)))
+
+
+@kernel
+def note_placed(s, z):
+    """Note where kinematic bodies are at the end of a step."""
+    for j in range(z.nq):
+        if load(z.placed, j) != 0:
+            store(z.q, j, load(s.q, j))
+
+
+@kernel
 def stir_driven(m, b, z):
     """Stir trees of motors that are set otherwise than in the last step; note those that are to keep moving."""
     for link in range(m.n_links):
@@ -159,6 +181,8 @@ def wake_changed(m, s, x, b, z):
     """Before a step: wake who was changed; how many are awake."""
     if z.sleeps == 0:
         return 1
+    if z.n_placed != 0:
+        wake_placed(m, s, z)
     stir_changed(m, s, x, z)
     stir_driven(m, b, z)
     wake_stirred(m, z)
@@ -254,6 +278,8 @@ def fall_asleep(m, s, x, w, i, z, dt):
     for j in range(z.nq):  # those who sleep have been moved by nothing, and rounded
         if is_asleep(m, z, load(z.q_link, j)):
             store(s.q, j, load(z.q, j))
+    if z.n_placed != 0:
+        note_placed(s, z)
     find_fastest(m, w, z)
     for link in range(m.n_links):
         if link == load(m.link_root, link) and load(z.moves, link) != 0 and load(z.asleep, link) == 0:

@@ -5,8 +5,8 @@ coordinates and velocities keep MuJoCo's order, and contacts its rules of fricti
 or that of the higher priority. Two things differ, and both are said where they occur:
 
 - shapes of the world body move to a fixed body of their own, as Poise's world is not a body;
-- mocap bodies become kinematic bodies, which have coordinates here, so they come last: q is MuJoCo's `qpos` followed by
-  the pose of every mocap body.
+- mocap bodies become kinematic bodies without paths, which have coordinates here, so they come last: q is MuJoCo's
+  `qpos` followed by the pose of every mocap body.
 
 What Poise cannot keep is listed in `Scene.unsupported` and in one `LossWarning` a file.
 """

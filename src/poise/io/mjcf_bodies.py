@@ -23,7 +23,6 @@ from poise.model.shapes import (
     Sphere,
     TriangleMesh,
 )
-from poise.motion.path import ConstantPath
 
 #: colour of a geom that the file does not colour: its material's shows instead
 _UNPAINTED = np.array([0.5, 0.5, 0.5, 1.0], dtype=np.float32)
@@ -66,7 +65,6 @@ def _read_body(source: MjcfSource, i: int) -> Body:
     )
     if model.body_mocapid[i] >= 0:
         body.motion = "kinematic"
-        body.path = ConstantPath(body.position, body.quat_wxyz)
     elif not source.moves(i):
         body.motion = "fixed"
     return body

@@ -6,6 +6,7 @@ several coordinates become as many hinges and slides.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import inf, isfinite
 from pathlib import Path
 from typing import Any
@@ -98,7 +99,7 @@ class MjcfWriter:
     def _body(self, body: Body, above: ET.Element, top: bool) -> None:
         if body.name == "world":
             raise SceneError('MJCF has a body "world" of its own; give this one another name', field='body "world"')
-        start: Any = body.path(0.0) if body.motion == "kinematic" else body
+        start: Any = body.path(0.0) if body.path is not None else body
         element = ET.SubElement(above, "body", name=body.name)
         element.set("pos", numbers(start.position))
         if tuple(start.quat_wxyz) != (1.0, 0.0, 0.0, 0.0):
@@ -141,7 +142,7 @@ class MjcfWriter:
     def _kinematic(self, body: Body, element: ET.Element, top: bool) -> None:
         if top:
             element.set("mocap", "true")
-            if type(body.path).__name__ != "ConstantPath":
+            if body.path is not None and type(body.path).__name__ != "ConstantPath":
                 self.lose(f'The path of body "{body.name}" is not kept: a mocap body of MJCF stays where it begins.')
         else:
             self.lose(f'Body "{body.name}" stays where it begins: only bodies on the world are led in MJCF.')
@@ -220,15 +221,29 @@ class MjcfWriter:
         frames = self.scene.keyframes
         if not frames:
             return
-        if any(body.motion == "kinematic" for body in self.scene.bodies):
-            self.lose("Keyframes are not kept: the coordinates of kinematic bodies are none in MJCF.")
-            return
         section = ET.SubElement(self.root, "keyframe")
         for frame in frames:
             q = self.model.q_rest if frame.q is None else frame.q
-            key = ET.SubElement(section, "key", name=frame.name, time=repr(float(frame.time)), qpos=numbers(q))
+            given, mocap = split_kinematic(self.model, q, self.model.joint_q_start)
+            key = ET.SubElement(section, "key", name=frame.name, time=repr(float(frame.time)), qpos=numbers(given))
+            if len(mocap):
+                key.set("mpos", numbers(mocap[:, :3]))
+                key.set("mquat", numbers(mocap[:, 3:]))
             if frame.v is not None:
-                key.set("qvel", numbers(frame.v))
+                given, speeds = split_kinematic(self.model, frame.v, self.model.joint_v_start)
+                key.set("qvel", numbers(given))
+                if speeds.any():
+                    self.lose(f'Velocities of kinematic bodies in keyframe "{frame.name}" are not kept: MJCF has none.')
+
+
+def split_kinematic(model: Model, row: Any, starts: Any) -> tuple[Floats, Floats]:
+    """A row of coordinates or velocities without those of kinematic bodies; those of kinematic bodies on the world."""
+    row, kinematic = np.asarray(row, np.float64), model.dof_prescribed[model.joint_v_start[:-1]] != 0
+    parts = [row[start:end] for start, end in pairwise(starts.tolist())]
+    on_world = kinematic & (model.body_parent[model.joint_body] < 0)
+    given = [part for part, led in zip(parts, kinematic, strict=True) if not led]
+    mocap = [part for part, chosen in zip(parts, on_world, strict=True) if chosen]
+    return np.concatenate([*given, []]), np.array(mocap).reshape(len(mocap), -1)
 
 
 def _kth(value: Any, k: int) -> Any:

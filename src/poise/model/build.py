@@ -182,12 +182,13 @@ def add(
     """See `Scene.add`."""
     from poise.model.scene import Body, Character
 
+    kinematic = None if kinematic is False else kinematic
     if fixed and kinematic is not None:
         raise SceneError("a body is fixed or kinematic, not both", field=name)
-    if kinematic is not None and (position is not None or quat_wxyz is not None):
+    if kinematic is not None and kinematic is not True and (position is not None or quat_wxyz is not None):
         raise SceneError("a kinematic body is where its path says; leave position and quat_wxyz out", field=name)
     if kinematic is not None and joint is not None:
-        raise SceneError("a kinematic body goes where its path says, without a joint; leave joint out", field=name)
+        raise SceneError("a kinematic body has no joint: it is moved; leave joint out", field=name)
     placing = _Placing(parent_name(scene, parent), position, quat_wxyz, joint, fixed, kinematic)
     if isinstance(thing, Character):
         return _add_character(scene, thing, name, placing)
@@ -232,7 +233,8 @@ class _Placing:
         if self.fixed:
             body.motion = "fixed"
         if self.path is not None:
-            body.motion, body.path, body.joints = "kinematic", self.path, []
+            body.motion, body.joints = "kinematic", []
+            body.path = None if self.path is True else self.path
 
 
 def _quaternion(value: Any) -> Quaternion:

@@ -232,7 +232,7 @@ def check_rule(check: Checker, field: str, value: object) -> None:
     words = ROLLING_RULES if field.endswith("rolling_combine") else RULES
     if not isinstance(value, str) or value not in words:
         hint = did_you_mean(value, words) if isinstance(value, str) else ""
-        if value == "multiply":
+        if isinstance(value, str) and value == "multiply":
             hint = "; these coefficients are lengths, and a product of lengths is none"
         check.fail(field, f"must be one of {', '.join(words)}, found {shown(value)}{hint}")
 

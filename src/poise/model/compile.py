@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise.model.errors import SceneError
-from poise.model.joints import JOINTS, WIDTHS, JointKind, Primitive
+from poise.model.joints import JOINTS, WIDTHS, JointKind, Prescribed, Primitive
 from poise.model.loops import LoopJoint, Parts, compile_couplings, compile_loops, placed_bodies
 from poise.model.massprops import MassProperties, body_mass_properties, combine, pack_inertia
 from poise.model.mobility import LinkMotion, check_mobility
@@ -53,7 +53,7 @@ def compile_scene(scene: Scene) -> Model:
         check_mobility(scene, bodies, layout.links, tables.dof_names, tables.dof_armature, tables.dof_prescribed)
     arrays = {**_body_arrays(layout), **_link_arrays(layout, tables), **_joint_arrays(tables)}
     gravity = np.array(scene.gravity, dtype=np.float64)
-    paths = tuple((j, bodies[b].path) for j, b in enumerate(tables.joint_body) if bodies[b].motion == "kinematic")
+    paths = tuple((j, bodies[b].path) for j, b in enumerate(tables.joint_body) if _is_on_path(bodies[b]))
     solids = gather_solids(bodies, layout.link, layout.position, layout.quat, scene.rules)
     parts = _parts(layout, tables)
     loops = compile_loops(scene, parts)
@@ -62,6 +62,12 @@ def compile_scene(scene: Scene) -> Model:
     skins = gather_skins(scene.skins, {body.name: b for b, body in enumerate(bodies)})
     shared = {"solids": solids, "skins": skins, "excluded": _excluded(scene, bodies), "paths": paths, **joined}
     return Model(name=scene.name, gravity=gravity, dt=float(scene.dt), **shared, **arrays)  # type: ignore[arg-type]
+
+
+def _prescribed(body: Body) -> Prescribed:
+    if body.motion != "kinematic":
+        return Prescribed.NOT
+    return Prescribed.FREELY if body.path is None else Prescribed.PATH
 
 
 def _joint_places(tables: _Tables) -> dict[str, tuple[str, int, int]]:
@@ -173,9 +179,13 @@ class _Layout:
             link.mass = combine(lumps)
 
 
+def _is_on_path(body: Body) -> bool:
+    return body.motion == "kinematic" and body.path is not None
+
+
 def _body_pose(body: Body) -> tuple[Floats, Floats]:
-    """Pose in the parent's frame; a kinematic body starts where its path does."""
-    start = body.path(0.0) if body.motion == "kinematic" else body
+    """Pose in the parent's frame; what follows a path starts where the path does."""
+    start = body.path(0.0) if _is_on_path(body) else body
     return np.array(start.position, dtype=np.float64), quat_normalize(start.quat_wxyz)
 
 
@@ -281,7 +291,7 @@ class _Tables:
             self.dof_joint.append(len(self.joint_names) - 1)
             self.dof_link.append(link_index)
             self.dof_stiffness.append(float(joint.stiffness))
-            self.dof_prescribed.append(int(body.motion == "kinematic"))
+            self.dof_prescribed.append(_prescribed(body))
         self.dof_armature += _per_dof(joint.armature, kind)
         self.dof_damping += _per_dof(joint.damping, kind)
         self.dof_limits += _limits(joint, kind)

@@ -19,6 +19,17 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 
+class Prescribed(IntEnum):
+    """How the motion of a degree of freedom is given."""
+
+    NOT = 0
+    """By what acts on it."""
+    PATH = 1
+    """By the path of its body."""
+    FREELY = 2
+    """By whoever sets its coordinates and velocities; between that it goes on at the velocity that it has."""
+
+
 class Primitive(IntEnum):
     """The motions that kernels know."""
 

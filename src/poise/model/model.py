@@ -147,14 +147,14 @@ class Model:
     dof_limits: Floats
     """(nv, 2) of the coordinate, ±inf where there is none; NaN-free; rad or m. Balls use cone and twist instead."""
     dof_prescribed: Indices
-    """(nv,) 1 where the acceleration is given (kinematic bodies) and the force is what follows."""
+    """(nv,) a `Prescribed`: where it is not 0 the motion is given (kinematic bodies) and the force is what follows."""
 
     excluded: Indices = field(default_factory=lambda: np.zeros((0, 2), np.int32))
     """(…, 2) pairs of bodies that pass through each other."""
     solids: Solids = field(default_factory=no_solids)
     """Shapes of all bodies."""
     paths: tuple[tuple[int, Path], ...] = ()
-    """(joint, path) of each kinematic body, in the order of the joints."""
+    """(joint, path) of each kinematic body that follows a path, in the order of the joints."""
     motors: tuple[Motor, ...] = ()
     """In the order of the scene's actuators."""
     loops: tuple[LoopJoint, ...] = ()

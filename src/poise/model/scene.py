@@ -113,10 +113,12 @@ class Body:
     inertia: Inertia | None = None
     """Wins over the masses of the shapes."""
     motion: Motion = "dynamic"
-    """dynamic: moved by forces; fixed: its joints do not move; kinematic: it follows `path`, with infinite mass."""
+    """dynamic: moved by forces; fixed: its joints do not move; kinematic: it has infinite mass, and follows
+    `path`, or is placed and moved while a world runs."""
     path: Any = None
     """Kinematic bodies: a `poise.motion.Path`, giving pose, twist and acceleration in the parent's frame over time.
-    A kinematic body has one free joint (added when it has none)."""
+    Without one the body is where `PlacedBody.place` puts it, and goes on at the velocity it has (`move_kinematic`),
+    as mocap bodies of MuJoCo and kinematic ones of Bullet and Jolt. It has one free joint (added when it has none)."""
     line: int | None = None
 
     def moving_joints(self) -> list[tuple[str, Joint]]:
@@ -419,7 +421,7 @@ class Scene:
         parent: Any = None,
         joint: Joint | list[Joint] | str | None = None,
         fixed: bool = False,
-        kinematic: Path | None = None,
+        kinematic: Path | bool | None = None,
     ) -> CharacterHandle: ...
     @overload
     def add(
@@ -432,7 +434,7 @@ class Scene:
         parent: Any = None,
         joint: Joint | list[Joint] | str | None = None,
         fixed: bool = False,
-        kinematic: Path | None = None,
+        kinematic: Path | bool | None = None,
     ) -> BodyHandle: ...
     def add(
         self,
@@ -444,13 +446,14 @@ class Scene:
         parent: Any = None,
         joint: Joint | list[Joint] | str | None = None,
         fixed: bool = False,
-        kinematic: Path | None = None,
+        kinematic: Path | bool | None = None,
     ) -> BodyHandle | CharacterHandle:
         """Add a shape, a list of shapes, a body or a character, and return a handle to it.
 
-        Shapes become a body that is free to move, unless it is fixed, follows the path `kinematic`, or has a `joint` or
-        a `parent` (to which it is welded without a joint). A character's bodies and joints are named `name/…`, and
-        `position`, `quat_wxyz` say where its own frame goes. What is added is copied.
+        Shapes become a body that is free to move, unless it is fixed, is `kinematic` (it follows that path; with True
+        you move it: see `PlacedBody.move_kinematic`), or has a `joint` or a `parent` (to which it is welded without a
+        joint). A character's bodies and joints are named `name/…`, and `position`, `quat_wxyz` say where its own frame
+        goes. What is added is copied.
 
         >>> from poise.model.shapes import box
         >>> Scene().add(box(1, 1, 1), position=(0, 0, 2)).name

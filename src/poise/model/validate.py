@@ -123,8 +123,8 @@ def _check_kinematic(check: Checker, body: Body, kinds: list[str]) -> None:
         found = ", ".join(kinds)
         check.fail("joints", f"a kinematic body has one free joint or none (it is added then), found {found}")
     if body.path is None:
-        check.fail("path", "a kinematic body needs a path to follow, such as poise.motion.KeyedPath, found none")
-    elif not callable(body.path):
+        return
+    if not callable(body.path):
         check.fail("path", f"must be a path such as poise.motion.FunctionPath or KeyedPath, found {shown(body.path)}")
     else:
         _check_path_start(check, body)

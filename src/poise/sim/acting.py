@@ -455,6 +455,7 @@ class Acting(Driven):
         for name, count in counts.items():
             self._space.x.set_count(name, count)
         self.q[...], self.v[...], self.time = q, v, time
+        self._left = None
 
     def _keep_all(self) -> tuple[Any, ...]:
         """What a step, or a function before it, may change beside q, v and what acts."""

@@ -8,14 +8,30 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from poise.dynamics.inputs import checked_vector
+from poise.dynamics.inputs import checked_step, checked_vector
 from poise.dynamics.measures import bodies
-from poise.motion.rotations import quat_from_matrix, quat_normalize, quat_to_matrix
+from poise.model.joints import Prescribed
+from poise.motion.rotations import (
+    quat_conjugate,
+    quat_from_matrix,
+    quat_log,
+    quat_multiply,
+    quat_normalize,
+    quat_to_matrix,
+)
 
 if TYPE_CHECKING:
     from poise.sim.world import World
 
 Array = NDArray[Any]
+
+
+def checked_quaternion(quat_wxyz: ArrayLike) -> Array:
+    """(4,) unit."""
+    quat = np.array(checked_vector("quat_wxyz", quat_wxyz, 4))
+    if not quat.any():
+        raise ValueError("quat_wxyz must be a rotation (w, x, y, z), found (0, 0, 0, 0)")
+    return quat_normalize(quat)
 
 
 class Pose(NamedTuple):
@@ -76,7 +92,9 @@ class PlacedBody:
         velocity: ArrayLike | None = None,
         angular_velocity: ArrayLike | None = None,
     ) -> None:
-        """Put a body with a free joint somewhere; what is left out stays. Velocities are in world axes; m, m/s, rad/s.
+        """Put a body with a free joint, or a kinematic one without a path, somewhere; what is left out stays.
+
+        Velocities are in world axes; m, m/s, rad/s. A kinematic body goes on at the velocity that it has, 0 at first.
 
         >>> import poise
         >>> scene = poise.Scene()
@@ -86,18 +104,57 @@ class PlacedBody:
         >>> world.body("ball").position.tolist(), world.body("ball").angular_velocity.tolist()
         ([0.0, 0.0, 3.0], [0.0, 4.0, 0.0])
         """
-        model, world = self.world.model, self.world
-        joints = np.flatnonzero(model.joint_body == self.index)
-        if len(joints) != 1 or model.joint_kinds[joints[0]] != "free":
-            raise ValueError(f'body "{self.name}" has no free joint: set the coordinates of its joints in world.q')
-        j, d = int(model.joint_q_start[joints[0]]), int(model.joint_v_start[joints[0]])
+        world, (j, d) = self.world, self._free_joint()
         if position is not None:
             world.q[j : j + 3] = checked_vector("position", position)
         spin = quat_to_matrix(world.q[j + 3 : j + 7]) @ world.v[d + 3 : d + 6]
         if quat_wxyz is not None:
-            world.q[j + 3 : j + 7] = quat_normalize(np.asarray(quat_wxyz, np.float64))
+            world.q[j + 3 : j + 7] = checked_quaternion(quat_wxyz)
         if velocity is not None:
             world.v[d : d + 3] = checked_vector("velocity", velocity)
         if angular_velocity is not None:
             spin = checked_vector("angular_velocity", angular_velocity)
         world.v[d + 3 : d + 6] = quat_to_matrix(world.q[j + 3 : j + 7]).T @ spin
+
+    def move_kinematic(
+        self, position: ArrayLike | None = None, quat_wxyz: ArrayLike | None = None, dt: float | None = None
+    ) -> None:
+        """Set the velocity that takes a kinematic body to a pose in `dt` seconds, in one step where it is left out.
+
+        What is left out of the pose stays as it is. Contacts and loops feel the velocity: a platform carries what
+        stands on it, where `place` would move away under it. The body keeps that velocity until it gets another one.
+
+        >>> import poise
+        >>> scene = poise.Scene()
+        >>> _ = scene.add(poise.box(1, 1, 0.1), name="lift", kinematic=True)
+        >>> world = scene.build(dt=0.01)
+        >>> world.body("lift").move_kinematic((0, 0, 0.5), dt=1.0)
+        >>> world.step(100)
+        >>> world.body("lift").position.round(9).tolist(), world.body("lift").velocity.tolist()
+        ([0.0, 0.0, 0.5], [0.0, 0.0, 0.5])
+        """
+        world, (j, d) = self.world, self._free_joint()
+        if world.model.dof_prescribed[d] == Prescribed.NOT:
+            raise ValueError(f'body "{self.name}" is moved by forces: a kinematic body can be moved, others placed')
+        time = world.dt if dt is None else checked_step(dt)
+        if time <= 0.0:
+            raise ValueError(f"dt is {dt}; it must be a positive time in seconds")
+        target = world.q[j : j + 3] if position is None else checked_vector("position", position)
+        quat = world.q[j + 3 : j + 7]
+        aim = quat if quat_wxyz is None else checked_quaternion(quat_wxyz)
+        world.v[d : d + 3] = (target - world.q[j : j + 3]) / time
+        world.v[d + 3 : d + 6] = quat_log(quat_multiply(quat_conjugate(quat), aim)) / time
+
+    def _free_joint(self) -> tuple[int, int]:
+        """Where the coordinates and velocities of the free joint are; refused where they cannot be written."""
+        model = self.world.model
+        joints = np.flatnonzero(model.joint_body == self.index)
+        if len(joints) != 1 or model.joint_kinds[joints[0]] != "free":
+            raise ValueError(f'body "{self.name}" has no free joint: set the coordinates of its joints in world.q')
+        j, d = int(model.joint_q_start[joints[0]]), int(model.joint_v_start[joints[0]])
+        if model.dof_prescribed[d] == Prescribed.PATH:
+            raise ValueError(f'body "{self.name}" follows a path; a kinematic body without one can be placed and moved')
+        if model.dof_prescribed[d] != Prescribed.NOT and model.body_parent[self.index] >= 0:
+            above = model.body_names[model.body_parent[self.index]]
+            raise ValueError(f'body "{self.name}" has coordinates in the frame of "{above}": set them in world.q')
+        return j, d

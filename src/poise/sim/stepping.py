@@ -98,6 +98,8 @@ class Stepped(Joined):
         """A step; or the end of one that has already ended, and not well."""
         parts, last, stepper = self.formulation.substeps, self._last, self._stepper
         q, v, tau, forces = self._arrays
+        if self._paths:
+            self._check_paths()
         h = self._dt / parts
         start = (q.copy(), v.copy()) if parts > 1 else (last.q, last.v)
         last.begin(q, v, h)
@@ -118,6 +120,8 @@ class Stepped(Joined):
                     raise Diverged(self.time, *self._culprit(), self._advice())
             last.end(v if stepper.change is None else last.v + stepper.change, tau, forces)
             self.time, self._pushes = time, []  # an interrupt comes before both or after both
+            if self._paths:
+                self._note_paths()
         except BaseException:
             q[...], v[...] = start
             if kept is not None:
@@ -146,6 +150,9 @@ class Stepped(Joined):
 
     def _lay_paths(self) -> None:
         """Each part of a step lays its own."""
+
+    def _leave_paths(self) -> None:
+        """Each step has noted its own, before others could write to the state."""
 
     def _lay_part(self, time: float, h: float) -> None:
         """Lead kinematic bodies through a part of a step.

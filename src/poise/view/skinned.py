@@ -79,8 +79,7 @@ class SkinMeshes:
             "height_start": np.full(n, old.height_start[-1]),
         }
         surface = ("margin", "friction", "restitution", "torsional_friction", "rolling_friction", "compliance")
-        surface += ("surface_kind",)
-        columns |= dict.fromkeys(surface, nothing)
+        columns |= dict.fromkeys((*surface, "surface_kind"), nothing)
         joined = {}
         for name, column in columns.items():
             before = getattr(old, name)

@@ -115,7 +115,7 @@ class Builder(Finisher):
         self.heroes.append((part, hero, person))
         if extra is not None:
             merge(self.scene, extra, hero.name)
-            self.changes += keep_rules(self.scene, hero, extra, part.file)
+            self.changes += keep_rules(self.scene, hero, extra, str(getattr(part, "file", extra.name)))
         if part.velocity is not None or part.angular_velocity is not None:
             self.velocities[root.name] = part
 
