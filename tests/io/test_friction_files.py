@@ -54,9 +54,11 @@ def test_mjcf_takes_the_larger_coefficient_and_honours_priority_and_condim() -> 
 
 
 def test_a_merged_robot_keeps_the_rule_of_its_file_and_a_warning_says_so(tmp_path: Path) -> None:
-    with pytest.warns(LossWarning, match=r'friction_combine is "maximum" in "robot.xml" and "geometric" here') as told:
+    with pytest.warns(
+        LossWarning, match=r'friction_combine is "maximum" in "robot.xml" and "geometric" here'
+    ) as warned:
         scene = with_robot(tmp_path)
-    assert len(told) == 1
+    assert len(warned) == 1
     assert sum("friction_combine" in sentence for sentence in scene.unsupported) == 1
     model = scene.compile()
     assert coefficients(model, "belly", "oil") == (1.0, 0.01, 0.0, 0.0)
@@ -102,7 +104,7 @@ def test_yaml_keeps_everything(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "field"), [("friction_combine: largest", "friction_combine"), ("rolling_combine: multiply", "rolling")]
 )
-def test_wrong_words_of_yaml_are_told_with_their_line(tmp_path: Path, line: str, field: str) -> None:
+def test_wrong_words_of_yaml_are_refused_with_their_line(tmp_path: Path, line: str, field: str) -> None:
     file = tmp_path / "wrong.yaml"
     file.write_text(f"ground: true\n{line}\n")
     with pytest.raises(poise.SceneError, match=rf"wrong.yaml, line 2.*{field}|wrong.yaml:2.*{field}"):

@@ -72,8 +72,8 @@ def test_an_arm_that_is_dragged_along_a_path() -> None:
 
 
 def test_a_plate_lifts_a_box() -> None:
-    """Placed anew in each step, it carries the box up: MuJoCo's soft contacts sink by g times the square of their time,
-    and by the way that the plate goes within it.
+    """Placed in each step, it carries the box up: MuJoCo's soft contacts sink by g times the square of their time, and
+    by as much as the plate moves within it.
     """
     model, data = peers(PLATE)
     world, speed = load_mjcf(PLATE).build(dt=DT), 0.2

@@ -241,7 +241,7 @@ def split_kinematic(model: Model, row: Any, starts: Any) -> tuple[Floats, Floats
     row, kinematic = np.asarray(row, np.float64), model.dof_prescribed[model.joint_v_start[:-1]] != 0
     parts = [row[start:end] for start, end in pairwise(starts.tolist())]
     on_world = kinematic & (model.body_parent[model.joint_body] < 0)
-    given = [part for part, led in zip(parts, kinematic, strict=True) if not led]
+    given = [part for part, chosen in zip(parts, kinematic, strict=True) if not chosen]
     mocap = [part for part, chosen in zip(parts, on_world, strict=True) if chosen]
     return np.concatenate([*given, []]), np.array(mocap).reshape(len(mocap), -1)
 
