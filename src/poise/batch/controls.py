@@ -12,6 +12,7 @@ from poise.dynamics.inputs import check_range, real_numbers
 from poise.formulations.crowd import Records
 from poise.kernel.memory import Width
 from poise.model.model import Model
+from poise.model.motors import controlled_numbers
 from poise.sim.motors import Controls, motor_rows
 
 Array = NDArray[Any]
@@ -28,10 +29,13 @@ class WorldControls:
         rows, places = motor_rows(model), records.layout.places
         table = [(m.control_low, m.control_high, m.gain, m.offset) for m in model.motors]
         low, high, gain, offset = np.array(table).reshape(-1, 4).T
-        columns = [
-            -1 if motor.ball else places[f"motors/{motor.control}"].start + row.start
-            for motor, row in zip(model.motors, rows, strict=True)
-        ]
+        columns, further = [], []
+        for k, (motor, row) in enumerate(zip(model.motors, rows, strict=True)):
+            at = [places[f"motors/{name}"].start + row.start for name in controlled_numbers(motor.control)]
+            columns.append(-1 if motor.ball else at[0])
+            firsts = (motor.stiffness, motor.damping)
+            further += [(k, *numbers) for numbers in zip(at[1:], motor.slopes, firsts, strict=False)]
+        motor_of, column_of, slopes, firsts = zip(*further, strict=True) if further else ((), (), (), ())
         self._block = CONTROLS.block(
             self._plain,
             n=n,
@@ -42,6 +46,11 @@ class WorldControls:
             gain=gain,
             offset=offset,
             column=np.array(columns, np.int32),
+            n_further=len(further),
+            further_motor=np.array(motor_of, np.int32),
+            further_column=np.array(column_of, np.int32),
+            further_gain=np.array(slopes, np.float64),
+            further_offset=np.array(firsts, np.float64),
         )
         self.values: Array = self._block.values.reshape(n, len(first))
 

@@ -2,6 +2,7 @@
 
 Two materials meet in a contact: friction is the geometric mean of the two coefficients (of 0 and infinity 0: what
 has no friction slips on everything), restitution the larger one, and compliances add, as two springs in a line do.
+Contact pairs of the scene have friction of their own instead.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from poise.constraints.pair_friction import body_that_rolls, of_pair, pair_columns, pair_sliding
 from poise.constraints.parts import perpendiculars
 from poise.constraints.rolling_rows import emit_rolling
 from poise.constraints.row_kernels import (
@@ -26,11 +28,12 @@ from poise.constraints.row_kernels import (
 )
 from poise.constraints.store import CONTACT
 from poise.kernel.jit import kernel
-from poise.kernel.memory import Block, Count, Real, View, Width, gather_where, load, scatter_where, store
+from poise.kernel.memory import Block, Count, Index, Real, View, Width, gather_where, load, scatter_where, store
 from poise.kernel.scalars import any_lane, get_lane, maximum, minimum, select, spread, sqrt, zero
 from poise.kernel.spatial import Force, motion_at
 from poise.kernel.trace import formula
 from poise.kernel.vec import cross, dot, zero3
+from poise.model.model import Model
 from poise.model.solids import Solid, Solids
 from poise.solve.cones import NEVER_SLIPS
 
@@ -43,10 +46,17 @@ SURFACES = View(
     compliance=Real,  # m/N
     torsional=Real,  # m
     rolling=Real,  # m
-    rolls=Count,  # 0 where all of these are nought
+    rolls=Count,  # 0 where no contact has torsional or rolling friction
+    n_pairs=Count,
     thin=Real,  # least extent; infinite of planes and height fields; m
+    # (n_pairs) contact pairs: two shapes, and their own friction
+    pair_a=Index,
+    pair_b=Index,
+    pair_friction=Real,
+    pair_torsional=Real,  # m
+    pair_rolling=Real,  # m
 )
-"""Of every shape."""
+"""Of every shape, and of contact pairs."""
 OVERLOOKED = 1e-4
 """Overlap that impulses may bring about where a contact has no rows; m."""
 
@@ -61,13 +71,21 @@ def mixed_friction(a: Any, b: Any) -> Any:
     return minimum(sqrt(product), zero(product) + NEVER_SLIPS)
 
 
-def surfaces_block(solids: Solids, width: Width) -> Block:
+def surfaces_block(model: Model, width: Width) -> Block:
     """The surfaces of a model's shapes, in the precision of a width."""
+    solids = model.solids
     names = ("friction", "restitution", "compliance")
     of_solids = {name: getattr(solids, name) for name in names}
     torsional, rolling = solids.torsional_friction, solids.rolling_friction
-    of_solids |= {"torsional": torsional, "rolling": rolling, "rolls": int(np.any(torsional) or np.any(rolling))}
-    return SURFACES.block(width if width.varied else Width(width.elem), **of_solids, thin=least_extents(solids))
+    of_solids |= {"torsional": torsional, "rolling": rolling, "rolls": int(body_that_rolls(model) is not None)}
+    width = width if width.varied else Width(width.elem)
+    return SURFACES.block(width, **of_solids, **pair_columns(model), thin=least_extents(solids))
+
+
+def contact_friction(model: Model, a: int, b: int) -> float:
+    """Sliding friction of a contact between two shapes."""
+    own, friction = pair_sliding(model, a, b), model.solids.friction
+    return float(mixed_friction(float(friction[a]), float(friction[b]))) if own is None else own
 
 
 def least_extents(solids: Solids) -> NDArray[Any]:
@@ -193,7 +211,7 @@ def make_contact(w, g, u, c, r, slot, there, dt, erp, quick):
     none = zero(gap)
     put_bounds(r, slot, there, none, spread(inf, none))
     mu = mixed_friction(gather_where(u.friction, a, there), gather_where(u.friction, b, there))
-    put_bound(r, slot, there, spread(mu, none))
+    put_bound(r, slot, there, of_pair(u, u.pair_friction, a, b, spread(mu, none)))
     e = maximum(gather_where(u.restitution, a, there), gather_where(u.restitution, b, there))
     give = gather_where(u.compliance, a, there) + gather_where(u.compliance, b, there)
     scatter_where(r.phi, slot, gap, there)

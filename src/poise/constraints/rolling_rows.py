@@ -1,13 +1,14 @@
 """Rows of rolling and torsional friction: what a contact's patch holds against, beside sliding.
 
 At a contact with the normal force λ_n the torque about the normal is at most μ_t λ_n, that along the tangents μ_r λ_n
-together (coefficients in m, of two materials the larger one). Each is a ball of rows on the relative angular velocity,
+together (coefficients in m, of two materials the larger one, or those of a contact pair). Each is a ball of rows on the relative angular velocity,
 times a lever ρ, so that its multipliers are forces and its velocities those of points: |λ| ≤ (μ/ρ) λ_n. The
 solver's radii follow the normal multipliers as it finds them.
 """
 
 from __future__ import annotations
 
+from poise.constraints.pair_friction import of_pair
 from poise.constraints.row_kernels import open_block, put_bound, put_row
 from poise.constraints.store import BALL
 from poise.kernel.jit import kernel
@@ -51,6 +52,7 @@ def emit_rolling(u, r, contact, there, id, a, b, body_a, body_b, link_a, link_b,
     roll = maximum(gather_where(u.rolling, a, there), gather_where(u.rolling, b, there))
     most = none + NEVER_SLIPS
     twist, roll = minimum(spread(twist, none), most), minimum(spread(roll, none), most)
+    twist, roll = of_pair(u, u.pair_torsional, a, b, twist), of_pair(u, u.pair_rolling, a, b, roll)
     twists, rolls = there & (twist > 0.0), there & (roll > 0.0)
     if any_lane(twists):
         emit_spins(r, contact, twists, zero(id) - 2 - id, body_a, body_b, n, zero3(none), twist, lever)

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from poise.constraints.pair_friction import body_that_rolls
 from poise.constraints.limit_rows import CODES
 from poise.constraints.rows import Rows
 from poise.constraints.store import BALL, CONTACT, SINGLE
@@ -82,9 +83,8 @@ class Accelerated:
         if len(soft):
             body = model.body_names[int(model.solids.body[soft[0]])]
             raise ValueError(f'"{body}" has a compliant surface: at acceleration level contacts are rigid')
-        rubbing = np.flatnonzero((model.solids.rolling_friction > 0.0) | (model.solids.torsional_friction > 0.0))
-        if len(rubbing):
-            body = model.body_names[int(model.solids.body[rubbing[0]])]
+        body = body_that_rolls(model)
+        if body is not None:
             raise ValueError(f'"{body}" has rolling or torsional friction: it takes the velocity level')
         self.model, self.integrator = model, integrator
         self.inner: Stepper = (ApartStepper if apart else Stepper)(model, newton=newton, **rules)

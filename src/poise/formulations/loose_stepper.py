@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from poise.constraints.joint_rows import JointRows, Links, joint_rows
 from poise.constraints.levels import keep_multipliers, velocity_problem, warm_multipliers
+from poise.constraints.pair_friction import body_that_rolls
 from poise.constraints.store import CONTACT
 from poise.constraints.tree_rows import Seen
 from poise.dynamics.apart_bodies import CENTRE, OWN, SPIN
@@ -46,9 +47,8 @@ def check_loose(model: Model) -> None:
     if model.paths:
         name = model.joint_names[model.paths[0][0]]
         raise ValueError(f'"{name}" follows a path: that takes solver="direct"')
-    rubbing = np.flatnonzero((model.solids.rolling_friction > 0.0) | (model.solids.torsional_friction > 0.0))
-    if len(rubbing):
-        body = model.body_names[int(model.solids.body[rubbing[0]])]
+    body = body_that_rolls(model)
+    if body is not None:
         raise ValueError(f'"{body}" has rolling or torsional friction: that takes solver="direct"')
     if not (model.link_mass > 0.0).all():
         body = model.body_names[int(model.link_body[int(np.argmin(model.link_mass))])]
