@@ -67,7 +67,7 @@ def _read_body(source: MjcfSource, i: int) -> Body:
             quat_wxyz=quaternion(model.body_iquat[i]),
         ),
     )
-    if not (source.disabled("PASSIVE") or (source.disabled("SPRING") and source.disabled("DAMPER"))):
+    if source.compensates_gravity:
         body.gravity_compensation = float(model.body_gravcomp[i])
     if model.body_mocapid[i] >= 0:
         body.motion = "kinematic"

@@ -131,6 +131,12 @@ class MjcfSource:
         group = int(self.model.actuator_group[actuator])
         return self.disabled("ACTUATION") or (0 <= group < 31 and bool(groups & (1 << group)))
 
+    @cached_property
+    def compensates_gravity(self) -> bool:
+        """Whether gravcomp acts: MuJoCo needs a positive one, and springs or dampers that are not switched off."""
+        off = self.disabled("PASSIVE") or (self.disabled("SPRING") and self.disabled("DAMPER"))
+        return not off and bool(np.any(np.asarray(self.model.body_gravcomp) > 0.0))
+
     def gravity(self) -> Vector:
         """m/s²; zero where the file switches gravity off."""
         return (0.0, 0.0, 0.0) if self.disabled("GRAVITY") else vector(self.model.opt.gravity)
