@@ -99,7 +99,7 @@ def test_excluded_pairs_are_left_out_however_they_are_named() -> None:
 
 def test_contact_pairs_touch_whatever_else_says_otherwise() -> None:
     once = names(row_of_balls().compile())
-    mute = dict(group=1 << 30, mask=0)
+    mute = {"group": 1 << 30, "mask": 0}
     scene = row_of_balls(excluded_pairs=[("free", "ground")])
     scene.add(poise.sphere(0.1, **mute), name="mute", joint="free")
     wanted = [("a", "b"), ("ground", "free"), ("mute", "ground"), ("post", "ground")]

@@ -78,9 +78,7 @@ class TestGaps:
         """MuJoCo allows it; it is left out, and the rest of the model still compiles."""
         plane = "<body name='lift' mocap='true'><geom name='deck' type='plane' size='1 1 1'/><geom size='0.1'/></body>"
         scene = load_mjcf(model("<geom type='plane' size='0 0 1'/>" + plane + limb()))
-        assert scene.unsupported == [
-            "1 plane or height field (deck) on moving bodies left out: here they do not move."
-        ]
+        assert scene.unsupported == ["1 plane or height field (deck) on moving bodies left out: here they do not move."]
         assert [type(s) for body in scene.bodies for s in body.shapes] == [Plane, Sphere, Sphere]
         assert scene.compile().nv == 7
 

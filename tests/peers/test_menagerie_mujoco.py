@@ -1,4 +1,4 @@
-"""Robots of the MuJoCo Menagerie hold their home pose as in MuJoCo; read through `../shared/data` where that is there."""
+"""Robots of the MuJoCo Menagerie hold their home pose as in MuJoCo, where `../shared/data` is beside the checkout."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ HELD = {
     "2f85": Robot("robotiq_2f85/scene.xml", 0.01, 0.1, but="object"),
     "wxai": Robot("trossen_wxai/scene.xml", 0.03, 7.0),
 }
-"""Barkour's feet sink by 10 to 20 mm in contacts of MuJoCo's own softness, and creep outward until motors hold the legs;
+"""Barkour's feet sink by 10 to 20 mm in contacts of the file's softness, and creep outward until motors hold the legs;
 with hard ones they do neither. Hulls of wxai overlap by 4.7 mm: how far soft contacts push them out is another pose."""
 
 

@@ -29,13 +29,14 @@ class WorldControls:
         rows, places = motor_rows(model), records.layout.places
         table = [(m.control_low, m.control_high, m.gain, m.offset) for m in model.motors]
         low, high, gain, offset = np.array(table).reshape(-1, 4).T
-        columns, further = [], []
+        columns: list[int] = []
+        further: list[tuple[int, int, float, float]] = []
         for k, (motor, row) in enumerate(zip(model.motors, rows, strict=True)):
             at = [places[f"motors/{name}"].start + row.start for name in controlled_numbers(motor.control)]
             columns.append(-1 if motor.ball else at[0])
-            firsts = (motor.stiffness, motor.damping)
-            further += [(k, *numbers) for numbers in zip(at[1:], motor.slopes, firsts, strict=False)]
-        motor_of, column_of, slopes, firsts = zip(*further, strict=True) if further else ((), (), (), ())
+            gains = zip(at[1:], motor.slopes, (motor.stiffness, motor.damping), strict=False)
+            further += [(k, column, slope, first_gain) for column, slope, first_gain in gains]
+        motor_of, column_of, slopes, offsets = np.array(further, np.float64).reshape(-1, 4).T
         self._block = CONTROLS.block(
             self._plain,
             n=n,
@@ -47,10 +48,10 @@ class WorldControls:
             offset=offset,
             column=np.array(columns, np.int32),
             n_further=len(further),
-            further_motor=np.array(motor_of, np.int32),
-            further_column=np.array(column_of, np.int32),
-            further_gain=np.array(slopes, np.float64),
-            further_offset=np.array(firsts, np.float64),
+            further_motor=motor_of.astype(np.int32),
+            further_column=column_of.astype(np.int32),
+            further_gain=slopes.copy(),
+            further_offset=offsets.copy(),
         )
         self.values: Array = self._block.values.reshape(n, len(first))
 

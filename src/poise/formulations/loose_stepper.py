@@ -47,9 +47,9 @@ def check_loose(model: Model) -> None:
     if model.paths:
         name = model.joint_names[model.paths[0][0]]
         raise ValueError(f'"{name}" follows a path: that takes solver="direct"')
-    body = body_that_rolls(model)
-    if body is not None:
-        raise ValueError(f'"{body}" has rolling or torsional friction: that takes solver="direct"')
+    rolling = body_that_rolls(model)
+    if rolling is not None:
+        raise ValueError(f'"{rolling}" has rolling or torsional friction: that takes solver="direct"')
     if not (model.link_mass > 0.0).all():
         body = model.body_names[int(model.link_body[int(np.argmin(model.link_mass))])]
         raise ValueError(f'"{body}" has no mass of its own: that takes solver="direct"')

@@ -54,7 +54,7 @@ def contact_gaps(source: MjcfSource) -> list[str]:
             meets & nonzero(model, "geom_margin"),
             names,
             "geom",
-            "with a contact margin: contacts are found at that distance, but bodies rest on surfaces, not a margin above",
+            "with a contact margin: contacts are found at that distance, but bodies rest on surfaces, not above",
         ),
         *sentence(meets & nonzero(model, "geom_gap"), names, "geom", "with a contact gap: it is ignored"),
         *_if_present(meets, model, names, "geom_adhesion", "with adhesion: it is ignored"),
@@ -64,7 +64,9 @@ def contact_gaps(source: MjcfSource) -> list[str]:
         ),
     ]
     if source.disabled("FILTERPARENT"):
-        gaps.append("contacts of bodies with their parents (flag filterparent) not kept: these pass through each other.")
+        gaps.append(
+            "contacts of bodies with their parents (flag filterparent) not kept: these pass through each other."
+        )
     if len(filters) > MOST_GROUPS:
         gaps.append(f"{len(filters)} combinations of contype and conaffinity: more than can be kept apart exactly.")
     return gaps

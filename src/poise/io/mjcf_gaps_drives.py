@@ -34,7 +34,10 @@ def drive_gaps(source: MjcfSource) -> list[str]:
     plain = [actuator for actuator in actuators if actuator.kind in (*PLAIN, "intvelocity")]
     for fault, fate in (
         (_is_dynamic, "with activation dynamics: without effect, as activations are not integrated"),
-        (_is_elsewhere, "on sites, cranks or tendons in space: without effect, only joints and fixed tendons are driven"),
+        (
+            _is_elsewhere,
+            "on sites, cranks or tendons in space: without effect, only joints and fixed tendons are driven",
+        ),
     ):
         chosen = [actuator.name for actuator in plain if fault(actuator)]
         if chosen:
@@ -115,9 +118,7 @@ def joint_gaps(source: MjcfSource) -> list[str]:
             "joint",
             "with solreflimit or solimplimit: Poise's own softness is used",
         ),
-        *sentence(
-            soft_friction, names, "joint", "with solreffriction or solimpfriction: Poise's own softness is used"
-        ),
+        *sentence(soft_friction, names, "joint", "with solreffriction or solimpfriction: Poise's own softness is used"),
     ]
 
 

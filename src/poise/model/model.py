@@ -159,7 +159,7 @@ class Model:
     contact_pairs: Indices = field(default_factory=lambda: np.zeros((0, 2), np.int32))
     """(…, 2) pairs of shapes that touch whatever else says otherwise, the lesser first, sorted."""
     contact_pair_friction: Floats = field(default_factory=lambda: np.zeros((0, 3)))
-    """(…, 3) sliding, torsional and rolling friction of each of them, in place of what the materials mix to; 1, m, m."""
+    """(…, 3) sliding, torsional and rolling friction of each of them, in place of what materials mix to; 1, m, m."""
     compensated_link: Indices = field(default_factory=lambda: np.zeros(0, np.int32))
     """(…,) links of bodies with gravity compensation."""
     compensated_mass: Floats = field(default_factory=lambda: np.zeros(0))

@@ -97,7 +97,7 @@ class Places(NamedTuple):
     """Coordinate of each degree of freedom that is not a ball's."""
     loops: dict[str, int]
     """Number of each coordinate of a loop."""
-    ranges: dict[int, tuple[float, float, bool]] = {}
+    ranges: dict[int, tuple[float, float, bool]]
     """By degree of freedom: least and greatest force of all motors, and whether gravity compensation is one of them."""
 
 
@@ -116,7 +116,9 @@ def _bounded(motors: list[Motor], places: Places) -> tuple[tuple[Motor, ...], di
     users = Counter(d for motor in motors for d in motor.dofs)
     own = {d for d, (_, _, lifted) in places.ranges.items() if users[d] == 1 and not lifted}
     own &= {motor.dofs[0] for motor in motors if len(motor.dofs) == 1}
-    listed = [(d, *places.ranges[d]) for d in sorted(places.ranges) if d not in own and (users[d] or places.ranges[d][2])]
+    listed = [
+        (d, *places.ranges[d]) for d in sorted(places.ranges) if d not in own and (users[d] or places.ranges[d][2])
+    ]
     ranges = {
         "actuator_range_dof": np.array([d for d, *_ in listed], np.int32),
         "actuator_range": np.array([(low, high) for _, low, high, _ in listed], np.float64).reshape(-1, 2),
