@@ -1,8 +1,8 @@
 """Rows of rolling and torsional friction: what a contact's patch holds against, beside sliding.
 
 At a contact with the normal force λ_n the torque about the normal is at most μ_t λ_n, that along the tangents μ_r λ_n
-together (coefficients in m: those of a contact pair, or the larger ones of two materials). Each is a ball of rows on the
-relative angular velocity, times a lever ρ, so that its multipliers are forces and its velocities those of points:
+together (coefficients in m: those of a contact pair, or the larger ones of two materials). Each is a ball of rows on
+the relative angular velocity, times a lever ρ, so that its multipliers are forces and its velocities those of points:
 |λ| ≤ (μ/ρ) λ_n. The solver's radii follow the normal multipliers as it finds them.
 """
 
