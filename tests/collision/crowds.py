@@ -9,6 +9,7 @@ import numpy as np
 import poise
 from poise.collision.pipeline import Collider, Contact
 from poise.kernel.memory import F64, Width
+from poise.model.contact_pairs import ContactPair
 from poise.model.model import Model
 from poise.model.scene import Body, Joint, Scene
 from poise.model.shapes import Shape
@@ -49,6 +50,9 @@ def crowd(n: int, seed: int = 0, room: float = 1.0, rules: bool = True) -> Model
     if rules:
         names = [body.name for body in bodies]
         scene.excluded_pairs = [tuple(map(str, rng.choice(names, 2, replace=False))) for _ in range(3 * n)]
+        touched = [(body.name, k) for body in bodies for k, shape in enumerate(body.shapes) if shape.group | shape.mask]
+        ends = [rng.choice(len(touched), 2, replace=False) for _ in range(n)]
+        scene.contact_pairs = [ContactPair(touched[i], touched[j]) for i, j in ends]
     scene.add_ground()
     scene.add(poise.plane(quat_wxyz=(0.9, 0.3, 0.2, 0.1)), fixed=True, name="slope", position=(0.3, 0.0, 0.1))
     return scene.compile()

@@ -9,6 +9,7 @@ import poise
 from collision.crowds import colliders, crowd
 from poise.collision import pairs
 from poise.collision.pairs import candidate_pairs, may_touch, ranks
+from poise.model.contact_pairs import ContactPair
 from poise.model.model import Model
 from poise.model.scene import Body, Joint, Scene
 
@@ -16,11 +17,16 @@ from poise.model.scene import Body, Joint, Scene
 def by_hand(model: Model) -> set[tuple[int, int]]:
     """The rules, as sentences."""
     solids, excluded = model.solids, {frozenset(map(int, pair)) for pair in model.excluded}
+    paired = {frozenset(map(int, pair)) for pair in model.contact_pairs}
     allowed = set()
     for a in range(len(solids)):
         for b in range(len(solids)):
             link_a, link_b = int(solids.link[a]), int(solids.link[b])
             if a == b or link_a == link_b:
+                continue
+            if frozenset((a, b)) in paired:
+                if (solids.kind[a], a) < (solids.kind[b], b):
+                    allowed.add((a, b))
                 continue
             if min(link_a, link_b) >= 0 and (
                 model.link_parent[link_a] == link_b or model.link_parent[link_b] == link_a
@@ -89,6 +95,16 @@ def test_excluded_pairs_are_left_out_however_they_are_named() -> None:
     once = names(row_of_balls().compile())
     scene = row_of_balls(excluded_pairs=[("c", "a"), ("free", "ground"), ("ground", "free")])
     assert once - names(scene.compile()) == {frozenset("ac"), frozenset(("free", "ground"))}
+
+
+def test_contact_pairs_touch_whatever_else_says_otherwise() -> None:
+    once = names(row_of_balls().compile())
+    mute = {"group": 1 << 30, "mask": 0}
+    scene = row_of_balls(excluded_pairs=[("free", "ground")])
+    scene.add(poise.sphere(0.1, **mute), name="mute", joint="free")
+    wanted = [("a", "b"), ("ground", "free"), ("mute", "ground"), ("post", "ground")]
+    scene.contact_pairs = [ContactPair((one, 0), (other, 0)) for one, other in wanted]
+    assert names(scene.compile()) == once | {frozenset(pair) for pair in wanted[:3]}
 
 
 @pytest.mark.parametrize(

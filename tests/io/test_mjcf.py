@@ -255,6 +255,7 @@ class TestDrives:
         assert general.options["bias_parameters"][:3] == (1.0, 2.0, 3.0)
         assert any("1 muscle actuator (actuator_5)" in text for text in scene.unsupported)
         assert any("1 adhesion actuator" in text for text in scene.unsupported)
+        assert any("activation dynamics" in text and "actuator_3" in text for text in scene.unsupported)
 
     def test_tendon_and_site(self) -> None:
         scene = load_mjcf(

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import poise
+from poise.model.contact_pairs import ContactPair
 from poise.model.errors import SceneError
 
 pytestmark = pytest.mark.filterwarnings("ignore::poise.io.LossWarning")
@@ -203,3 +204,27 @@ def test_names_are_escaped(tmp_path):
     scene.save(tmp_path / "a.xml")
     copy = poise.load(tmp_path / "a.xml")
     assert (copy.name, copy.bodies[0].name) == ('a<b>&"c"', 'x<y>&"z"/ü')
+
+
+@pytest.mark.parametrize("name", ["a.xml", "a.yaml"])
+def test_pairs_and_actuation_survive(name: str, tmp_path) -> None:
+    """Contact pairs, also of shapes without names, gravity compensation, and ranges of what motors do together."""
+    scene = poise.Scene()
+    scene.add_ground()
+    scene.hinge(None, poise.sphere(0.1, mass=2.0), name="arm", position=(0, 0, 1), actuator_force_range=(-3.0, 4.0))
+    scene.add(poise.sphere(0.1, mass=1.0, group=1 << 30, mask=0), name="ball", position=(1, 0, 1))
+    scene.body("arm").joints[0].actuator_gravity_compensation = True
+    scene.body("arm").gravity_compensation = 0.5
+    scene.motor("arm", stiffness=5.0)
+    scene.motor("arm", name="more", damping=1.0)
+    scene.contact_pairs = [
+        ContactPair(("ground", 0), ("ball", 0), friction=0.3, torsional_friction=0.02, rolling_friction=0.01),
+        ContactPair(("ball", 0), ("arm", 0), friction=0.0),
+    ]
+    scene.save(tmp_path / name)
+    copy, first = poise.load(tmp_path / name).compile(), scene.compile()
+    assert len(first.contact_pairs) == 2
+    assert first.actuator_range.tolist() == [[-3.0, 4.0]]
+    for field in ("contact_pairs", "contact_pair_friction", "compensated_mass", "compensated_com", "actuator_range"):
+        assert getattr(copy, field).tolist() == getattr(first, field).tolist()
+    assert copy.actuator_range_lifted.tolist() == [1]

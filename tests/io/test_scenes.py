@@ -374,6 +374,46 @@ def test_scenes_of_other_formats_survive(tmp_path):
     assert copy.keyframes == scene.keyframes
 
 
+def test_keyframes_of_a_character_of_a_file(load, tmp_path):
+    """They are states of the whole scene: the robot as in its file, carried to where it is; all else at rest."""
+    (tmp_path / "bot.xml").write_text(
+        "<mujoco><worldbody><body name='a' pos='0 0 1'><freejoint/><geom size='.1'/>"
+        "<body name='b' pos='0 0 -.5'><joint name='k' axis='0 1 0'/><geom size='.1'/></body></body></worldbody>"
+        "<actuator><position name='p' joint='k' kp='30'/></actuator>"
+        "<keyframe><key name='up' time='2' qpos='0.1 0 2 0.6 0.8 0 0 0.7' qvel='1 2 3 4 5 6 7' ctrl='0.2'/></keyframe>"
+        "</mujoco>"
+    )
+    scene = load(
+        """
+        bodies: [{name: door, joint: {kind: hinge, rest: 0.4, limits: [0, 1]}, shape: {kind: sphere, radius: 0.1}}]
+        motors: [{joint: door, stiffness: 10, target: 0.3}]
+        characters:
+          - {name: one, file: bot.xml, position: [5, 6, 7], rotation: {axis: z, angle_deg: 90}}
+          - {name: two, file: bot.xml}
+          - {name: held, file: bot.xml, fixed: true}
+        start: one/up
+        """
+    )
+    assert [frame.name for frame in scene.keyframes] == ["one/up", "two/up", "held/up"]
+    world = scene.build()
+    model = world.model
+    half = np.sqrt(0.5)
+    assert world.time == 2.0
+    assert world.q[model.q_slice("door")] == pytest.approx([0.4])
+    assert world.q[model.q_slice("one/a")] == pytest.approx(
+        [5, 6.1, 9, half * 0.6, half * 0.8, half * 0.8, half * 0.6], abs=1e-12
+    )
+    assert world.v[model.v_slice("one/a")] == pytest.approx([-2, 1, 3, 4, 5, 6])
+    assert world.q[model.q_slice("one/k")] == pytest.approx([0.7])
+    assert world.q[model.q_slice("two/k")] == pytest.approx([0.0])
+    world.reset("two/up")
+    assert world.q[model.q_slice("two/a")] == pytest.approx([0.1, 0, 2, 0.6, 0.8, 0, 0])
+    assert world.v[model.v_slice("two/k")] == pytest.approx([7])
+    assert world.ctrl == pytest.approx([0.0, 0.2, 0.0, 0.3])  # of merged robots, then of motors
+    world.reset("held/up")
+    assert world.q[model.q_slice("held/k")] == pytest.approx([0.7])
+
+
 # ---- characters ------------------------------------------------------------------------------------------------------
 
 

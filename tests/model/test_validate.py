@@ -10,6 +10,7 @@ import re
 import numpy as np
 import pytest
 
+from poise.model.contact_pairs import ContactPair
 from poise.model.errors import Problem, SceneError, did_you_mean, resolve_name
 from poise.model.scene import Actuator, Body, Inertia, Joint, Keyframe, Scene
 from poise.model.shapes import Material, Shape, box, capsule, convex, cylinder, ellipsoid, plane, sphere
@@ -289,6 +290,36 @@ CASES = {
     "excluded one": (
         Scene(bodies=[Body("left")], excluded_pairs=[("left",)]),
         "excluded_pairs[0]: must be the names of two bodies, found ('left',)",
+    ),
+    "contact pair": (
+        Scene(bodies=[Body("a", shapes=[sphere(0.1)])], contact_pairs=[ContactPair(("a", 0), ("b", 0))]),
+        'contact_pairs[0]: second: there is no body "b"',
+    ),
+    "number of a shape": (
+        Scene(bodies=[Body("a", shapes=[sphere(0.1)])], contact_pairs=[ContactPair(("a", 0), ("a", 1))]),
+        'contact_pairs[0]: second: body "a" has 1 shapes, counted from 0, found 1',
+    ),
+    "shape that touches nothing": (
+        Scene(
+            bodies=[Body("a", shapes=[sphere(0.1, group=0, mask=0)]), Body("b", shapes=[sphere(0.1)])],
+            contact_pairs=[ContactPair(("a", 0), ("b", 0))],
+        ),
+        'contact_pairs[0]: first: shape 0 of body "a" is only looked at (group and mask 0); give it a group',
+    ),
+    "friction of a pair": (
+        Scene(
+            bodies=[Body(name, shapes=[sphere(0.1)]) for name in "ab"],
+            contact_pairs=[ContactPair(("a", 0), ("b", 0), friction=-1.0)],
+        ),
+        "contact_pairs[0]: friction: must be 0 or more, found -1",
+    ),
+    "force range": (
+        with_joint("ball", actuator_force_range=(-1.0, 1.0)),
+        'body "a": joint "j": actuator_force_range: only a joint of one degree of freedom has one, this is a ball',
+    ),
+    "gravity compensation": (
+        with_body(gravity_compensation=NAN),
+        'body "a": gravity_compensation: must be a finite number',
     ),
     "gear": (Scene(actuators=[Actuator("m", "motor", "j", gear=(NAN,))]), 'actuator "m": gear[0]: must be a finite'),
     "range": (

@@ -12,6 +12,7 @@ from poise.dynamics.inputs import check_range, real_numbers
 from poise.formulations.crowd import Records
 from poise.kernel.memory import Width
 from poise.model.model import Model
+from poise.model.motors import controlled_numbers
 from poise.sim.motors import Controls, motor_rows
 
 Array = NDArray[Any]
@@ -28,10 +29,14 @@ class WorldControls:
         rows, places = motor_rows(model), records.layout.places
         table = [(m.control_low, m.control_high, m.gain, m.offset) for m in model.motors]
         low, high, gain, offset = np.array(table).reshape(-1, 4).T
-        columns = [
-            -1 if motor.ball else places[f"motors/{motor.control}"].start + row.start
-            for motor, row in zip(model.motors, rows, strict=True)
-        ]
+        columns: list[int] = []
+        further: list[tuple[int, int, float, float]] = []
+        for k, (motor, row) in enumerate(zip(model.motors, rows, strict=True)):
+            at = [places[f"motors/{name}"].start + row.start for name in controlled_numbers(motor.control)]
+            columns.append(-1 if motor.ball else at[0])
+            gains = zip(at[1:], motor.slopes, (motor.stiffness, motor.damping), strict=False)
+            further += [(k, column, slope, first_gain) for column, slope, first_gain in gains]
+        motor_of, column_of, slopes, offsets = np.array(further, np.float64).reshape(-1, 4).T
         self._block = CONTROLS.block(
             self._plain,
             n=n,
@@ -42,6 +47,11 @@ class WorldControls:
             gain=gain,
             offset=offset,
             column=np.array(columns, np.int32),
+            n_further=len(further),
+            further_motor=motor_of.astype(np.int32),
+            further_column=column_of.astype(np.int32),
+            further_gain=slopes.copy(),
+            further_offset=offsets.copy(),
         )
         self.values: Array = self._block.values.reshape(n, len(first))
 

@@ -24,6 +24,12 @@ CONTROLS = View(
     gain=Real,
     offset=Real,
     column=Index,  # of a record, where the number is that a control sets; −1 where it sets none
+    # numbers that controls set beside that
+    n_further=Count,
+    further_motor=Index,
+    further_column=Index,
+    further_gain=Real,
+    further_offset=Real,
 )
 
 ORDERING = View(
@@ -34,6 +40,15 @@ ORDERING = View(
     worlds=Index,  # (n) sorted by the first key
     place=Index,  # (MOST_ALIKE + 2) where the next world goes that has a number
 )
+
+
+@kernel
+def set_further(d, w, world, k, within):
+    """Numbers of motor k that its control sets beside the first."""
+    for n in range(w.n_further):
+        if load(w.further_motor, n) == k:
+            number = within * load(w.further_gain, n) + load(w.further_offset, n)
+            store(d.numbers, world * d.size + load(w.further_column, n), number)
 
 
 @kernel
@@ -53,6 +68,8 @@ def apply_controls(d, w):
                     store(w.applied, first + k, wanted)
                     within = minimum(maximum(wanted, load(w.low, k)), load(w.high, k))
                     store(d.numbers, world * d.size + column, within * load(w.gain, k) + load(w.offset, k))
+                    if w.n_further > 0:
+                        set_further(d, w, world, k, within)
                 else:
                     store(d.lost, world, 1)
     return FINE

@@ -28,6 +28,7 @@ TREE = View(
     shift=Count,  # log2 of that
     worlds=Count,
     n_excluded=Count,
+    n_pairs=Count,
     level_start=Index,  # into the nodes; slots are the first of them
     level_size=Index,
     order=Index,  # of each slot, for each world: its rank, −1 where it is empty
@@ -42,34 +43,40 @@ TREE = View(
     body=Index,
     picky=Index,  # whether pairs with its body are excluded
     excluded=Index,  # pairs of bodies, sorted; two numbers each
+    paired=Index,  # whether it is in a contact pair
+    pairs=Index,  # contact pairs, sorted; two ranks each
 )
 
 
 @kernel
-def is_excluded(r, a, b):
-    """Whether a pair of bodies, a ≤ b, is excluded: binary search."""
-    low, high = 0, r.n_excluded
+def is_listed(pairs, n, a, b):
+    """Whether a sorted list of n pairs has a pair, a ≤ b: binary search."""
+    low, high = 0, n
     while low < high:
         middle = (low + high) >> 1
-        one, other = load(r.excluded, 2 * middle), load(r.excluded, 2 * middle + 1)
+        one, other = load(pairs, 2 * middle), load(pairs, 2 * middle + 1)
         if one < a or (one == a and other < b):
             low = middle + 1
         else:
             high = middle
-    return low < r.n_excluded and load(r.excluded, 2 * low) == a and load(r.excluded, 2 * low + 1) == b
+    return low < n and load(pairs, 2 * low) == a and load(pairs, 2 * low + 1) == b
 
 
 @kernel
 def allowed(r, a, b):
     """Whether two ranks may touch: the rules of `pairs.may_touch`."""
     link_a, link_b = load(r.link, a), load(r.link, b)
-    if link_a == link_b or load(r.parent, a) == link_b or load(r.parent, b) == link_a:
+    if link_a == link_b:
+        return False
+    if load(r.paired, a) and load(r.paired, b) and is_listed(r.pairs, r.n_pairs, min(a, b), max(a, b)):
+        return True
+    if load(r.parent, a) == link_b or load(r.parent, b) == link_a:
         return False
     if (load(r.group, a) & load(r.mask, b)) | (load(r.group, b) & load(r.mask, a)) == 0:
         return False
     if load(r.picky, a) and load(r.picky, b):
         body_a, body_b = load(r.body, a), load(r.body, b)
-        return not is_excluded(r, min(body_a, body_b), max(body_a, body_b))
+        return not is_listed(r.excluded, r.n_excluded, min(body_a, body_b), max(body_a, body_b))
     return True
 
 

@@ -33,8 +33,19 @@ def may_touch(model: Model, a: Indices, b: Indices) -> NDArray[np.bool_]:
     seen = (solids.group[a] & solids.mask[b]) | (solids.group[b] & solids.mask[a])
     found: NDArray[np.bool_] = (link_a != link_b) & ~carried & (seen != 0)
     if len(model.excluded):
-        found &= ~np.isin(_keys(model, solids.body[a], solids.body[b]), _keys(model, *model.excluded.T))
+        count = model.n_bodies
+        found &= ~np.isin(_keys(count, solids.body[a], solids.body[b]), _keys(count, *model.excluded.T))
+    if len(model.contact_pairs):
+        count = len(solids)
+        found |= (link_a != link_b) & np.isin(_keys(count, a, b), _keys(count, *model.contact_pairs.T))
     return found
+
+
+def ranked_contact_pairs(model: Model, order: Indices) -> Indices:
+    """(n, 2) contact pairs of the scene as ranks of their shapes, the lesser first, sorted."""
+    rank = np.empty(len(order), np.int32)
+    rank[order] = np.arange(len(order), dtype=np.int32)
+    return np.unique(np.sort(rank[model.contact_pairs], axis=1), axis=0).reshape(-1, 2)
 
 
 def excluded_pairs(model: Model) -> Indices:
@@ -42,16 +53,17 @@ def excluded_pairs(model: Model) -> Indices:
     return np.unique(np.sort(model.excluded, axis=1), axis=0).reshape(-1, 2)
 
 
-def _keys(model: Model, a: Indices, b: Indices) -> NDArray[np.int64]:
-    """A number for each pair of bodies, whichever comes first."""
-    return np.minimum(a, b).astype(np.int64) * model.n_bodies + np.maximum(a, b)
+def _keys(count: int, a: Indices, b: Indices) -> NDArray[np.int64]:
+    """A number for each pair of numbers below `count`, whichever comes first."""
+    return np.minimum(a, b).astype(np.int64) * count + np.maximum(a, b)
 
 
 def candidate_pairs(model: Model) -> Indices:
     """(n, 2) shapes that may touch, the kind of the first not above the second's, sorted by their ranks.
 
     Left out are shapes on one link, on links of which one carries the other, shapes that never move (as planes), pairs
-    whose groups and masks do not meet, and pairs of bodies that the scene excludes. Bodies welded to the world do not
+    whose groups and masks do not meet, and pairs of bodies that the scene excludes; but contact pairs of the scene are
+    there, unless both shapes are on one link or never move. Bodies welded to the world do not
     count as carrying: a pendulum collides with the floor that its joint is on.
 
     >>> import poise

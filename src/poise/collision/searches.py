@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from poise.collision.broad import TREE, find_near, prepare
 from poise.collision.layout import AHEAD, BOXES, CONTACTS, MANIFOLD, NEAR, PLACES, SHAPES, boxes_block, near_block
 from poise.collision.narrow import PLACE, SIFT, find_chosen, find_each, find_one, find_worlds
-from poise.collision.pairs import Indices, excluded_pairs, may_touch, ranks
+from poise.collision.pairs import Indices, excluded_pairs, may_touch, ranked_contact_pairs, ranks
 from poise.collision.sift import RANKS
 from poise.collision.slots import sorted_slots
 from poise.collision.terrains import TERRAINS
@@ -236,7 +236,7 @@ def _tree_block(model: Model, width: Width, order: Indices) -> Block:
     starts = np.cumsum([0] + [_padded(size, lanes) for size in sizes[:-1]])
     link = solids.link[order]
     parent = np.append(model.link_parent, -1)[link]
-    pairs = excluded_pairs(model)
+    pairs, ranked = excluded_pairs(model), ranked_contact_pairs(model, order)
     return TREE.block(
         width,
         n_slots=n_slots,
@@ -246,6 +246,7 @@ def _tree_block(model: Model, width: Width, order: Indices) -> Block:
         shift=lanes.bit_length() - 1,
         worlds=width.lanes,
         n_excluded=len(pairs),
+        n_pairs=len(ranked),
         level_start=starts.astype(np.int32),
         level_size=np.array(sizes, np.int32),
         order=np.full(width.lanes * n_slots, -1, np.int32),
@@ -259,4 +260,6 @@ def _tree_block(model: Model, width: Width, order: Indices) -> Block:
         body=solids.body[order],
         picky=np.isin(solids.body[order], pairs).astype(np.int32),
         excluded=pairs.reshape(-1),
+        paired=np.isin(np.arange(len(order)), ranked).astype(np.int32),
+        pairs=ranked.reshape(-1),
     )

@@ -1,7 +1,7 @@
 """Rows of contacts: from what collision found to blocks of a normal and two tangents (VON §3.5, KOK §8.1).
 
 Two surfaces meet in a contact: friction and restitution combine by the rules of `combining`, and compliances add, as
-two springs in a line do.
+two springs in a line do. Contact pairs of the scene have friction of their own instead.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.constraints.combining import combine, rolling_shapes
+from poise.constraints.combining import combine, combined
+from poise.constraints.pair_friction import body_that_rolls, of_pair, pair_columns, pair_sliding
 from poise.constraints.parts import perpendiculars
 from poise.constraints.rolling_rows import emit_rolling
 from poise.constraints.row_kernels import (
@@ -32,6 +33,7 @@ from poise.kernel.scalars import any_lane, get_lane, minimum, select, spread, ze
 from poise.kernel.spatial import Force, motion_at
 from poise.kernel.trace import formula
 from poise.kernel.vec import cross, dot, zero3
+from poise.model.model import Model
 from poise.model.solids import Solid, Solids
 
 SURFACES = View(
@@ -47,25 +49,40 @@ SURFACES = View(
     kind=Index,  # of surface
     kinds=Count,
     rules=Index,  # of a pair of kinds: those of friction, torsional and rolling friction, restitution
+    n_pairs=Count,
     thin=Real,  # least extent; infinite of planes and height fields; m
+    # (n_pairs) contact pairs: two shapes, and their own friction
+    pair_a=Index,
+    pair_b=Index,
+    pair_friction=Real,
+    pair_torsional=Real,  # m
+    pair_rolling=Real,  # m
 )
-"""Of every shape."""
+"""Of every shape, and of contact pairs."""
 OVERLOOKED = 1e-4
 """Overlap that impulses may bring about where a contact has no rows; m."""
 
 
-def surfaces_block(solids: Solids, width: Width) -> Block:
+def surfaces_block(model: Model, width: Width) -> Block:
     """The surfaces of a model's shapes, in the precision of a width."""
+    solids = model.solids
     names = ("friction", "restitution", "compliance")
     of_solids = {name: getattr(solids, name) for name in names}
     torsional, rolling = solids.torsional_friction, solids.rolling_friction
-    of_solids |= {"torsional": torsional, "rolling": rolling, "rolls": int(len(rolling_shapes(solids)) > 0)}
+    of_solids |= {"torsional": torsional, "rolling": rolling, "rolls": int(body_that_rolls(model) is not None)}
     of_solids |= {
         "kind": solids.surface_kind,
         "kinds": len(solids.surface_rules),
         "rules": solids.surface_rules.ravel(),
     }
-    return SURFACES.block(width if width.varied else Width(width.elem), **of_solids, thin=least_extents(solids))
+    width = width if width.varied else Width(width.elem)
+    return SURFACES.block(width, **of_solids, **pair_columns(model), thin=least_extents(solids))
+
+
+def contact_friction(model: Model, a: int, b: int) -> float:
+    """Sliding friction of a contact between two shapes."""
+    own = pair_sliding(model, a, b)
+    return combined(model.solids, a, b).friction if own is None else own
 
 
 def least_extents(solids: Solids) -> NDArray[Any]:
@@ -205,8 +222,8 @@ def make_contact(w, g, u, c, r, slot, there, dt, erp, quick):
     none = zero(gap)
     put_bounds(r, slot, there, none, spread(inf, none))
     rules = rules_of(u, a, b, there)
-    mu = combined_of(u.friction, of_shape(u.rules, rules, there), a, b, there)
-    put_bound(r, slot, there, spread(mu, none))
+    mu = spread(combined_of(u.friction, of_shape(u.rules, rules, there), a, b, there), none)
+    put_bound(r, slot, there, of_pair(u, u.pair_friction, a, b, mu))
     e = combined_of(u.restitution, of_shape(u.rules, rules + 3, there), a, b, there)
     give = gather_where(u.compliance, a, there) + gather_where(u.compliance, b, there)
     scatter_where(r.phi, slot, gap, there)
@@ -215,8 +232,9 @@ def make_contact(w, g, u, c, r, slot, there, dt, erp, quick):
     scatter_where(r.erp, slot, select(give > 0.0, none + 1.0, none + erp), there)
     scatter_where(r.cfm, slot, spread(give / (dt * dt), none), there)
     if u.rolls != 0:
-        twist = combined_of(u.torsional, of_shape(u.rules, rules + 1, there), a, b, there)
-        roll = combined_of(u.rolling, of_shape(u.rules, rules + 2, there), a, b, there)
+        twist = spread(combined_of(u.torsional, of_shape(u.rules, rules + 1, there), a, b, there), none)
+        roll = spread(combined_of(u.rolling, of_shape(u.rules, rules + 2, there), a, b, there), none)
+        twist, roll = of_pair(u, u.pair_torsional, a, b, twist), of_pair(u, u.pair_rolling, a, b, roll)
         emit_rolling(r, slot, there, id, twist, roll, body_a, body_b, link_a, link_b, arm_a, arm_b, n, t1, t2)
 
 

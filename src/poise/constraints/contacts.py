@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from poise.collision.pipeline import Contact
-from poise.constraints.combining import combined
+from poise.constraints.contact_rows import contact_friction
 from poise.constraints.parts import perpendiculars
 from poise.constraints.rows import Rows
 from poise.dynamics.measures import Bodies, bodies
@@ -66,7 +66,7 @@ def _emit(
     (a, Ja), (b, Jb) = (_side(model, placed, shape, contact.point, axes) for shape in (contact.a, contact.b))
     gamma = {} if contact.bend is None else {"gamma": (axes @ contact.bend).tolist()}
     if mu is None:
-        mu = combined(model.solids, contact.a, contact.b).friction
+        mu = contact_friction(model, contact.a, contact.b)
     own: dict[str, Any] = {"phi": contact.gap} | gamma
     return rows.add_contact(id=contact.id, a=a, Ja=-Ja, b=b, Jb=Jb, mu=mu, world=world, **own, **numbers)
 

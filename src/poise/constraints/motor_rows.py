@@ -5,7 +5,11 @@ With f as in `model.motors`, eq. 1, met at the end of a step h, a motor is a row
     v_ref = erp (target − x)/h + (1 − erp) speed + h cfm torque,   erp, cfm as in `softness`
 
 and the bounds of f. All of it is in the row's target: a motor has no error that would be mended. Motors without
-stiffness and damping are no rows, but forces on the coordinates (`add_motor_forces`).
+stiffness and damping are no rows, but forces on the coordinates (`add_motor_forces`). What is negative of stiffness and
+damping joins the torque, as it is at the start of the step.
+
+Ranges bound what all motors of a degree of freedom do together. Forces are known before rows are made: rows have what
+they leave of the range, and where there are no rows, what is beyond the range is taken off.
 
 At acceleration level (`explicit`) every motor is a force, that of eq. 1 at the present state, but for those that are to
 have an acceleration: they are rows with it as a_ref.
@@ -43,10 +47,13 @@ MOTORS = View(
     "Motors",
     n_rows=Count,
     explicit=Count,  # 1 where forces are those of the present state, at acceleration level
+    has_negative=Count,  # 1 where stiffness or damping may be negative
+    n_ranges=Count,
     term_start=Index,  # (n_rows + 1) coordinates of a row
     term_dof=Index,
     term_q=Index,  # coordinate, or the first of a ball's four
     term_part=Index,  # −1; of a ball 0, 1, 2: which part of its rotation vector
+    term_range=Index,  # range of its degree of freedom, −1 where there is none
     ball=Index,  # (n_rows) number of the rotation that is the target, −1 where it is a number
     term_gear=Real,
     # (n_rows)
@@ -61,6 +68,14 @@ MOTORS = View(
     high=Real,
     force=Real,  # of the last step, where it was no row's; N or N·m
     rotation=Real,  # (4 · balls) targets of balls; w, x, y, z
+    # (n_ranges)
+    range_dof=Index,
+    range_lifted=Index,  # 1 where gravity compensation is a force of motors
+    range_low=Real,
+    range_high=Real,
+    range_known=Real,  # force of what is no row; N or N·m
+    range_rows=Real,  # 1 where there are rows
+    range_cut=Real,  # what is taken off, with its sign; N or N·m
 )
 SETTINGS = (
     *("stiffness", "damping", "target", "speed", "torque", "acceleration", "hurries", "low", "high", "rotation"),
@@ -86,16 +101,20 @@ def motors_block(model: Model, width: Width) -> Block:
             for name, values in numbers.items():
                 values.append(getattr(motor, name))
         rotations += motor.target if motor.ball else ()
-    n = len(ball)
+    n, ranges = len(ball), {int(d): r for r, d in enumerate(model.actuator_range_dof)}
+    negative = [motor.stiffness < 0.0 or motor.damping < 0.0 or any(motor.slopes) for motor in model.motors]
     table = np.array([term[:3] for term in terms], np.int32).reshape(-1, 3)
     return MOTORS.block(
         width,
         n_rows=n,
         explicit=0,
+        has_negative=int(any(negative)),
+        n_ranges=len(ranges),
         term_start=np.array(starts, np.int32),
         term_dof=table[:, 0].copy(),
         term_q=table[:, 1].copy(),
         term_part=table[:, 2].copy(),
+        term_range=np.array([ranges.get(int(d), -1) for d in table[:, 0]], np.int32),
         term_gear=np.array([term[3] for term in terms], np.float64),
         ball=np.array(ball, np.int32),
         target=np.array(target, np.float64),
@@ -103,6 +122,11 @@ def motors_block(model: Model, width: Width) -> Block:
         hurries=n,
         force=n,
         rotation=np.array(rotations, np.float64),
+        range_dof=model.actuator_range_dof.copy(),
+        range_lifted=model.actuator_range_lifted.copy(),
+        range_low=model.actuator_range[:, 0].copy(),
+        range_high=model.actuator_range[:, 1].copy(),
+        **dict.fromkeys(("range_known", "range_rows", "range_cut"), len(ranges)),
         **{name: np.array(values, np.float64) for name, values in numbers.items()},
     )
 
@@ -122,7 +146,7 @@ def is_endless(b: Block) -> Array:
 def plain_forces(b: Block, nv: int) -> Array:
     """(nv,) forces on the coordinates of motors that were no rows in the last step, in one world; N or N·m."""
     per_term = np.repeat(b.force, np.diff(b.term_start)) * b.term_gear
-    return np.bincount(b.term_dof, per_term, nv)
+    return np.bincount(b.term_dof, per_term, nv) + np.bincount(b.range_dof, b.range_cut, nv)
 
 
 @formula
@@ -158,14 +182,26 @@ def motor_law(
 
 
 @kernel
+def lawless_torque(b, j, error, now):
+    """The torque of a motor, with what is negative of its stiffness and damping, as it is now."""
+    torque = load(b.torque, j)
+    if b.has_negative != 0:
+        none = zero(torque)
+        torque = torque + minimum(load(b.stiffness, j), none) * error
+        torque = torque + minimum(load(b.damping, j), none) * (load(b.speed, j) - now)
+    return torque
+
+
+@kernel
 def put_motor(b, e, slot, there, j, error, now, dt, whole):
     """What makes a row a motor's."""
+    none = zero(error)
     wanted, cfm = motor_law(
-        load(b.stiffness, j),
-        load(b.damping, j),
+        maximum(load(b.stiffness, j), none),
+        maximum(load(b.damping, j), none),
         error,
         load(b.speed, j),
-        load(b.torque, j),
+        lawless_torque(b, j, error, now),
         now,
         load(b.acceleration, j),
         load(b.hurries, j),
@@ -173,11 +209,58 @@ def put_motor(b, e, slot, there, j, error, now, dt, whole):
         whole,
     )
     low, high = load(b.low, j), load(b.high, j)
+    if b.n_ranges > 0:
+        low, high = within_ranges(b, j, low, high)
     put_bounds(e, slot, there, low, select(low >= 0.0, minimum(high, MOST), high))
     if b.explicit != 0:
         scatter_where(e.a_ref, slot, load(b.acceleration, j), there)
     scatter_where(e.target, slot, wanted, there)
     scatter_where(e.cfm, slot, cfm, there)
+
+
+@kernel
+def within_ranges(b, j, low, high):
+    """Bounds of a row by what its coordinates have left of their ranges; where that is beyond the motor's own bounds,
+    the nearest of these.
+    """
+    least, most = low, high
+    for n in range(load(b.term_start, j), load(b.term_start, j + 1)):
+        r, gear = load(b.term_range, n), load(b.term_gear, n)
+        if r >= 0:
+            known, share = load(b.range_known, r), 1.0 / gear
+            one, other = (load(b.range_low, r) - known) * share, (load(b.range_high, r) - known) * share
+            least, most = maximum(least, minimum(one, other)), minimum(most, maximum(one, other))
+    return minimum(least, high), maximum(most, low)
+
+
+@kernel
+def begin_ranges(b, w):
+    """Forces of motors in each range, before there are any: gravity compensation, where that is one of them."""
+    none = zero(load(w.total, 0))
+    for r in range(b.n_ranges):
+        store(b.range_known, r, load(w.lift, load(b.range_dof, r)) if load(b.range_lifted, r) != 0 else none)
+        store(b.range_rows, r, none)
+
+
+@kernel
+def note_in_ranges(b, j, force, row):
+    """Add the force of a motor to the ranges of its coordinates, and note where it is a row."""
+    for n in range(load(b.term_start, j), load(b.term_start, j + 1)):
+        r = load(b.term_range, n)
+        if r >= 0:
+            store(b.range_known, r, load(b.range_known, r) + force * load(b.term_gear, n))
+            store(b.range_rows, r, select(row, zero(force) + 1.0, load(b.range_rows, r)))
+
+
+@kernel
+def end_ranges(b, w):
+    """Take off what is beyond a range, where no row can."""
+    for r in range(b.n_ranges):
+        known, d = load(b.range_known, r), load(b.range_dof, r)
+        cut = maximum(minimum(known, load(b.range_high, r)), load(b.range_low, r)) - known
+        cut = select(load(b.range_rows, r) > 0.0, zero(known), cut)
+        store(b.range_cut, r, cut)
+        store(w.total, d, load(w.total, d) + cut)
 
 
 @kernel
@@ -199,20 +282,29 @@ def motor_force(b, j, error, now):
 def add_motor_forces(s, b, w):
     """Forces of motors that are no rows, to those that act on the coordinates; worlds in which some are rows."""
     driven = load(w.total, 0) != load(w.total, 0)
+    if b.n_ranges > 0:
+        begin_ranges(b, w)
     for j in range(b.n_rows):
         if load(b.term_start, j + 1) > load(b.term_start, j):
             force = maximum(minimum(load(b.torque, j), load(b.high, j)), load(b.low, j))
             if b.explicit != 0:
                 error, now = motor_reach(s, b, j)
                 force = motor_force(b, j, error, now)
+            elif b.has_negative != 0:
+                error, now = motor_reach(s, b, j)
+                force = maximum(minimum(lawless_torque(b, j, error, now), load(b.high, j)), load(b.low, j))
             row = drives(b, j)
             driven = driven | row
             force = select(row, zero(force), force)
             store(b.force, j, force)
+            if b.n_ranges > 0:
+                note_in_ranges(b, j, force, row)
             if any_lane(force != 0.0):
                 for n in range(load(b.term_start, j), load(b.term_start, j + 1)):
                     d = load(b.term_dof, n)
                     store(w.total, d, load(w.total, d) + force * load(b.term_gear, n))
+    if b.n_ranges > 0:
+        end_ranges(b, w)
     return driven
 
 

@@ -1,9 +1,9 @@
 """Rows of rolling and torsional friction: what a contact's patch holds against, beside sliding.
 
 At a contact with the normal force λ_n the torque about the normal is at most μ_t λ_n, that along the tangents μ_r λ_n
-together (coefficients in m, see `combining`). Each is a ball of rows on the relative angular velocity,
-times a lever ρ, so that its multipliers are forces and its velocities those of points: |λ| ≤ (μ/ρ) λ_n. The
-solver's radii follow the normal multipliers as it finds them.
+together (coefficients in m: those of a contact pair, or combined ones, see `combining`). Each is a ball of rows on the
+relative angular velocity, times a lever ρ, so that its multipliers are forces and its velocities those of points:
+|λ| ≤ (μ/ρ) λ_n. The solver's radii follow the normal multipliers as it finds them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from poise.constraints.row_kernels import open_block, put_bound, put_row
 from poise.constraints.store import BALL
 from poise.kernel.jit import kernel
 from poise.kernel.memory import scatter_where
-from poise.kernel.scalars import any_lane, maximum, minimum, select, spread, zero
+from poise.kernel.scalars import any_lane, maximum, minimum, select, zero
 from poise.kernel.spatial import Force, no_force
 from poise.kernel.vec import norm, zero3
 
@@ -46,7 +46,6 @@ def emit_rolling(r, contact, there, id, twist, roll, body_a, body_b, link_a, lin
     far = none + LONGEST
     reach_a, reach_b = select(link_a >= 0, norm(arm_a), far), select(link_b >= 0, norm(arm_b), far)
     lever = maximum(minimum(minimum(reach_a, reach_b), far), none + SHORTEST)
-    twist, roll = spread(twist, none), spread(roll, none)
     twists, rolls = there & (twist > 0.0), there & (roll > 0.0)
     if any_lane(twists):
         emit_spins(r, contact, twists, zero(id) - 2 - id, body_a, body_b, n, zero3(none), twist, lever)

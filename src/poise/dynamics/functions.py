@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from poise.dynamics import abm, crba, passive, rnea
 from poise.dynamics.inputs import check_result, checked_step
+from poise.dynamics.kinematics import place_links
 from poise.dynamics.layout import INPUT, MODEL, STATE, WORK
 from poise.dynamics.workspace import Workspace, Worlds
 from poise.kernel.jit import entry, kernel
@@ -26,7 +27,9 @@ Array = NDArray[Any]
 
 @kernel
 def passive_pull(m, s, x, w):
-    """Explicit forces of springs, dampers and drives."""
+    """Explicit forces of springs, dampers, drives and gravity compensation."""
+    if m.n_compensated > 0:
+        place_links(m, s, w)
     passive.gather_forces(m, s, x, w, 0.0)
 
 
@@ -168,7 +171,7 @@ def gravity_forces(model: Model, q: ArrayLike, *, dtype: Any = np.float64) -> Ar
 def passive_forces(
     model: Model, q: ArrayLike, v: ArrayLike, *, drive: Drive | None = None, dtype: Any = np.float64
 ) -> Array:
-    """Generalized forces (nv,) of the model's springs and dampers, and of a drive.
+    """Generalized forces (nv,) of the model's springs and dampers, its gravity compensation, and of a drive.
 
     >>> import poise
     >>> scene = poise.Scene()

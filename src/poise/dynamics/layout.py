@@ -50,6 +50,10 @@ MODEL = View(
     primitive_q_start=Index,
     primitive_v_start=Index,
     n_primitives=Count,
+    n_compensated=Count,
+    compensated_link=Index,  # links of bodies with gravity compensation
+    compensated_mass=Real,
+    compensated_com=Vec3,
     q_zero=Real,  # coordinates from which slides and turns are counted
     q_spring=Real,
     dof_link=Index,
@@ -95,6 +99,7 @@ WORK = View(
     inertia=Inertia,  # of each link, rigid
     gyro=Force,  # of each link: v ×* I v
     total=Real,  # of each dof: tau, springs, dampers and drives, at the start of the step
+    lift=Real,  # of each dof: what compensates gravity, a part of `total`; only where there is some
     diagonal=Real,  # of each dof: what implicit springs, dampers and drives add to the inertia
     articulated=Articulated,  # of each link
     apparent=Articulated,  # of each link that has a parent: what of its articulated inertia the parent feels
@@ -173,6 +178,7 @@ def _make_model_block(model: Model, width: Width) -> Block:
         "nv": model.nv,
         "n_bodies": model.n_bodies,
         "n_primitives": len(model.primitive_kind),
+        "n_compensated": len(model.compensated_link),
         "has_passive": int(np.any(model.dof_stiffness) or np.any(model.dof_damping)),
         "gravity": model.gravity[None],
         "link_rotation": matrices(model.link_quat_wxyz),

@@ -1,4 +1,4 @@
-"""Springs, dampers and drives on single coordinates, explicit or folded into the inertia.
+"""Springs, dampers and drives on single coordinates, explicit or folded into the inertia; gravity compensation.
 
 A linear law on one coordinate, met at the end of a step h, is τ(q + h v + h² a, v + h a) = τ₀ − (h c + h² k) a: the
 first part joins the forces, the second the articulated inertia's diagonal (LIU eqs. 9-13). With h = 0 it is explicit.
@@ -14,8 +14,9 @@ from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store
 from poise.kernel.quat import conjugate, log_rotation, normalize
 from poise.kernel.scalars import any_lane, spread, zero
+from poise.kernel.spatial import Force, pair
 from poise.kernel.trace import formula
-from poise.kernel.vec import zero3
+from poise.kernel.vec import cross, zero3
 
 
 @formula
@@ -44,12 +45,33 @@ def gather_forces(m, s, x, w, dt):
         tau = load(x.tau, d)
         store(w.total, d, tau)
         store(w.diagonal, d, zero(tau))
+    if m.n_compensated > 0:
+        compensate_gravity(m, s, w)
     if m.has_passive != 0:
         add_laws(m, s, w, m.dof_stiffness, m.dof_damping, m.q_spring, dt)
     if x.n_gains != 0:
         add_laws(m, s, w, x.gain_p, x.gain_d, x.goal_q, dt)
         for d in range(m.nv):  # dampers of drives pull towards a speed
             store(w.total, d, load(w.total, d) + load(x.gain_d, d) * load(x.goal_v, d))
+
+
+@kernel
+def compensate_gravity(m, s, w):
+    """Forces on coordinates that hold the compensated part of each link's mass against gravity."""
+    none = zero(load(s.q, 0))
+    for d in range(m.nv):
+        store(w.lift, d, none)
+    for n in range(m.n_compensated):
+        i = load(m.compensated_link, n)
+        arm = load(w.r, i) + load(w.R, i) @ load(m.compensated_com, n)
+        up = zero3(none) - load(m.gravity, 0) * load(m.compensated_mass, n)
+        push = Force(cross(arm, up), up)
+        d = load(m.link_dof_start, i + 1) - 1
+        while d >= 0:
+            store(w.lift, d, load(w.lift, d) + pair(load(w.axis, d), push))
+            d = load(m.dof_parent, d)
+    for d in range(m.nv):
+        store(w.total, d, load(w.total, d) + load(w.lift, d))
 
 
 @kernel

@@ -49,6 +49,17 @@ def spring_energy(m, s):
 
 
 @kernel
+def compensated_energy(m, w):
+    """What bodies with gravity compensation have less of in energy, with its sign turned."""
+    energy = zero(load(w.r, 0).x)
+    for n in range(m.n_compensated):
+        i = load(m.compensated_link, n)
+        place = load(w.origin, load(m.link_root, i)) + load(w.r, i) + load(w.R, i) @ load(m.compensated_com, n)
+        energy = energy + dot(load(m.gravity, 0), place) * load(m.compensated_mass, n)
+    return energy
+
+
+@kernel
 def add_up(m, s, w, t):
     """All totals. Positions are taken from the first tree's O and put back into the world at the end."""
     place_links(m, s, w)
@@ -73,6 +84,8 @@ def add_up(m, s, w, t):
     store(t.kinetic, 0, kinetic)
     store(t.drives, 0, drives * 0.5)
     store(t.gravity, 0, -dot(load(m.gravity, 0), moment + first * mass))
+    if m.n_compensated > 0:
+        store(t.gravity, 0, load(t.gravity, 0) + compensated_energy(m, w))
     store(t.spring, 0, spring_energy(m, s))
     store(t.mass, 0, mass)
     store(t.com, 0, first + com)

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.constraints.combining import rolling_shapes
 from poise.constraints.limit_rows import CODES
+from poise.constraints.pair_friction import body_that_rolls
 from poise.constraints.rows import Rows
 from poise.constraints.store import BALL, CONTACT, SINGLE
 from poise.formulations.acceleration_rows import KIND, Looker, Seen
@@ -83,10 +83,9 @@ class Accelerated:
         if len(soft):
             body = model.body_names[int(model.solids.body[soft[0]])]
             raise ValueError(f'"{body}" has a compliant surface: at acceleration level contacts are rigid')
-        rubbing = rolling_shapes(model.solids)
-        if len(rubbing):
-            body = model.body_names[int(model.solids.body[rubbing[0]])]
-            raise ValueError(f'"{body}" has rolling or torsional friction: it takes the velocity level')
+        rolling = body_that_rolls(model)
+        if rolling is not None:
+            raise ValueError(f'"{rolling}" has rolling or torsional friction: it takes the velocity level')
         self.model, self.integrator = model, integrator
         self.inner: Stepper = (ApartStepper if apart else Stepper)(model, newton=newton, **rules)
         self.inner.extras.motors.set_count("explicit", 1)

@@ -31,6 +31,7 @@ from poise.kernel.bound import Bound
 from poise.kernel.jit import entry
 from poise.kernel.memory import F64, Block, Shared, Width, aligned, lane_array
 from poise.model.model import Model
+from poise.model.motors import controlled_numbers
 
 Array = NDArray[Any]
 LINE = 64
@@ -72,7 +73,8 @@ class Layout:
         self.n_state = sum(sizes.values())
         """Numbers that a step changes; they come first."""
         sizes |= {"tau": nv, "force": 6 * model.n_bodies, "gain_p": nv, "gain_d": nv, "goal_q": nq, "goal_v": nv}
-        sizes |= {f"motors/{name}": motors for name in SETTINGS if name in {motor.control for motor in model.motors}}
+        controlled = {name for motor in model.motors for name in controlled_numbers(motor.control)}
+        sizes |= {f"motors/{name}": motors for name in SETTINGS if name in controlled}
         lengths = {"gravity": 3, "link_mass": 1, "link_com": 3, "link_inertia": 6}
         for name in varied:
             view, field = name.split("/")

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.constraints.combining import rolling_shapes
 from poise.constraints.joint_rows import JointRows, Links, joint_rows
 from poise.constraints.levels import keep_multipliers, velocity_problem, warm_multipliers
+from poise.constraints.pair_friction import body_that_rolls
 from poise.constraints.store import CONTACT
 from poise.constraints.tree_rows import Seen
 from poise.dynamics.apart_bodies import CENTRE, OWN, SPIN
@@ -48,10 +48,9 @@ def check_loose(model: Model) -> None:
     if len(prescribed):
         name = model.joint_names[int(model.dof_joint[prescribed[0]])]
         raise ValueError(f'"{name}" is kinematic: that takes solver="direct"')
-    rubbing = rolling_shapes(model.solids)
-    if len(rubbing):
-        body = model.body_names[int(model.solids.body[rubbing[0]])]
-        raise ValueError(f'"{body}" has rolling or torsional friction: that takes solver="direct"')
+    rolling = body_that_rolls(model)
+    if rolling is not None:
+        raise ValueError(f'"{rolling}" has rolling or torsional friction: that takes solver="direct"')
     if not (model.link_mass > 0.0).all():
         body = model.body_names[int(model.link_body[int(np.argmin(model.link_mass))])]
         raise ValueError(f'"{body}" has no mass of its own: that takes solver="direct"')

@@ -92,7 +92,8 @@ def motor_laws(nv: int, motors: Block, which: Array) -> Laws:
         gear = np.zeros(nv)
         np.add.at(gear, motors.term_dof[terms], motors.term_gear[terms])
         along = np.outer(gear, gear)
-        K, D = K + motors.stiffness[j] * along, D + motors.damping[j] * along
+        # what is negative makes errors grow in every integrator, as it should
+        K, D = K + max(motors.stiffness[j], 0.0) * along, D + max(motors.damping[j], 0.0) * along
     return Laws(K, D)
 
 

@@ -166,7 +166,7 @@ class Stepper:
         self.sleep = Sleep(model, block, self.extras)
         self._of_rows = width == F64
         self._lanes = rows_width(width)
-        self.surfaces, self.limits = surfaces_block(model.solids, width), limits_block(model, width)
+        self.surfaces, self.limits = surfaces_block(model, width), limits_block(model, width)
         self.flow = flow_block(model.nv, model.n_links, width)
         self.rules = self._rules(**rules)
         self._top, self._haste, self._ahead = (self.rules.arrays[name] for name in ("top", "haste", "ahead"))

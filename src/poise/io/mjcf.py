@@ -23,7 +23,8 @@ from typing import Any
 
 from poise.io.losses import warn_of_changes
 from poise.io.mjcf_bodies import read_bodies
-from poise.io.mjcf_drives import read_actuators, read_equalities, read_excluded_pairs, read_keyframes
+from poise.io.mjcf_contacts import read_contact_pairs, read_excluded_pairs
+from poise.io.mjcf_drives import read_actuators, read_equalities, read_keyframes
 from poise.io.mjcf_gaps import list_unsupported
 from poise.io.mjcf_skins import read_skins
 from poise.io.mjcf_source import MjcfSource
@@ -167,6 +168,7 @@ def _to_scene(source: MjcfSource, file: Path | None) -> Scene:
     scene.actuators = read_actuators(source)
     scene.equalities = read_equalities(source)
     scene.excluded_pairs = read_excluded_pairs(source)
+    scene.contact_pairs = read_contact_pairs(source)
     scene.skins = read_skins(source)
     scene.unsupported = list_unsupported(source)
     return scene

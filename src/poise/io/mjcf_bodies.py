@@ -17,6 +17,7 @@ from poise.model.shapes import (
     ConvexMesh,
     Cylinder,
     Ellipsoid,
+    HeightField,
     Material,
     Plane,
     Shape,
@@ -27,7 +28,9 @@ from poise.model.shapes import (
 #: colour of a geom that the file does not colour: its material's shows instead
 _UNPAINTED = np.array([0.5, 0.5, 0.5, 1.0], dtype=np.float32)
 #: bits of a shape's groups that fit a signed 32-bit integer
-MOST_GROUPS = 31
+MOST_GROUPS = 30
+#: the group of shapes that touch nothing but in contact pairs: no mask has it
+_PAIRED = 1 << 30
 
 
 def read_bodies(source: MjcfSource) -> list[Body]:
@@ -63,6 +66,8 @@ def _read_body(source: MjcfSource, i: int) -> Body:
             quat_wxyz=quaternion(model.body_iquat[i]),
         ),
     )
+    if source.compensates_gravity:
+        body.gravity_compensation = float(model.body_gravcomp[i])
     if model.body_mocapid[i] >= 0:
         body.motion = "kinematic"
     elif not source.moves(i):
@@ -90,6 +95,7 @@ def _read_joint(source: MjcfSource, j: int, line: int | None) -> Joint:
         friction=0.0 if source.disabled("FRICTIONLOSS", "CONSTRAINT") else float(model.dof_frictionloss[start]),
         line=line,
     )
+    joint.actuator_gravity_compensation = bool(model.jnt_actgravcomp[j])
     limited = bool(model.jnt_limited[j]) and not source.disabled("LIMIT", "CONSTRAINT")
     lower, upper = floats(model.jnt_range[j])
     if kind != "free":
@@ -101,6 +107,9 @@ def _read_joint(source: MjcfSource, j: int, line: int | None) -> Joint:
         rest, spring = float(model.qpos0[address]), float(model.qpos_spring[address])
         joint.axis = vector(model.jnt_axis[j])
         joint.limits = (lower, upper) if limited else None
+        if model.jnt_actfrclimited[j]:
+            least, most = floats(model.jnt_actfrcrange[j])
+            joint.actuator_force_range = (least, most)
         joint.rest = rest if rest != 0.0 else None
         joint.spring = spring if spring != rest else None
     return joint
@@ -120,34 +129,43 @@ def _read_shapes(source: MjcfSource) -> list[list[Shape]]:
     lines = source.lines(source.spec.geoms)
     names = source.given_names("GEOM", model.ngeom)
     meshes: dict[tuple[int, bool], Any] = {}
-    lost = moving_planes(source)
+    kept = kept_geoms(source)
     for g in range(model.ngeom):
-        if lost[g]:
+        if not kept[g]:
             continue
         group, mask = groups[g]
         geometry = _geometry(source, g, (group | mask) != 0, meshes)
-        if geometry is not None:
-            shape = geometry(
-                name=names[g] or None,
-                position=vector(model.geom_pos[g]),
-                quat_wxyz=quaternion(model.geom_quat[g]),
-                density=0.0,
-                material=_material(source, g),
-                color=_color(source, g),
-                group=group,
-                mask=mask,
-                margin=float(model.geom_margin[g]),
-                line=lines.get(g),
-            )
-            shapes[int(model.geom_bodyid[g])].append(shape)
+        shape = geometry(
+            name=names[g] or None,
+            position=vector(model.geom_pos[g]),
+            quat_wxyz=quaternion(model.geom_quat[g]),
+            density=0.0,
+            material=_material(source, g),
+            color=_color(source, g),
+            group=group,
+            mask=mask,
+            margin=float(model.geom_margin[g]),
+            line=lines.get(g),
+        )
+        shapes[int(model.geom_bodyid[g])].append(shape)
     return shapes
 
 
+def kept_geoms(source: MjcfSource) -> list[bool]:
+    """For every geom, whether it becomes a shape."""
+    types, lost = source.mj.mjtGeom, moving_grounds(source)
+    known = ("PLANE", "HFIELD", "SPHERE", "CAPSULE", "ELLIPSOID", "CYLINDER", "BOX", "MESH")
+    kinds = {int(getattr(types, f"mjGEOM_{name}")) for name in known}
+    return [int(kind) in kinds and not gone for kind, gone in zip(source.model.geom_type, lost, strict=True)]
+
+
 def _geometry(source: MjcfSource, g: int, collides: bool, meshes: dict[tuple[int, bool], Any]) -> Any:
-    """A maker of the geom's shape with its sizes filled in (full lengths; MuJoCo's are half), None for a gap."""
+    """A maker of the geom's shape with its sizes filled in (full lengths; MuJoCo's are half)."""
     model, types = source.model, source.mj.mjtGeom
     kind = types(model.geom_type[g])
     x, y, z = floats(model.geom_size[g])
+    if kind == types.mjGEOM_HFIELD:
+        return _height_field(model, int(model.geom_dataid[g]))
     if kind == types.mjGEOM_MESH:
         key = (int(model.geom_dataid[g]), collides)
         if key not in meshes:
@@ -161,7 +179,7 @@ def _geometry(source: MjcfSource, g: int, collides: bool, meshes: dict[tuple[int
         types.mjGEOM_CYLINDER: partial(Cylinder, radius=x, length=2 * y),
         types.mjGEOM_BOX: partial(Box, size=(2 * x, 2 * y, 2 * z)),
     }
-    return makers.get(kind)
+    return makers[kind]
 
 
 def _seen_mesh(model: Any, mesh: int) -> Any:
@@ -196,11 +214,20 @@ def _hull(model: Any, mesh: int) -> Any:
     return partial(ConvexMesh, vertices=vertices)
 
 
-def moving_planes(source: MjcfSource) -> list[bool]:
-    """For every geom, whether it is a plane on a mocap body: half spaces here do not move."""
-    model, plane = source.model, int(source.mj.mjtGeom.mjGEOM_PLANE)
+def moving_grounds(source: MjcfSource) -> list[bool]:
+    """For every geom, whether it is a plane or a height field on a body that moves: here these do not move."""
+    model, types = source.model, source.mj.mjtGeom
+    grounds = (int(types.mjGEOM_PLANE), int(types.mjGEOM_HFIELD))
     owners = zip(model.geom_type, model.geom_bodyid, strict=True)
-    return [int(kind) == plane and source.moves(int(body)) for kind, body in owners]
+    return [int(kind) in grounds and source.moves(int(body)) for kind, body in owners]
+
+
+def _height_field(model: Any, field: int) -> Any:
+    """A maker of a height field; MuJoCo has heights as shares of the greatest, row by row along y."""
+    rows, columns, start = (int(getattr(model, f"hfield_{name}")[field]) for name in ("nrow", "ncol", "adr"))
+    x, y, height, _ = floats(model.hfield_size[field])
+    shares = np.array(model.hfield_data[start : start + rows * columns], np.float64)
+    return partial(HeightField, heights=height * shares.reshape(rows, columns), extent=(2 * x, 2 * y))
 
 
 def _material(source: MjcfSource, g: int) -> Material:
@@ -239,6 +266,13 @@ def _collision_groups(source: MjcfSource) -> list[tuple[int, int]]:
     ]
     if source.disabled("CONTACT", "CONSTRAINT"):
         return [(0, 0)] * len(filters)
+    paired = {*map(int, model.pair_geom1), *map(int, model.pair_geom2)}
+    groups = _filter_groups(filters)
+    return [(_PAIRED, 0) if pair == (0, 0) and g in paired else pair for g, pair in enumerate(groups)]
+
+
+def _filter_groups(filters: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """(group, mask) of every geom from its contype and conaffinity."""
     kinds = sorted({(1, 1), *filters}, key=lambda kind: (kind != (1, 1), kind))
     kinds = [kind for kind in kinds if any(_meet(kind, other) for other in {(1, 1), *filters})]
     if len(kinds) > MOST_GROUPS:

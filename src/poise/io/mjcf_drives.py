@@ -1,4 +1,4 @@
-"""Actuators, equality constraints, keyframes and excluded pairs of a compiled MuJoCo model."""
+"""Actuators, equality constraints and keyframes of a compiled MuJoCo model."""
 
 from __future__ import annotations
 
@@ -51,16 +51,6 @@ def _scene_v(source: MjcfSource, qvel: Any) -> tuple[float, ...]:
     return tuple(parts)
 
 
-def read_excluded_pairs(source: MjcfSource) -> list[tuple[str, str]]:
-    """Pairs of bodies that pass through each other; pairs with a world that has no shapes are left out."""
-    pairs = []
-    for signature in source.model.exclude_signature:
-        pair = (int(signature) >> 16, int(signature) & 0xFFFF)
-        if 0 not in pair or source.model.body_geomnum[0]:
-            pairs.append((source.body_names[pair[0]], source.body_names[pair[1]]))
-    return pairs
-
-
 def read_actuators(source: MjcfSource) -> list[Actuator]:
     """Actuators of every kind, with MuJoCo's parameters of gain, bias and activation in the options."""
     model = source.model
@@ -85,6 +75,10 @@ def _read_actuator(source: MjcfSource, i: int, name: str) -> Actuator:
     }
     if model.actuator_actlimited[i]:
         options["activation_range"] = floats(model.actuator_actrange[i])
+    if source.is_switched_off(i):
+        options["disabled"] = True
+    if model.actuator_plugin[i] >= 0:
+        options["plugin"] = source.plugin_names[int(model.actuator_plugin[i])]
     if np.any(model.actuator_lengthrange[i]):
         options["length_range"] = floats(model.actuator_lengthrange[i])
     for field in ("armature", "damping"):
@@ -99,7 +93,7 @@ def _read_actuator(source: MjcfSource, i: int, name: str) -> Actuator:
         target,
         gear=floats(model.actuator_gear[i]),
         control_range=_bounds(model.actuator_ctrlrange[control])
-        if has_control and model.actuator_ctrllimited[control]
+        if has_control and model.actuator_ctrllimited[control] and not source.disabled("CLAMPCTRL")
         else None,
         force_range=_bounds(model.actuator_forcerange[i]) if model.actuator_forcelimited[i] else None,
         options=options,
@@ -160,6 +154,8 @@ def actuator_kind(options: dict[str, Any]) -> str:
     gain, bias, activation = options["gain"], options["bias"], options["activation"]
     k = options["gain_parameters"]
     b = options["bias_parameters"]
+    if "plugin" in options:
+        return "plugin"
     if options["transmission"] == "body":
         return "adhesion"
     for kind in ("muscle", "dcmotor", "pid", "so3", "user"):

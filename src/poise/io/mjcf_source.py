@@ -94,6 +94,11 @@ class MjcfSource:
         return self.names("TENDON", self.model.ntendon)
 
     @cached_property
+    def plugin_names(self) -> list[str]:
+        """By MuJoCo's index."""
+        return self.names("PLUGIN", self.model.nplugin)
+
+    @cached_property
     def body_order(self) -> list[int]:
         """Bodies but the world in the order of the scene: mocap bodies and what they carry come last."""
         parents = self.model.body_parentid
@@ -119,6 +124,18 @@ class MjcfSource:
         """Whether one of the option flags (such as "GRAVITY"), or all constraints, are switched off."""
         bits = [getattr(self.mj.mjtDisableBit, f"mjDSBL_{flag}", 0) for flag in flags]
         return any(int(self.model.opt.disableflags) & int(bit) for bit in bits)
+
+    def is_switched_off(self, actuator: int) -> bool:
+        """Whether an actuator does nothing because all are, or its group is, switched off."""
+        groups = int(getattr(self.model.opt, "disableactuator", 0))
+        group = int(self.model.actuator_group[actuator])
+        return self.disabled("ACTUATION") or (0 <= group < 31 and bool(groups & (1 << group)))
+
+    @cached_property
+    def compensates_gravity(self) -> bool:
+        """Whether gravcomp acts: MuJoCo needs a positive one, and springs or dampers that are not switched off."""
+        off = self.disabled("PASSIVE") or (self.disabled("SPRING") and self.disabled("DAMPER"))
+        return not off and bool(np.any(np.asarray(self.model.body_gravcomp) > 0.0))
 
     def gravity(self) -> Vector:
         """m/s²; zero where the file switches gravity off."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from poise.io.mjcf_skins import write_skins
 from poise.io.mjcf_write_drives import write_actuators, write_equalities
-from poise.io.mjcf_write_shapes import tell_rules, write_shape
+from poise.io.mjcf_write_shapes import tell_rules, write_contact_pair, write_shape
 from poise.io.moments import quats_of
 from poise.model.compile import depth_first, joint_frame
 from poise.model.errors import SceneError
@@ -31,6 +31,8 @@ Floats = NDArray[np.float64]
 _BORDER = 1e-9
 #: moments of inertia of moving bodies must be above 1e-15 kg·m² in MuJoCo
 _LEAST = 1e-14
+#: largest bound that stands for an infinite one
+_MOST = 1e10
 _KINDS = {Primitive.SLIDE: "slide", Primitive.TURN: "hinge", Primitive.SCREW: "hinge"}
 
 
@@ -62,6 +64,8 @@ class MjcfWriter:
         self.assets = ET.Element("asset")
         self.elements: dict[str, ET.Element] = {}
         """Of bodies, by name."""
+        self.geoms: dict[tuple[str, int], ET.Element] = {}
+        """Of shapes, by body and number."""
 
     def lose(self, sentence: str) -> None:
         """Say what is lost, once."""
@@ -80,11 +84,7 @@ class MjcfWriter:
             self._body(body, above, parent < 0)
         if len(self.assets):
             root.insert(2, self.assets)
-        contact = [pair for pair in scene.excluded_pairs if pair[0] != pair[1]]
-        if contact:
-            section = ET.SubElement(root, "contact")
-            for first, second in dict.fromkeys(contact):
-                ET.SubElement(section, "exclude", body1=first, body2=second)
+        self._contacts()
         tell_rules(self)
         write_equalities(self, world)
         write_actuators(self)
@@ -104,6 +104,8 @@ class MjcfWriter:
         element.set("pos", numbers(start.position))
         if tuple(start.quat_wxyz) != (1.0, 0.0, 0.0, 0.0):
             element.set("quat", numbers(start.quat_wxyz))
+        if body.gravity_compensation:
+            element.set("gravcomp", repr(float(body.gravity_compensation)))
         self.elements[body.name] = element
         if body.motion == "kinematic":
             self._kinematic(body, element, top)
@@ -181,7 +183,7 @@ class MjcfWriter:
         if limits is not None:
             pair = limits if count == 1 and np.ndim(limits[0]) == 0 and limits[0] is not None else limits[k]
             if pair is not None and any(map(isfinite, pair)):
-                low, high = (max(min(bound, 1e10), -1e10) for bound in pair)
+                low, high = (max(min(bound, _MOST), -_MOST) for bound in pair)
                 made.set("range", numbers((low, high)))
         rest = _kth(joint.rest, k) or 0.0
         spring = _kth(joint.spring, k)
@@ -214,8 +216,24 @@ class MjcfWriter:
                 self.lose(f'The {field} of joint "{name}" is the mean of its coordinates: MJCF has one number.')
             if chosen.any():
                 made.set(attribute, repr(float(chosen.mean())))
+        if joint.actuator_gravity_compensation:
+            made.set("actuatorgravcomp", "true")
+        if joint.actuator_force_range is not None:
+            low, high = (max(min(bound, _MOST), -_MOST) for bound in joint.actuator_force_range)
+            made.set("actuatorfrcrange", numbers((low, high)))
         if joint.friction:
             made.set("frictionloss", repr(float(joint.friction)))
+
+    def _contacts(self) -> None:
+        """Excluded pairs and contact pairs."""
+        section = ET.Element("contact")
+        excluded = [pair for pair in self.scene.excluded_pairs if pair[0] != pair[1]]
+        for first, second in dict.fromkeys(excluded):
+            ET.SubElement(section, "exclude", body1=first, body2=second)
+        for pair in self.scene.contact_pairs:
+            write_contact_pair(self, pair, section)
+        if len(section):
+            self.root.append(section)
 
     def _keyframes(self) -> None:
         frames = self.scene.keyframes

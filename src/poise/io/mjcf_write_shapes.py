@@ -10,6 +10,8 @@ from xml.etree import ElementTree as ET
 import numpy as np
 
 from poise.constraints.combining import combine
+from poise.io.mjcf_source import fresh
+from poise.model.contact_pairs import FRICTIONS, ContactPair
 from poise.model.scene import Body
 from poise.model.shapes import (
     IDENTITY,
@@ -43,6 +45,7 @@ def _numbers(values: Any) -> str:
 def write_shape(writer: MjcfWriter, body: Body, k: int, shape: Shape, element: ET.Element) -> None:
     """One geom; MuJoCo's sizes are half lengths."""
     geom = ET.SubElement(element, "geom")
+    writer.geoms[body.name, k] = geom
     taken = {geom.get("name") for geom in writer.root.iter("geom")}
     if shape.name is not None:
         if shape.name in taken:
@@ -120,6 +123,21 @@ def tell_rules(writer: MjcfWriter) -> None:
 def _is_other(rule: int, a: float, b: float) -> bool:
     """Whether a rule gives something else than the larger coefficient."""
     return rule not in (Combine.NONE, Combine.FIRST, Combine.SECOND) and not isclose(combine(rule, a, b), max(a, b))
+
+
+def write_contact_pair(writer: MjcfWriter, pair: ContactPair, section: ET.Element) -> None:
+    """A contact pair; its geoms get names where they have none."""
+    made = ET.SubElement(section, "pair")
+    for attribute, (body, number) in (("geom1", pair.first), ("geom2", pair.second)):
+        geom = writer.geoms[body, int(number)]
+        if geom.get("name") is None:
+            taken = {other.get("name") for other in writer.geoms.values()}
+            geom.set("name", fresh(f"{body}[{int(number)}]", [name for name in taken if name is not None]))
+        made.set(attribute, str(geom.get("name")))
+    sliding, torsional, rolling = (min(float(getattr(pair, name)), NEVER_SLIPS) for name in FRICTIONS)
+    condim = 6 if rolling > 0.0 else 4 if torsional > 0.0 else 3 if sliding > 0.0 else 1
+    made.set("condim", str(condim))
+    made.set("friction", _numbers((sliding, sliding, torsional, rolling, rolling)))
 
 
 def _mesh(writer: MjcfWriter, body: Body, shape: ConvexMesh | TriangleMesh, geom: ET.Element) -> None:

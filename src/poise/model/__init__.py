@@ -3,6 +3,7 @@
 from poise.model.build import BodyHandle, CharacterHandle
 from poise.model.chain import GimbalLock, from_chain, single_dof_chain, to_chain
 from poise.model.compile import compile_scene
+from poise.model.contact_pairs import ContactPair
 from poise.model.errors import Problem, SceneError
 from poise.model.joints import JOINTS, JointKind, Primitive
 from poise.model.massprops import MassProperties, body_mass_properties, shape_mass_properties
@@ -24,6 +25,7 @@ __all__ = [
     "Capsule",
     "Character",
     "CharacterHandle",
+    "ContactPair",
     "ConvexMesh",
     "Cylinder",
     "Ellipsoid",

@@ -50,11 +50,24 @@ def check_joint(check: Checker, joint: Joint) -> None:
     _check_coordinates(check, joint, kind)
     check.number("stiffness", joint.stiffness, negative=False)
     check.number("friction", joint.friction, negative=False)
+    _check_actuation(check, joint, kind)
     for field, value in (("damping", joint.damping), ("armature", joint.armature)):
         if as_sequence(value) is None:
             check.number(field, value, negative=False)
         else:
             check.numbers(field, value, kind.nv, negative=False)
+
+
+def _check_actuation(check: Checker, joint: Joint, kind: JointKind) -> None:
+    """The range of what motors do together, and what counts as one of them."""
+    if joint.actuator_force_range is not None:
+        check.bounds("actuator_force_range", joint.actuator_force_range)
+        if kind.nv != 1:
+            what = f"only a joint of one degree of freedom has one, this is a {kind.name}; limit its motors"
+            check.fail("actuator_force_range", what)
+    counted: object = joint.actuator_gravity_compensation
+    if not isinstance(counted, bool):
+        check.fail("actuator_gravity_compensation", f"must be True or False, found {shown(counted)}")
 
 
 def _check_axes(check: Checker, joint: Joint) -> None:

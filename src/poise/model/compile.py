@@ -7,10 +7,12 @@ without freedom are welded to their parent, so that a link is a body that moves 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from poise.model.contact_pairs import gather_contact_pairs
 from poise.model.errors import SceneError
 from poise.model.joints import JOINTS, WIDTHS, JointKind, Prescribed, Primitive
 from poise.model.loops import LoopJoint, Parts, compile_couplings, compile_loops, placed_bodies
@@ -57,9 +59,12 @@ def compile_scene(scene: Scene) -> Model:
     solids = gather_solids(bodies, layout.link, layout.position, layout.quat, scene.rules)
     parts = _parts(layout, tables)
     loops = compile_loops(scene, parts)
-    joined = {"motors": compile_motors(scene, _places(tables, loops)), "loops": loops}
+    lifted = _compensation(layout)
+    motors, ranges = compile_motors(scene, _places(tables, loops, bool(len(lifted["compensated_link"]))))
+    joined = {"motors": motors, "loops": loops, **ranges, **lifted}
     joined["couplings"] = compile_couplings(scene, parts)
     skins = gather_skins(scene.skins, {body.name: b for b, body in enumerate(bodies)})
+    joined["contact_pairs"], joined["contact_pair_friction"] = gather_contact_pairs(scene.contact_pairs, bodies)
     shared = {"solids": solids, "skins": skins, "excluded": _excluded(scene, bodies), "paths": paths, **joined}
     return Model(name=scene.name, gravity=gravity, dt=float(scene.dt), **shared, **arrays)  # type: ignore[arg-type]
 
@@ -83,14 +88,40 @@ def _parts(layout: _Layout, tables: _Tables) -> Parts:
     return Parts(number, positions, quats, layout.link, _joint_places(tables), tables.q_rest)
 
 
-def _places(tables: _Tables, loops: tuple[LoopJoint, ...]) -> Places:
-    """Where motors find what they drive."""
+def _compensation(layout: _Layout) -> dict[str, Any]:
+    """Masses that gravity compensation carries, by link."""
+    rows: dict[int, list[tuple[float, Floats]]] = {}
+    for b, body in enumerate(layout.bodies):
+        carrier, matter = int(layout.link[b]), layout.mass[b]
+        mass = float(body.gravity_compensation) * matter.mass
+        if carrier >= 0 and mass != 0.0:
+            com = layout.position[b] + quat_to_matrix(layout.quat[b]) @ matter.com
+            rows.setdefault(carrier, []).append((mass, com))
+    lumps = [(mass, com, link) for link in sorted(rows) for mass, com in _joined(rows[link])]
+    return {
+        "compensated_link": _ints([link for _, _, link in lumps]),
+        "compensated_mass": _floats([mass for mass, _, _ in lumps]),
+        "compensated_com": _rows([com for _, com, _ in lumps], 3),
+    }
+
+
+def _joined(lumps: list[tuple[float, Floats]]) -> list[tuple[float, Floats]]:
+    """Several forces on one link as one, at their centre; as they are where they have none."""
+    total = sum(mass for mass, _ in lumps)
+    if len(lumps) < 2 or not min(mass for mass, _ in lumps) > 0.0:
+        return lumps
+    return [(total, sum((com * (mass / total) for mass, com in lumps), np.zeros(3)))]
+
+
+def _places(tables: _Tables, loops: tuple[LoopJoint, ...], compensated: bool) -> Places:
+    """Where motors find what they drive; whether any body is `compensated` for gravity."""
     joints = _joint_places(tables)
     dofs = {name: d for d, name in enumerate(tables.dof_names)}
     scalars = zip(tables.kind, tables.v_start, tables.q_start, strict=True)
     q_of_dof = {d: j for kind, d, j in scalars if kind != Primitive.BALL}
     names = [_suffixed(loop.name, suffix) for loop in loops for suffix in loop.coordinates]
-    return Places(joints, dofs, tables.q_rest, q_of_dof, {name: k for k, name in enumerate(names)})
+    ranges = {d: (*bounds, lifted and compensated) for d, (bounds, lifted) in tables.actuator_ranges.items()}
+    return Places(joints, dofs, tables.q_rest, q_of_dof, {name: k for k, name in enumerate(names)}, ranges)
 
 
 def _excluded(scene: Scene, bodies: list[Body]) -> NDArray[np.int32]:
@@ -232,6 +263,7 @@ class _Tables:
     dof_stiffness: list[float] = field(default_factory=list)
     dof_limits: list[tuple[float, float]] = field(default_factory=list)
     dof_prescribed: list[int] = field(default_factory=list)
+    actuator_ranges: dict[int, tuple[tuple[float, float], bool]] = field(default_factory=dict)
 
     def add_link(self, link: LinkMotion, body: Body) -> None:
         """Append the joints of a link."""
@@ -292,6 +324,9 @@ class _Tables:
             self.dof_link.append(link_index)
             self.dof_stiffness.append(float(joint.stiffness))
             self.dof_prescribed.append(_prescribed(body))
+        if joint.actuator_force_range is not None:
+            counted = joint.actuator_gravity_compensation
+            self.actuator_ranges[len(self.dof_names) - 1] = _bounds(joint.actuator_force_range), counted
         self.dof_armature += _per_dof(joint.armature, kind)
         self.dof_damping += _per_dof(joint.damping, kind)
         self.dof_limits += _limits(joint, kind)

@@ -29,6 +29,11 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.int32]
 _ARRAYS: dict[str, Any] = {"Floats": np.float64, "Indices": np.int32}
 """Type of the arrays behind each name of a field's type."""
+_LATER = (
+    *("contact_pairs", "contact_pair_friction", "compensated_link", "compensated_mass", "compensated_com"),
+    *("actuator_range_dof", "actuator_range", "actuator_range_lifted"),
+)
+"""Fields that files of earlier versions do not know."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,6 +156,22 @@ class Model:
 
     excluded: Indices = field(default_factory=lambda: np.zeros((0, 2), np.int32))
     """(…, 2) pairs of bodies that pass through each other."""
+    contact_pairs: Indices = field(default_factory=lambda: np.zeros((0, 2), np.int32))
+    """(…, 2) pairs of shapes that touch whatever else says otherwise, the lesser first, sorted."""
+    contact_pair_friction: Floats = field(default_factory=lambda: np.zeros((0, 3)))
+    """(…, 3) sliding, torsional and rolling friction of each of them, in place of what materials mix to; 1, m, m."""
+    compensated_link: Indices = field(default_factory=lambda: np.zeros(0, np.int32))
+    """(…,) links of bodies with gravity compensation."""
+    compensated_mass: Floats = field(default_factory=lambda: np.zeros(0))
+    """(…,) mass of each that gravity does not pull; kg."""
+    compensated_com: Floats = field(default_factory=lambda: np.zeros((0, 3)))
+    """(…, 3) where that mass is, in the link's frame; m."""
+    actuator_range_dof: Indices = field(default_factory=lambda: np.zeros(0, np.int32))
+    """(…,) degrees of freedom whose motors, all together, have a force within a range that no motor has by itself."""
+    actuator_range: Floats = field(default_factory=lambda: np.zeros((0, 2)))
+    """(…, 2) least and greatest of each; N or N·m."""
+    actuator_range_lifted: Indices = field(default_factory=lambda: np.zeros(0, np.int32))
+    """(…,) 1 where gravity compensation counts as a force of the motors."""
     solids: Solids = field(default_factory=no_solids)
     """Shapes of all bodies."""
     paths: tuple[tuple[int, Path], ...] = ()
@@ -286,13 +307,16 @@ class Model:
         """Hash of each field by its name, to tell what differs between two models.
 
         A path is a function, which no hash can tell from another: only the joints that follow one are counted. Colours
-        and skins do not count.
+        and skins do not count. Fields of later versions count where they hold something, so that files of earlier ones
+        still fit.
         """
         values = {item.name: getattr(self, item.name) for item in fields(self) if item.name not in ("solids", "skins")}
+        values = {name: value for name, value in values.items() if name not in _LATER or len(value)}
         looks = ("color",)
         kept = [item.name for item in fields(self.solids) if item.name not in looks]
         values |= {f"solids.{name}": getattr(self.solids, name) for name in kept}
         values["paths"] = [joint for joint, _ in self.paths]
+        values["motors"] = [motor.told() for motor in self.motors]
         return {name: _digest(value) for name, value in values.items()}
 
 

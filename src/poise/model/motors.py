@@ -5,12 +5,19 @@ The force of a motor, along its own coordinate x and its speed ẋ, is
     f = torque + stiffness (target − x) + damping (speed − ẋ),   low ≤ f ≤ high                            (1)
 
 x is a combination of coordinates, Σ gear · q, and each of these feels gear · f: MuJoCo's actuators without activation.
+Stiffness and damping may be negative: such a part acts as it is at the start of a step.
+
+A joint may bound what its motors do together. Where there is one motor, with one coordinate, the bound is its own; else
+it is a range of the model (`Model.actuator_range`).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from math import inf
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from poise.model.checks import Checker
 from poise.model.errors import SceneError, did_you_mean, resolve_name
@@ -54,7 +61,7 @@ class Motor(NamedTuple):
     """Least force; N or N·m."""
     high: float = inf
     control: str = "torque"
-    """What a control sets: torque, target, speed or damping."""
+    """What a control sets: torque, target, speed or damping; "gains" where it sets torque, stiffness and damping."""
     gain: float = 1.0
     """It sets gain · control + offset."""
     offset: float = 0.0
@@ -62,6 +69,21 @@ class Motor(NamedTuple):
     control_high: float = inf
     coordinate: int = -1
     """Number of the loop's coordinate that it drives instead (see `loops`)."""
+    slopes: tuple[float, float] = (0.0, 0.0)
+    """What a control adds to stiffness and damping, per unit; beside that, they are those above."""
+
+    def told(self) -> tuple[Any, ...]:
+        """Its fields for a digest: those of later versions count where they hold something."""
+        return tuple(self) if any(self.slopes) else tuple(self)[:-1]
+
+
+def controlled_numbers(control: str) -> tuple[str, ...]:
+    """The numbers of a motor that a control of a kind sets.
+
+    >>> controlled_numbers("gains")
+    ('torque', 'stiffness', 'damping')
+    """
+    return ("torque", "stiffness", "damping") if control == "gains" else (control,)
 
 
 class Places(NamedTuple):
@@ -75,16 +97,41 @@ class Places(NamedTuple):
     """Coordinate of each degree of freedom that is not a ball's."""
     loops: dict[str, int]
     """Number of each coordinate of a loop."""
+    ranges: dict[int, tuple[float, float, bool]]
+    """By degree of freedom: least and greatest force of all motors, and whether gravity compensation is one of them."""
 
 
-def compile_motors(scene: Scene, places: Places) -> tuple[Motor, ...]:
-    """All motors of a scene, in the order of its actuators."""
+def compile_motors(scene: Scene, places: Places) -> tuple[tuple[Motor, ...], dict[str, Any]]:
+    """All motors of a scene, in the order of its actuators, and the ranges of the model that bound several of them."""
     taken: set[str] = set()
     for actuator in scene.actuators:
         if actuator.kind == "servo" and actuator.name in taken:
             raise _wrong(scene, actuator, "name", "must be unique, found two")
         taken.add(actuator.name)
-    return tuple(_compile(scene, actuator, places) for actuator in scene.actuators)
+    return _bounded([_compile(scene, actuator, places) for actuator in scene.actuators], places)
+
+
+def _bounded(motors: list[Motor], places: Places) -> tuple[tuple[Motor, ...], dict[str, Any]]:
+    """Motors within the ranges of their joints, and those ranges that no motor can have by itself."""
+    users = Counter(d for motor in motors for d in motor.dofs)
+    own = {d for d, (_, _, lifted) in places.ranges.items() if users[d] == 1 and not lifted}
+    own &= {motor.dofs[0] for motor in motors if len(motor.dofs) == 1}
+    listed = [
+        (d, *places.ranges[d]) for d in sorted(places.ranges) if d not in own and (users[d] or places.ranges[d][2])
+    ]
+    ranges = {
+        "actuator_range_dof": np.array([d for d, *_ in listed], np.int32),
+        "actuator_range": np.array([(low, high) for _, low, high, _ in listed], np.float64).reshape(-1, 2),
+        "actuator_range_lifted": np.array([lifted for *_, lifted in listed], np.int32),
+    }
+    return tuple(_within(motor, places) if set(motor.dofs) & own else motor for motor in motors), ranges
+
+
+def _within(motor: Motor, places: Places) -> Motor:
+    """A motor whose force, times its gear, stays within the range of its joint."""
+    low, high, _ = places.ranges[motor.dofs[0]]
+    low, high = sorted((low / motor.gear[0], high / motor.gear[0]))
+    return motor._replace(low=min(max(motor.low, low), high), high=max(min(motor.high, high), low))
 
 
 def _wrong(scene: Scene, actuator: Actuator, field: str, message: str) -> SceneError:
@@ -96,7 +143,7 @@ def _compile(scene: Scene, actuator: Actuator, places: Places) -> Motor:
     least, most = map(float, actuator.control_range or (-inf, inf))
     idle = Motor(actuator.name, low=low, high=high, control_low=least, control_high=most)
     options = actuator.options
-    if actuator.kind not in PLAIN or options.get("activation", "none") != "none":
+    if actuator.kind not in PLAIN or options.get("activation", "none") != "none" or options.get("disabled", False):
         return idle
     if actuator.kind == "servo":
         return _servo(scene, actuator, places, idle)
@@ -137,19 +184,20 @@ def _joined(scene: Scene, actuator: Actuator, places: Places, idle: Motor) -> Mo
 def _affine(motor: Motor, options: dict[str, Any]) -> Motor:
     """MuJoCo's force = gain · control + bias, gain and bias linear in x and ẋ."""
     gain, bias = options["gain_parameters"], options["bias_parameters"]
+    if options["gain"] not in ("fixed", "affine") or options["bias"] not in ("none", "affine"):
+        return motor._replace(dofs=(), gear=())
     if options["bias"] == "none":
         bias = (0.0, 0.0, 0.0)
-    if options["gain"] == "affine":
-        if gain[0] == 0.0 and gain[1] == 0.0 and gain[2] <= 0.0 and options["bias"] == "none":
-            return motor._replace(control="damping", gain=-gain[2])
-        return motor._replace(dofs=(), gear=())
-    if options["gain"] != "fixed" or options["bias"] not in ("none", "affine") or bias[1] > 0.0 or bias[2] > 0.0:
-        return motor._replace(dofs=(), gear=())
-    k, c = -bias[1], -bias[2]
-    motor = motor._replace(stiffness=k + 0.0, damping=c + 0.0)
-    if k == gain[0] != 0.0 and bias[0] == 0.0:
+    slopes = (-gain[1] + 0.0, -gain[2] + 0.0) if options["gain"] == "affine" else (0.0, 0.0)
+    k, c = -bias[1] + 0.0, -bias[2] + 0.0
+    if gain[0] == 0.0 == slopes[0] and bias[0] == k == c == 0.0 and slopes[1] >= 0.0 and any(slopes):
+        return motor._replace(control="damping", gain=slopes[1])
+    motor = motor._replace(stiffness=k, damping=c)
+    if any(slopes):
+        return motor._replace(control="gains", gain=gain[0], offset=bias[0], torque=bias[0], slopes=slopes)
+    if k == gain[0] > 0.0 and bias[0] == 0.0:
         return motor._replace(control="target")
-    if k == 0.0 and c == gain[0] != 0.0 and bias[0] == 0.0:
+    if k == 0.0 and c == gain[0] > 0.0 and bias[0] == 0.0:
         return motor._replace(control="speed")
     return motor._replace(gain=gain[0], offset=bias[0], torque=bias[0])
 

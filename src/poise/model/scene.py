@@ -6,6 +6,7 @@ import pkgutil
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+from poise.model.contact_pairs import ContactPair
 from poise.model.shapes import IDENTITY, ORIGIN, CombineRule, Material, Quaternion, Shape, Vector
 from poise.model.skins import Skin
 from poise.model.surface_rules import SceneRules
@@ -89,6 +90,10 @@ class Joint:
     """Inertia of the drive, reflected to the joint; kg or kg·m²."""
     friction: float = 0.0
     """Dry friction, the largest force that it can hold; N or N·m."""
+    actuator_force_range: Bounds | None = None
+    """Least and greatest force of all its motors together, for a joint of one degree of freedom; N or N·m."""
+    actuator_gravity_compensation: bool = False
+    """Whether the gravity compensation of bodies counts, at this joint, as a force of its motors, within that range."""
     line: int | None = None
 
 
@@ -119,6 +124,8 @@ class Body:
     """Kinematic bodies: a `poise.motion.Path`, giving pose, twist and acceleration in the parent's frame over time.
     Without one the body is where `PlacedBody.place` puts it, and goes on at the velocity it has (`move_kinematic`),
     as mocap bodies of MuJoCo and kinematic ones of Bullet and Jolt. It has one free joint (added when it has none)."""
+    gravity_compensation: float = 0.0
+    """Part of its weight that an upward force at its centre of mass carries: 0 none, 1 all, as MuJoCo's gravcomp."""
     line: int | None = None
 
     def moving_joints(self) -> list[tuple[str, Joint]]:
@@ -282,6 +289,8 @@ class Scene:
     loops: list[Loop] = field(default_factory=list)
     excluded_pairs: list[tuple[str, str]] = field(default_factory=list)
     """Names of bodies that pass through each other."""
+    contact_pairs: list[ContactPair] = field(default_factory=list)
+    """Pairs of shapes that touch whatever groups, parents and excluded pairs say, with friction of their own."""
     skins: list[Skin] = field(default_factory=list)
     """Surfaces that bend with several bodies; see `poise.model.skins`."""
     dt: float = 1.0 / 240.0

@@ -15,6 +15,7 @@ from poise.model.check_parts import (
     spoken,
 )
 from poise.model.checks import Checker, as_sequence, shown
+from poise.model.contact_pairs import ContactPair, check_contact_pair
 from poise.model.errors import Problem, SceneError, did_you_mean
 from poise.model.joints import JOINTS
 from poise.model.scene import Actuator, Body, Equality, Inertia, Joint, Keyframe, Loop, Motion, Scene
@@ -83,6 +84,7 @@ def _check_body(check: Checker, body: Body) -> None:
             named = isinstance(shape.name, str) and shape.name
             label = f'shape "{shape.name}"' if named else f"shapes[{k}] ({type(shape).__name__.lower()})"
             check_shape(check.at(label, shape.line), shape)
+    check.number("gravity_compensation", body.gravity_compensation)
     inertia: object = body.inertia
     if isinstance(inertia, Inertia):
         check_inertia(check.at("inertia"), inertia)
@@ -260,6 +262,9 @@ def _check_references(check: Checker, scene: Scene, bodies: list[Body]) -> None:
         for name in items:
             if name not in names:
                 check.fail(f"excluded_pairs[{k}]", f'there is no body "{name}"{did_you_mean(name, names)}')
+    if _is_list_of(check, "contact_pairs", scene.contact_pairs, ContactPair):
+        for k, contact_pair in enumerate(scene.contact_pairs):
+            check_contact_pair(check.at(f"contact_pairs[{k}]"), contact_pair, bodies)
     if _is_list_of(check, "equalities", scene.equalities, Equality):
         for k, one in enumerate(scene.equalities):
             check.at(f"equalities[{k}]").text("name", one.name)

@@ -273,8 +273,13 @@ class Controls:
         table = [(motor.control_low, motor.control_high, motor.gain, motor.offset) for motor in model.motors]
         self._low, self._high, self._gain, self._offset = np.array(table, np.float64).reshape(-1, 4).T
         self._ball = np.array([motor.ball for motor in model.motors], bool)
-        kinds = sorted({motor.control for motor in model.motors})
-        self._kinds = [(kind, np.array([motor.control == kind for motor in model.motors])) for kind in kinds]
+        kinds = {motor.control for motor in model.motors}
+        own = [(kind, np.array([motor.control == kind for motor in model.motors])) for kind in sorted(kinds)]
+        self._kinds = [("torque" if kind == "gains" else kind, chosen) for kind, chosen in own]
+        """Numbers that controls set, and the motors that have theirs set."""
+        self._gains = np.array([motor.control == "gains" for motor in model.motors], bool)
+        table = [(motor.stiffness, motor.damping, *motor.slopes) for motor in model.motors]
+        self._first_gains, self._slopes = np.split(np.array(table, np.float64).reshape(-1, 4), 2, axis=1)
 
     def copy(self) -> Controls:
         """One of its own."""
@@ -302,16 +307,24 @@ class Controls:
         for kind, of_kind in self._kinds:
             here = chosen & of_kind
             arrays[kind][self._first_row[here]] = goal[here]
+        if (here := chosen & self._gains).any():
+            gains = self._first_gains[here] + self._slopes[here] * self._within()[here, None]
+            for kind, numbers in zip(("stiffness", "damping"), gains.T, strict=True):
+                arrays[kind][self._first_row[here]] = numbers
         self.applied[chosen] = self.values[chosen]
         if fault is not None:
             self._refuse(fault)
 
     def _goals(self) -> Array:
         """(motors,) what controls ask of motors: gain times the control within its range, plus the offset."""
-        value = np.where(self._low > self.values, self._low, self.values)
-        value = np.where(self._high < value, self._high, value)
+        value = self._within()
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused
             return np.asarray(self._gain * value + self._offset)
+
+    def _within(self) -> Array:
+        """(motors,) controls within their ranges."""
+        value = np.where(self._low > self.values, self._low, self.values)
+        return np.where(self._high < value, self._high, value)
 
     def _refuse(self, k: int) -> NoReturn:
         """Put the control of a motor back, and say why."""
@@ -326,5 +339,6 @@ class Controls:
 
 def _first_control(motor: Any) -> float:
     """The control that a motor starts with."""
-    value = motor.target[0] if motor.control == "target" else float(getattr(motor, motor.control))
+    name = "torque" if motor.control == "gains" else motor.control
+    value = motor.target[0] if name == "target" else float(getattr(motor, name))
     return float((value - motor.offset) / motor.gain) if motor.gain and not motor.ball else 0.0

@@ -16,6 +16,8 @@ from poise.io.scenes.schema_bodies import JointPart
 from poise.io.scenes.tracked import add_tracking
 from poise.model.build import CharacterHandle
 from poise.model.check_parts import COMBINE_OPTIONS
+from poise.model.checks import shown
+from poise.model.contact_pairs import FRICTIONS, ContactPair
 from poise.model.errors import Problem, SceneError, resolve_name
 from poise.model.joints import JOINTS
 from poise.model.model import Model
@@ -39,6 +41,8 @@ class Builder(Finisher):
         self.velocities: dict[str, Any] = {}
         self.changes: list[str] = []
         """What is not as the files have it that were merged."""
+        self.merged: list[tuple[CharacterHandle, Scene]] = []
+        """Characters of files, and the scenes of these."""
 
     def build(self) -> Scene:
         """The scene; raises SceneError with all that is wrong."""
@@ -116,6 +120,7 @@ class Builder(Finisher):
         if extra is not None:
             merge(self.scene, extra, hero.name)
             self.changes += keep_rules(self.scene, hero, extra, str(getattr(part, "file", extra.name)))
+            self.merged.append((hero, extra))
         if part.velocity is not None or part.angular_velocity is not None:
             self.velocities[root.name] = part
 
@@ -197,6 +202,7 @@ class Builder(Finisher):
                 full = self.body_name(owner.parent, owner, "parent", f'character "{hero.name}"')
                 scene.body(hero.bodies[0]).parent = full
         self._pairs()
+        self._contact_pairs()
         for loop in file.loops or []:
             self._loop(loop)
         for one in file.couplings or []:
@@ -226,6 +232,25 @@ class Builder(Finisher):
             except SceneError as error:
                 assert item is not None
                 self.problems.append(Problem(error.problems[0].message, item.file, item.line, "excluded_pairs"))
+
+    def _contact_pairs(self) -> None:
+        """Shapes that touch whatever else says otherwise; a shape is a body and its number there."""
+        for part in self.file.contact_pairs or []:
+            ends = [self._shape(part, field) for field in ("first", "second")]
+            if part.sound and None not in ends:
+                self.places[f"contact_pairs[{len(self.scene.contact_pairs)}]"] = part
+                coefficients = {name: getattr(part, name) for name in FRICTIONS}
+                self.scene.contact_pairs.append(ContactPair(*ends, **coefficients))  # type: ignore[arg-type]
+
+    def _shape(self, part: Any, field: str) -> tuple[str, int] | None:
+        """A shape that a contact pair names."""
+        given: Any = getattr(part, field)
+        if not isinstance(given, tuple) or len(given) != 2 or not isinstance(given[0], str):
+            what = f"must be the name of a body and the number of a shape on it, as [floor, 0], found {shown(given)}"
+            self.fail(part, field, what, "contact pair")
+            return None
+        name = self.body_name(given[0], part, field, "contact pair")
+        return None if name is None else (name, given[1])
 
     def _loop(self, part: Any) -> None:
         label = f'loop "{part.name}"' if part.name else "loop"

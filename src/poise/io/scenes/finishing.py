@@ -7,8 +7,10 @@ from typing import Any
 
 from poise.control.staging import Start
 from poise.io.scenes.makers import Maker
+from poise.io.scenes.merged_keyframes import merged_keyframes
 from poise.io.scenes.parts import Part
 from poise.io.scenes.schema import KeyframePart, SceneFile
+from poise.model.build import CharacterHandle
 from poise.model.errors import Problem, SceneError, resolve_name
 from poise.model.model import Model
 from poise.model.scene import Keyframe, Scene
@@ -22,6 +24,7 @@ class Finisher(Maker):
 
     file: SceneFile
     scene: Scene
+    merged: list[tuple[CharacterHandle, Scene]]
 
     def give_up(self) -> None:
         """Raise what has been found until now, in the order of the lines."""
@@ -62,6 +65,8 @@ class Finisher(Maker):
         for part in self.file.keyframes or []:
             if part.sound:
                 self._keyframe(part, model)
+        for hero, other in self.merged:
+            self.scene.keyframes += merged_keyframes(model, hero, other, {frame.name for frame in self.scene.keyframes})
         start = self.file.start
         if start is not None:
             names = [frame.name for frame in self.scene.keyframes]

@@ -180,6 +180,7 @@ class Maker:
         if part.inertia is not None and part.inertia.sound:
             self.places[f"{label}: inertia"] = part.inertia
             body.inertia = _inertia(part.inertia)
+        body.gravity_compensation = part.gravity_compensation
         self._hold(part, body, label)
         return body
 

@@ -77,4 +77,7 @@ def merge(scene: Scene, other: Scene, prefix: str) -> None:
             bone.body = full(bone.body)
         scene.skins.append(skin)
     scene.excluded_pairs += [(full(a), full(b)) for a, b in other.excluded_pairs]
+    for pair in deepcopy(other.contact_pairs):
+        pair.first, pair.second = (full(pair.first[0]), pair.first[1]), (full(pair.second[0]), pair.second[1])
+        scene.contact_pairs.append(pair)
     scene.unsupported += other.unsupported

@@ -240,6 +240,18 @@ class EqualityPart(Part):
     options: Annotated[dict[str, Any] | None, ByName(Raw())] = None
 
 
+class ContactPairPart(Part):
+    """Two shapes that touch whatever else says otherwise; see `poise.model.contact_pairs.ContactPair`."""
+
+    title: ClassVar[str] = "a contact pair"
+    others: ClassVar[Mapping[str, str]] = {"geom1": "first", "geom2": "second", "mu": "friction"}
+    first: Annotated[Any, Raw()]
+    second: Annotated[Any, Raw()]
+    friction: Coefficient = 0.8
+    torsional_friction: Coefficient = 0.0
+    rolling_friction: Coefficient = 0.0
+
+
 _Coordinates = Annotated[Any, ByName(Numbers(None, or_one=True), ANGLE, or_one=False)]
 
 
@@ -380,6 +392,9 @@ class SceneFile(Part):
     actuators: Annotated[list[ActuatorPart] | None, Several(One(ActuatorPart), "actuator", "actuators")] = None
     equalities: Annotated[list[EqualityPart] | None, Several(One(EqualityPart), "equality", "equalities")] = None
     excluded_pairs: Annotated[list[tuple[str, str]] | None, Several(Names(count=2), "pair", "pairs of names")] = None
+    contact_pairs: Annotated[
+        list[ContactPairPart] | None, Several(One(ContactPairPart), "contact pair", "contact pairs", by="first")
+    ] = None
     keyframes: Annotated[list[KeyframePart] | None, Several(One(KeyframePart), "keyframe", "keyframes")] = None
     tracking: Annotated[
         list[TrackedPart] | None, Several(One(TrackedPart), "tracking of", "trackings", by="character")

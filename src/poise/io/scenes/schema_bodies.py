@@ -15,6 +15,7 @@ from poise.io.scenes.schema_shapes import (
     Coordinates,
     Direction,
     Name,
+    Plain,
     Position,
     Quat,
     Reference,
@@ -24,7 +25,7 @@ from poise.io.scenes.schema_shapes import (
     Vector,
     Velocity,
 )
-from poise.io.scenes.units import ANGLE, COORDINATE, LENGTH, MASS, TIME, TURNING
+from poise.io.scenes.units import ANGLE, COORDINATE, EFFORT, LENGTH, MASS, TIME, TURNING
 from poise.model.joints import JOINTS, OTHER_NAMES
 from poise.model.validate import MOTIONS
 
@@ -57,6 +58,8 @@ OTHER_JOINT_FIELDS = {
     "type": "kind",
     "pos": "anchor",
     "position": "anchor",
+    "actuatorfrcrange": "actuator_force_range",
+    "actuatorgravcomp": "actuator_gravity_compensation",
 }
 
 
@@ -81,6 +84,8 @@ class JointPart(Part):
     damping: Annotated[Any, Numbers(None, each=Number(negative=False), or_one=True)] = 0.0
     armature: Annotated[Any, Numbers(None, each=Number(negative=False), or_one=True)] = 0.0
     friction: Share = 0.0
+    actuator_force_range: Annotated[tuple[float, float] | None, Pairs(EFFORT)] = None
+    actuator_gravity_compensation: Annotated[bool, Flag()] = False
 
 
 JOINT = One(JointPart, short="kind")
@@ -115,6 +120,7 @@ class BodyPart(Part):
         "kinematic": "path",
         "mass": "inertia",
         "type": "motion",
+        "gravcomp": "gravity_compensation",
     }
     name: Name
     parent: Reference = None
@@ -129,5 +135,6 @@ class BodyPart(Part):
     motion: Annotated[str | None, Choice(MOTIONS, "a kind of motion")] = None
     fixed: Annotated[bool, Flag()] = False
     path: Annotated[PathPart | None, One(PathPart)] = None
+    gravity_compensation: Plain = 0.0
     velocity: Velocity = None
     angular_velocity: Spin = None

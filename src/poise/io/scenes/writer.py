@@ -16,6 +16,7 @@ from poise.formulations.kinds import name_of
 from poise.io.scenes.makers import _MANY_TURNS, _MEASURES, _SIZES
 from poise.io.scenes.nodes import plain_value
 from poise.io.scenes.tracked import Tracked
+from poise.model.contact_pairs import ContactPair
 from poise.model.errors import SceneError
 from poise.model.scene import Actuator, Body, Equality, Inertia, Joint, Keyframe, Loop, Scene
 from poise.model.shapes import ConvexMesh, Material, Shape, TriangleMesh
@@ -79,6 +80,7 @@ class _Writer:
         data |= self.equalities()
         added = {pair for one in self.tracked for pair in one.pairs}
         data["excluded_pairs"] = [list(pair) for pair in scene.excluded_pairs if tuple(pair) not in added]
+        data["contact_pairs"] = [_fields(pair, ContactPair) for pair in scene.contact_pairs]
         data["keyframes"] = [_fields(frame, Keyframe) for frame in scene.keyframes]
         data |= self.controllers()
         self.lost += [f'The skin "{skin.name}" is not kept: scene files hold none.' for skin in scene.skins]
