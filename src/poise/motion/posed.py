@@ -7,7 +7,7 @@ is a choice of whoever wrote it: bones may lie along an axis of their joint, the
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -62,18 +62,38 @@ class Source:
         """The median distance of two joints; m."""
         return float(np.median(np.linalg.norm(self.places[:, second] - self.places[:, first], axis=1)))
 
+    def chain(self, joint: int, stops: Collection[int]) -> float:
+        """The length of the bones from a joint up to one of others, or to the root; m."""
+        length = 0.0
+        while joint not in stops and self.parents[joint] >= 0:
+            length += self.span(joint, self.parents[joint])
+            joint = self.parents[joint]
+        return length
+
+    def spine(self) -> list[int]:
+        """The joints from the hips to the head, and where the head ends."""
+        if "head" not in self.parts:
+            return [self.parts["pelvis"]]
+        joints = [self.parts["head"]]
+        while joints[-1] != self.parts["pelvis"] and self.parents[joints[-1]] >= 0:
+            joints.append(self.parents[joints[-1]])
+        return joints[::-1] + self.ends(joints[0])[:1]
+
     @cached_property
     def size(self) -> float:
         """How far the hips and what they carry reach, in the middle of the frames; m.
 
         A joint above the hips may be anywhere, as at the origin of the world.
         """
-        below = {self.parts["pelvis"]}
+        return float(np.median(np.linalg.norm(np.ptp(self.places[:, self.figure()], axis=1), axis=1)))
+
+    def figure(self) -> list[int]:
+        """The hips and all joints and tips that they carry."""
+        found = {self.parts["pelvis"]}
         for k, parent in enumerate(self.parents):
-            if parent in below:
-                below.add(k)
-        extents = np.linalg.norm(np.ptp(self.places[:, sorted(below)], axis=1), axis=1)
-        return float(np.median(extents))
+            if parent in found:
+                found.add(k)
+        return sorted(found)
 
     def ends(self, joint: int) -> list[int]:
         """The nearest joints and tips below a joint that are not at its place, without thumbs, eyes and the like."""
