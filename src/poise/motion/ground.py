@@ -11,62 +11,96 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise.motion.figures import Target, shape_points
+from poise.motion.posed import Source
 from poise.motion.rotations import rotate
 
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Indices = NDArray[np.intp]
 
-#: a foot stands where its sole is lower than this above the ground around (of the leg's length), and a point of it
-#: slower than this (1/s of the leg's length)
+#: a foot of a clip stands where its lowest point is lower than this above the ground around (of the leg's length), and
+#: one of its points slower than this (1/s of it)
 _LOW, _SLOW = 0.06, 0.3
 #: the ground around a moment is what the lower foot is above in all but this share of the seconds before and after
 _RARE, _AROUND = 0.1, 0.75
-#: of two feet that stand, one that is tilted by this (of the leg's length) counts for 1/e
+#: of two soles on the floor, one that is tilted by this (of the leg's length) counts for 1/e
 _TILT = 0.03
+#: a foot that is higher than for most of a stance around (s) by this share of the leg's length counts for 1/e
+_LIFTED, _LASTS, _SELDOM = 0.01, 0.25, 0.2
 #: feet that stand no farther than this from the floor stand on it, and beyond twice this on something else (of the leg)
 _LEVEL = 0.06
+#: moments at which nothing counts for more than this are left to those before and after
+_FEW = 1e-4
 #: heights are smoothed over this; s
 _CALM = 0.05
+#: share of the frames in which soles of a character's own motion may be below the floor
+_OWN = 0.05
 #: points of a foot that are within this of its lowest, at rest, belong to the sole; m
 _SOLE = 0.01
 
 
-def rises(target: Target, times: Floats, turns: list[Floats], root: Floats, loop: bool) -> Floats:
-    """(frames,) how far to raise a motion, for its soles to be at height 0 while they stand; m.
+def rises(source: Source, target: Target, turns: list[Floats], root: Floats) -> Floats:
+    """(frames,) how far to raise a motion, for its soles to be on the floor at height 0 while the clip's feet stand; m.
 
-    Where no foot ever stands, the lowest point of the whole figure is at 0 in all but few frames.
+    What the clip's feet stand on that is higher than its floor, like a step of stairs, stays so. Where no foot ever
+    stands, the lowest point of the whole figure is at 0 in all but few frames.
     """
-    if loop and len(times) > 2:
-        # rounds before and after: feet know nothing of the seam
-        last = len(times) - 1
-        length, stride = times[-1] - times[0], root[-1] - root[0]
-        rounds = (-1, 0, 1)
-        moments = np.concatenate([times[:last] + k * length for k in rounds])
-        paths = np.concatenate([root[:last] + k * stride * (1.0, 1.0, 0.0) for k in rounds])
-        middle = rises(target, moments, [np.tile(turn[:last], (3, 1)) for turn in turns], paths, False)[last : 2 * last]
-        return np.append(middle, middle[0])
-    feet = _feet(target, turns, root)
-    lowest = np.min([low for _, low, _ in feet], axis=0) if feet else np.zeros(len(times))
-    if len(times) < 3 or not feet:
-        return np.full(len(times), -float(np.min(lowest if feet else _lowest_points(target, turns, root))))
-    leg = target.leg_length()
-    ground = _around(times, lowest)
+    times, stands, step = source.clip.times, *_standing(source)
+    feet = {side: foot for side, foot in _feet(target, turns, root).items() if side in stands}
     weights, total = np.zeros(len(times)), np.zeros(len(times))
-    for points, low, tilt in feet:
-        stands = (low < ground + _LOW * leg) & (_slowest(times, points) < _SLOW * leg)
-        weight = stands * (1e-3 + np.exp(-((tilt / (_TILT * leg)) ** 2)))
+    for side, (low, tilt) in feet.items():
+        weight = stands[side] * (1e-3 + np.exp(-((tilt / (_TILT * target.leg_length())) ** 2)))
         weights += weight
-        total += weight * low
-    stands = np.flatnonzero(weights)
-    if not len(stands):
-        return np.full(len(times), -float(np.quantile(_lowest_points(target, turns, root), _RARE)))
-    heights = _levelled(total[stands] / weights[stands], leg)
-    return _smoothed(times, np.interp(times, times[stands], -heights))
+        total += weight * (step[side] * target.leg_length() - low)
+    held = np.flatnonzero(weights > _FEW)
+    if not len(held):
+        lowest = _lowest_points(target, turns, root)
+        return np.full(len(times), -float(np.quantile(lowest, _RARE) if len(times) > 2 else lowest.min()))
+    return _even(times, held, total[held] / weights[held], source.clip.loop)
 
 
-def _feet(target: Target, turns: list[Floats], root: Floats) -> list[tuple[Floats, Floats, Floats]]:
-    """For each foot the points of its sole (k, frames, 3), the height of the lowest and how far the highest is above."""
+def _standing(source: Source) -> tuple[dict[str, Floats], dict[str, Floats]]:
+    """How much each foot of a clip stands, from 0 to 1, and how far its ground is above the floor, of the leg's length."""
+    times, leg = source.clip.times, source.leg_length()
+    feet = {side: source.foot(side) for side in "lr"}
+    lows = {side: points[..., 2].min(axis=0) / leg for side, points in feet.items() if len(points)}
+    if not lows or len(times) < 2:
+        return {side: np.ones(len(times)) for side in lows}, {side: np.zeros(len(times)) for side in lows}
+    ground = _around(times, np.min(list(lows.values()), axis=0))
+    stands, steps = {}, {}
+    for side, low in lows.items():
+        near = (low < ground + _LOW) & (_slowest(times, feet[side]) < _SLOW * leg)
+        lifted = np.maximum(low - _lasting(times, low, near), 0.0)
+        stands[side] = near * np.exp(-((lifted / _LIFTED) ** 2))
+    for side, low in lows.items():
+        steps[side] = _steps(low, stands[side])
+    return stands, steps
+
+
+def _even(times: Floats, held: Indices, values: Floats, loop: bool) -> Floats:
+    """Values at some of the times for all of them: evenly in between, and smoothed; round and round for a loop."""
+    if not loop or len(times) < 3:
+        return _smoothed(times, np.interp(times, times[held], values))
+    last, length = len(times) - 1, times[-1] - times[0]
+    keep = held < last
+    held, values = held[keep], values[keep]
+    moments = np.concatenate([times[:last] + k * length for k in (-1, 0, 1)])
+    known = np.concatenate([times[held] + k * length for k in (-1, 0, 1)])
+    round_trip = _smoothed(moments, np.interp(moments, known, np.tile(values, 3)))[last : 2 * last]
+    return np.append(round_trip, round_trip[0])
+
+
+def level_of(target: Target, turns: list[Floats], root: Floats) -> float:
+    """The height that the soles seldom get below; m."""
+    feet = _feet(target, turns, root)
+    lowest = np.min([low for low, _ in feet.values()], axis=0) if feet else _lowest_points(target, turns, root)
+    return float(np.quantile(lowest, _OWN))
+
+
+def _feet(target: Target, turns: list[Floats], root: Floats) -> dict[str, tuple[Floats, Floats]]:
+    """For each foot the height of its lowest point and how far the highest of its sole is above that; (frames,) m."""
     _, places = target.place(turns, root)
-    found = []
+    found = {}
     for side in "lr":
         part = f"foot_{side}" if f"foot_{side}" in target.parts else f"shank_{side}"
         if part not in target.parts:
@@ -74,11 +108,9 @@ def _feet(target: Target, turns: list[Floats], root: Floats) -> list[tuple[Float
         link = target.parts[part]
         shapes = shape_points(target.model, link) or [(np.zeros(3), 0.0)]
         rest = np.array([rotate(target.rest_quats[link], point)[2] - radius for point, radius in shapes])
-        sole = [shapes[k] for k in np.flatnonzero(rest <= rest.min() + _SOLE)]
-        points = np.array([places[link] + rotate(turns[link], point) for point, _ in sole])
-        every = np.array([places[link][:, 2] + rotate(turns[link], point)[:, 2] - radius for point, radius in shapes])
-        heights = points[..., 2] - np.array([radius for _, radius in sole])[:, None]
-        found.append((points, every.min(axis=0), np.ptp(heights, axis=0)))
+        heights = np.array([places[link][:, 2] + rotate(turns[link], point)[:, 2] - radius for point, radius in shapes])
+        sole = heights[rest <= rest.min() + _SOLE]
+        found[side] = heights.min(axis=0), np.ptp(sole, axis=0)
     return found
 
 
@@ -110,13 +142,23 @@ def _around(times: Floats, heights: Floats) -> Floats:
     return np.array([np.quantile(heights[a:b], _RARE) for a, b in zip(*edges, strict=True)])
 
 
-def _levelled(heights: Floats, leg: float) -> Floats:
-    """Heights of feet that stand, those that stand on something higher or lower than the floor being that of the floor."""
-    low = np.quantile(heights, _RARE)
-    floor = float(np.median(heights[np.abs(heights - low) <= _LEVEL * leg]))
-    off = heights - floor
-    share = np.clip(np.abs(off) / (_LEVEL * leg) - 1.0, 0.0, 1.0)
-    return np.asarray(floor + off * (1.0 - share * share * (3.0 - 2.0 * share)))
+def _lasting(times: Floats, heights: Floats, stands: Bools) -> Floats:
+    """(frames,) a height that a foot is seldom below while it stands, shortly before and after."""
+    edges = np.searchsorted(times, times - _LASTS), np.searchsorted(times, times + _LASTS, side="right")
+    out = np.array(heights)
+    for k in np.flatnonzero(stands):
+        near = slice(edges[0][k], edges[1][k])
+        out[k] = np.quantile(heights[near][stands[near]], _SELDOM)
+    return out
+
+
+def _steps(low: Floats, stands: Floats) -> Floats:
+    """How far what a foot stands on is above the floor: 0 where that is little."""
+    usual = low[stands > 0.5] if np.any(stands > 0.5) else low
+    near = usual[np.abs(usual - np.quantile(usual, _RARE)) <= _LEVEL]
+    off = low - (float(np.median(near)) if len(near) else float(np.median(usual)))
+    share = np.clip(np.abs(off) / _LEVEL - 1.0, 0.0, 1.0)
+    return np.asarray(off * share * share * (3.0 - 2.0 * share))
 
 
 def _smoothed(times: Floats, values: Floats) -> Floats:

@@ -89,11 +89,7 @@ class Source:
 
     def figure(self) -> list[int]:
         """The hips and all joints and tips that they carry."""
-        found = {self.parts["pelvis"]}
-        for k, parent in enumerate(self.parents):
-            if parent in found:
-                found.add(k)
-        return sorted(found)
+        return [self.parts["pelvis"], *self.below(self.parts["pelvis"])]
 
     def ends(self, joint: int) -> list[int]:
         """The nearest joints and tips below a joint that are not at its place, without thumbs, eyes and the like."""
@@ -105,12 +101,32 @@ class Source:
             level = [k for k, parent in enumerate(self.parents) if parent in level and parent not in away]
         return [k for k in found if not _ASIDE.search(self.names[k] or self.names[self.parents[k]])]
 
+    def below(self, joint: int) -> list[int]:
+        """All joints and tips that a joint carries."""
+        found: list[int] = []
+        for k, parent in enumerate(self.parents):
+            if parent == joint or parent in found:
+                found.append(k)
+        return found
+
+    def foot(self, side: str) -> Floats:
+        """The points of a foot, from the ankle to the toes: (points, frames, 3) m; none without an ankle."""
+        joint = self.parts.get(f"foot_{side}")
+        points = [] if joint is None else [joint, *self.below(joint)]
+        return np.moveaxis(self.places[:, points], 1, 0)
+
+    def farthest(self, joint: int) -> list[int]:
+        """The joint or tip below a joint that is farthest from it."""
+        below = self.below(joint)
+        return [max(below, key=lambda k: self.span(joint, k))] if below else []
+
     def end(self, part: str) -> Floats | None:
-        """Where a part ends: at the joint of the next part of its limb, else in the middle of what it carries."""
+        """Where a part ends: at the joint of the next part of its limb, at the tip of the toes, else at what it carries."""
         limb, _, side = part.rpartition("_")
         following = self.parts.get(f"{NEXT.get(limb, '')}_{side}")
         joint = self.parts[part]
-        ends = self.ends(joint) if following is None else [following]
+        below = self.farthest(joint) if limb == "foot" else self.ends(joint)
+        ends = below if following is None else [following]
         if not ends or self.span(joint, ends[0]) <= _ONE_PLACE * self.size:
             return None
         return np.asarray(self.places[:, ends].mean(axis=1))

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from poise.motion.euler import quat_to_euler
 from poise.motion.figures import IDENTITY, Target
-from poise.motion.ground import rises
+from poise.motion.ground import level_of, rises
 from poise.motion.inputs import positive, vectors
 from poise.motion.posed import Source
 from poise.motion.rotations import cross, quat_conjugate, quat_exp, quat_from_matrix, quat_multiply, rotate, turn_between
-from poise.motion.segments import offsets
+from poise.motion.segments import is_own, offsets
 
 if TYPE_CHECKING:
     from poise.model.model import Model
@@ -118,6 +118,7 @@ class Fit:
             )
         lengths = target.leg_length() / source.leg_length()
         self.ratio = lengths if scale is None else positive("scale", scale, "")
+        self.own = is_own(source, target, self.pairs)
         self.offsets = offsets(source, target, self.pairs)
         self.start = source.hips()[0] * (1.0, 1.0, 0.0)
 
@@ -147,7 +148,10 @@ class Fit:
 
     def rises(self, turns: list[Floats], root: Floats) -> Floats:
         """(frames,) how far to raise the clip's own motion, for its soles to be at height 0 while they stand; m."""
-        return rises(self.target, self.source.clip.times, turns, root, self.source.clip.loop)
+        if self.own:
+            # the same proportions: heights are right but for one number
+            return np.full(len(root), -level_of(self.target, turns, root))
+        return rises(self.source, self.target, turns, root)
 
     def rise(self, times: Floats) -> Floats:
         """(times,) how far the clip itself is raised at some times, with its joints kept in their ranges; m."""

@@ -36,6 +36,8 @@ _STANDING = (0.03, 0.3)
 _LOW = 0.05
 #: a foot has stood long enough to show its sole; s. Its sole is not tilted by more than this (cosine) beside the shank
 _LONG, _TILT = 0.2, 0.7
+#: the crown is above a head's joint where that is no farther than this (cosine) from where a head is on its neck
+_CROWN = 0.7
 
 
 def offsets(source: Source, target: Target, pairs: Mapping[str, int]) -> dict[int, Floats]:
@@ -109,6 +111,10 @@ class _Fitting:
         link = target.parts[part]
         guess, side = self._hanging(part), target.bend_axis(part)
         along = source.direction(part)
+        if part == "head" and along is not None:
+            over = _mean(source.local(self.pairs[part], rotate(guess, target.pointing(part))), np.ones(len(along)))
+            # some files have the crown at a side of the head
+            along = along if _mean(source.local(joint, along), np.ones(len(along))) @ over > _CROWN else None
         if along is None:
             return _usual_turn(quat_multiply(quat_conjugate(source.quats[:, joint]), guess))
         own = target.pointing(part)
@@ -153,7 +159,7 @@ class _Fitting:
         return None if toes is None or shank is None else _TOES * cross(toes, shank)
 
     def _foot(self, part: str) -> Floats:
-        """A foot: along its toes, with its sole down where it stands, else as a foot is beside its shank."""
+        """A foot: along its toes, with its sole down where it stands, else as the other one, else as it is at rest."""
         source, target, joint = self.source, self.target, self.pairs[part]
         link = target.parts[part]
         guess, toes = self._hanging(part), source.direction(part)
@@ -161,12 +167,32 @@ class _Fitting:
         if toes is None:
             turn = _usual_turn(quat_multiply(quat_conjugate(source.quats[:, joint]), guess))
             along, level = rotate(turn, front), rotate(turn, up)
+            found = _sole_up(source, joint, level)
+            level = level if found is None else found
         else:
             along = _mean(source.local(joint, toes), np.ones(len(toes)))
-            shank = _mean(source.local(joint, rotate(guess, up)), np.ones(len(toes)))
-            level = _frame_up(along, shank, target.toes_down(part))
-        level = _sole_up(source, joint, level)
+            level = self._level(part)
         return quat_multiply(_frame(level, along), quat_conjugate(_frame(up, front)))
+
+    def _level(self, part: str) -> Floats:
+        """What is up for a foot with toes, in the axes of its joint; (3,)."""
+        down = self.target.toes_down(part)
+        for name in (part, part[:-1] + {"l": "r", "r": "l"}[part[-1]]):
+            toes = self.source.direction(name) if name in self.pairs else None
+            if toes is None or _above(name) not in self.pairs:
+                continue
+            joint, every = self.pairs[name], np.ones(len(toes))
+            along = _mean(self.source.local(joint, toes), every)
+            upwards = rotate(self._hanging(name), self.target.to_link(self.target.parts[name], UP))
+            shank = _mean(self.source.local(joint, upwards), every)
+            found = _sole_up(self.source, joint, _frame_up(along, shank, down))
+            if found is not None and name == part:
+                return found
+            if found is not None:
+                down = float(np.arcsin(np.clip(-found @ along, -1.0, 1.0)))
+            if name == part:
+                own = along, shank
+        return _frame_up(*own, down)
 
 
 def _outwards(pairs: Mapping[str, int]) -> list[str]:
@@ -216,21 +242,21 @@ def _rigid(source: Source, target: Target, part: str, pairs: Mapping[str, int]) 
     return (own[0] - 0.5 * (own[1] + own[2]), theirs[0] - 0.5 * (theirs[1] + theirs[2]))
 
 
-def _sole_up(source: Source, joint: int, guess: Floats) -> Floats:
-    """What is up for a foot (3,): what is up on the mean while it stands, as feet stand flat.
+def _sole_up(source: Source, joint: int, guess: Floats) -> Floats | None:
+    """What is up for a foot (3,): what is up on the mean while it stands, as feet stand flat; None if it never stands.
 
     Frames in which that is far from a guess do not count: there a foot lies, or its heel is up.
     """
     clip, leg = source.clip, source.leg_length()
     if clip.n_frames < 3:
-        return guess
+        return None
     height = source.places[:, joint, 2]
     speed = np.linalg.norm(np.gradient(source.places[:, joint], clip.times, axis=0), axis=1)
     stands = (height < np.quantile(height, _LOW) + _STANDING[0] * leg) & (speed < _STANDING[1] * leg)
     up = source.local(joint, np.broadcast_to(UP, (clip.n_frames, 3)))
     stands &= up @ guess > _TILT
     if np.count_nonzero(stands) < _LONG * clip.rate:
-        return guess
+        return None
     return unit(up[stands].mean(axis=0))
 
 
