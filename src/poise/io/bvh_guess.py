@@ -39,6 +39,8 @@ _FLAT, _AT_ZERO = 0.03, 0.05
 _HABIT = np.array((0.0, 0.2, 0.1))
 #: evidence that is weaker than this says nothing
 _DECIDES = 0.5
+_LIES = ", as the lowest points are level along it, though the head is above the feet along {other} in most frames"
+_STANDS = ", as the head is above the feet along it, though the lowest points are more level along {other}"
 #: frames at the start that a T-pose is compared with
 _START = 200
 #: a T-pose is further from the next frame than frames are from each other, by this factor
@@ -47,6 +49,8 @@ _JUMP = 8.0
 _TURNS = 1e-3
 #: limbs and spines that are bent by less than this are straight, and pairs of limbs symmetric; rad
 _STRAIGHT = np.radians(25.0)
+#: in a T-pose legs are less far from the line of the trunk; rad
+_SPREAD = np.radians(35.0)
 
 
 @dataclass(frozen=True)
@@ -71,23 +75,12 @@ def guess_up(skeleton: Skeleton, quats: Floats, translations: Floats) -> UpGuess
     axis = int(np.argmax(total))
     if posture is None:
         return UpGuess("xyz"[axis], (f"{'xyz'[axis]} is taken to be up, as no joint is called head or foot.",))
-    other = [(name, "xyz"[best]) for name, best in _speakers(posture, ground, axis)]
-    notes = [f"{'xyz'[axis]} is taken to be up."]
-    for name, letter in other:
-        why = {
-            "posture": f"though the head is above the feet along {letter} in most frames: the figure lies or turns over, "
-            f"and its lowest points are level along {'xyz'[axis]}",
-            "ground": f"as the head is above the feet along it, though the lowest points are more level along {letter}",
-        }[name]
-        notes = [f"{'xyz'[axis]} is taken to be up, {why}."]
-    return UpGuess("xyz"[axis], tuple(notes))
-
-
-def _speakers(posture: Floats, ground: Floats, axis: int) -> list[tuple[str, int]]:
-    """What speaks clearly for another axis than the one that was chosen."""
-    pairs = (("posture", posture), ("ground", ground))
-    found = [(name, int(np.argmax(score)), score) for name, score in pairs]
-    return [(name, best) for name, best, score in found if best != axis and score[best] - score[axis] > _DECIDES]
+    why = ""
+    for score, reason in ((posture, _LIES), (ground, _STANDS)):
+        other = int(np.argmax(score))
+        if score[other] - score[axis] > _DECIDES:
+            why = reason.format(other="xyz"[other])
+    return UpGuess("xyz"[axis], (f"{'xyz'[axis]} is taken to be up{why}.",))
 
 
 def _looked_at(skeleton: Skeleton, quats: Floats, translations: Floats) -> Source:
@@ -163,7 +156,8 @@ def guess_length(skeleton: Skeleton, quats: Floats, translations: Floats, up: st
     source = _looked_at(skeleton, quats, translations)
     height = _stature(source)
     unit, meters = guess_unit(height)
-    notes = [f"lengths are taken to be {_named(unit, meters)}, as the bones are those of a figure {height:.4g} high ({height * meters:.2f} m)."]
+    person = f"{height:.4g} high ({height * meters:.2f} m)"
+    notes = [f"lengths are taken to be {_named(unit, meters)}, as the bones are those of a figure {person}."]
     axis = "xyz".index(up)
     reach = float(np.quantile(np.ptp(source.places[:, source.figure(), axis], axis=1), 0.95))
     rest_positions, rest_quats = skeleton.rest_world
@@ -172,7 +166,8 @@ def guess_length(skeleton: Skeleton, quats: Floats, translations: Floats, up: st
     for high, where in ((reach, f"its frames along {up}"), (rest, "its rest pose")):
         other = guess_unit(high)
         if high > 0.0 and other[1] != meters and (other[0] or unit):
-            notes.append(f"the figure is only {high:.4g} high in {where}, which would be a person in {_named(*other)}." if high < height else f"the figure is {high:.4g} high in {where}, which would be a person in {_named(*other)}.")
+            only = "only " if high < height else ""
+            notes.append(f"the figure is {only}{high:.4g} high in {where}, which would be a person in {_named(*other)}.")
     return UnitGuess(meters, tuple(notes))
 
 
@@ -183,9 +178,8 @@ def _named(unit: str, meters: float) -> str:
 def _stature(source: Source) -> float:
     """How high the figure would be if it stood upright, from the lengths of its bones; its largest extent without names."""
     parts = source.parts
-    feet = [name for name in ("foot_l", "foot_r", "shank_l", "shank_r") if name in parts][:2]
     hips = [parts[name] for name in ("thigh_l", "thigh_r") if name in parts]
-    legs = [source.chain(parts[name], (*hips, parts["pelvis"])) for name in feet]
+    legs = [source.chain(parts[name], (*hips, parts["pelvis"])) for name in source.feet()]
     if not legs or not any(legs):
         return float(np.quantile(np.ptp(source.places[:, source.figure()], axis=1).max(axis=1), 0.95))
     leg, share = float(np.mean(legs)), _LEG
@@ -238,7 +232,11 @@ def _is_straight(source: Source) -> bool:
     long = [k for k in range(len(lengths)) if lengths[k] > 0.01 * source.size]
     # the first bone from the hips is oblique in many figures
     bends += [(bones[:, a], bones[:, b]) for a, b in zip(long[1:], long[2:], strict=False)]
-    if not bends:
+    trunk = source.places[:, spine[-1]] - source.hips()
+    legs = [source.place(name) for name in ("foot_l", "foot_r") if name in source.parts]
+    if not legs or not np.any(trunk):
+        return False
+    if max(_angle(trunk[0], (source.hips() - foot)[0]) for foot in legs) > _SPREAD:
         return False
     for one, two in bends:
         if one is not None and two is not None and _angle(one[0], two[0]) > _STRAIGHT:

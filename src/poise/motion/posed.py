@@ -109,6 +109,11 @@ class Source:
                 found.append(k)
         return found
 
+    def feet(self) -> list[str]:
+        """The lowest part of each leg: feet, or shanks that have none."""
+        sides = [(f"foot_{side}", f"shank_{side}") for side in "lr"]
+        return [next(part for part in pair if part in self.parts) for pair in sides if set(pair) & set(self.parts)]
+
     def foot(self, side: str) -> Floats:
         """The points of a foot, from the ankle to the toes: (points, frames, 3) m; none without an ankle."""
         joint = self.parts.get(f"foot_{side}")

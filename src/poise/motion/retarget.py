@@ -21,6 +21,7 @@ from poise.motion.inputs import positive, vectors
 from poise.motion.posed import Source
 from poise.motion.rotations import cross, quat_conjugate, quat_exp, quat_from_matrix, quat_multiply, rotate, turn_between
 from poise.motion.segments import is_own, offsets
+from poise.motion.soles import turned_up
 
 if TYPE_CHECKING:
     from poise.model.model import Model
@@ -86,6 +87,8 @@ def retarget(
     if floor is not None:
         level = float(vectors("floor", floor, ()))
         root[:, 2] += level + (fit.rise(clip.times) if like is not None else fit.rises(turns, root))
+        if like is None and not fit.own:
+            q = turned_up(fit.target, q, turns, root, level, limits)
     at = int(model.joint_q_start[fit.target.joint[fit.target.root]])
     q[:, at : at + 3] = root
     return Retargeted(np.array(clip.times), q)

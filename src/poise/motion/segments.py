@@ -215,8 +215,7 @@ def _trunk(source: Source) -> tuple[str, Floats, Floats]:
     """
     found, hips = source.top(), source.hips()
     if found is None:
-        feet = [part for part in ("foot_l", "foot_r", "shank_l", "shank_r") if part in source.parts][:2]
-        kind, line = "legs", hips - np.mean([source.place(part) for part in feet or ["pelvis"]], axis=0)
+        kind, line = "legs", hips - np.mean([source.place(part) for part in source.feet() or ["pelvis"]], axis=0)
     else:
         kind, line = found[0], found[1] - hips
     length = np.linalg.norm(line, axis=1)
