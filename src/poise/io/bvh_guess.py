@@ -31,8 +31,9 @@ _LOW = (("foot", "feet", "ankle", "toe"), ("leg", "knee", "shin", "shank", "calf
 _LOOKS = 600
 #: shares of a person's height (Winter 2009): ankle to hip, and hip to crown, base of the skull, neck and shoulders
 _LEG, _CROWN, _SKULL, _NECK, _SHOULDERS = 0.491, 0.470, 0.37, 0.30, 0.288
-#: weights of what speaks for an axis: posture, the ground, what is still on the ground, a ground at 0
-_POSTURE, _GROUND, _STILL, _ZERO = 2.0, 1.0, 0.5, 1.5
+#: weights of what speaks for an axis: posture on the mean and when it is most upright, the ground, what is still on the
+#: ground, a ground at 0
+_POSTURE, _ONCE, _GROUND, _STILL, _ZERO = 2.0, 3.0, 1.0, 0.5, 1.5
 #: lowest points that move by this share of the figure's size are on a ground; that of a ground which is at 0
 _FLAT, _AT_ZERO = 0.03, 0.05
 #: y is up in more files than z, and x in few: what decides where nothing else does
@@ -65,7 +66,8 @@ class UpGuess:
 def guess_up(skeleton: Skeleton, quats: Floats, translations: Floats) -> UpGuess:
     """The axis that posture and ground speak for.
 
-    Posture is where the head is from the feet, on the mean of the frames. The ground is under a figure that stands,
+    Posture is where the head is from the feet, on the mean of the frames and in those in which it is most upright. The
+    ground is under a figure that stands,
     lies or does a cartwheel: along the axis that is up its lowest point hardly moves, it is where something rests, and
     in many files it is at 0. `quats` (frames, joints, 4) and `translations` (frames, joints, 3) are in the file's axes.
     """
@@ -99,7 +101,7 @@ def _posture(source: Source) -> Floats | None:
         return None
     way = source.places[:, high].mean(axis=1) - source.places[:, low].mean(axis=1)
     way /= np.maximum(np.linalg.norm(way, axis=1), 1e-12)[:, None]
-    return np.asarray(_POSTURE * way.mean(axis=0))
+    return np.asarray(_POSTURE * way.mean(axis=0) + _ONCE * np.quantile(way, 0.95, axis=0))
 
 
 def _ground(source: Source) -> Floats:

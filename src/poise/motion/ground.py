@@ -67,14 +67,13 @@ def _standing(source: Source) -> tuple[dict[str, Floats], dict[str, Floats]]:
     if not lows or len(times) < 2:
         return {side: np.ones(len(times)) for side in lows}, {side: np.zeros(len(times)) for side in lows}
     ground = _around(times, np.min(list(lows.values()), axis=0))
-    stands, steps = {}, {}
+    stands = {}
     for side, low in lows.items():
         near = (low < ground + _LOW) & (_slowest(times, feet[side]) < _SLOW * leg)
         lifted = np.maximum(low - _lasting(times, low, near), 0.0)
         stands[side] = near * np.exp(-((lifted / _LIFTED) ** 2))
-    for side, low in lows.items():
-        steps[side] = _steps(low, stands[side])
-    return stands, steps
+    floor = _floor(np.concatenate([low[stands[side] > 0.5] for side, low in lows.items()]))
+    return stands, {side: _step(low - floor) for side, low in lows.items()}
 
 
 def _even(times: Floats, held: Indices, values: Floats, loop: bool) -> Floats:
@@ -152,11 +151,15 @@ def _lasting(times: Floats, heights: Floats, stands: Bools) -> Floats:
     return out
 
 
-def _steps(low: Floats, stands: Floats) -> Floats:
+def _floor(heights: Floats) -> float:
+    """The lowest of the heights that feet often stand at."""
+    if not len(heights):
+        return 0.0
+    return float(np.median(heights[np.abs(heights - np.quantile(heights, _RARE)) <= _LEVEL]))
+
+
+def _step(off: Floats) -> Floats:
     """How far what a foot stands on is above the floor: 0 where that is little."""
-    usual = low[stands > 0.5] if np.any(stands > 0.5) else low
-    near = usual[np.abs(usual - np.quantile(usual, _RARE)) <= _LEVEL]
-    off = low - (float(np.median(near)) if len(near) else float(np.median(usual)))
     share = np.clip(np.abs(off) / _LEVEL - 1.0, 0.0, 1.0)
     return np.asarray(off * share * share * (3.0 - 2.0 * share))
 

@@ -34,8 +34,9 @@ _SAME = 1e-5
 _STANDING = (0.03, 0.3)
 #: share of the frames in which feet may be lower than their standing height
 _LOW = 0.05
-#: a foot has stood long enough to show its sole; s. Its sole is not tilted by more than this (cosine) beside the shank
-_LONG, _TILT = 0.2, 0.7
+#: a foot has stood long enough to show its sole; s. Its sole is not tilted by more than this (cosine) from where it is
+#: expected, and its tilt changes no faster than this (rad/s)
+_LONG, _TILT, _TILTING = 0.2, 0.7, 0.5
 #: the crown is above a head's joint where that is no farther than this (cosine) from where a head is on its neck
 _CROWN = 0.7
 
@@ -253,7 +254,8 @@ def _sole_up(source: Source, joint: int, guess: Floats) -> Floats | None:
     speed = np.linalg.norm(np.gradient(source.places[:, joint], clip.times, axis=0), axis=1)
     stands = (height < np.quantile(height, _LOW) + _STANDING[0] * leg) & (speed < _STANDING[1] * leg)
     up = source.local(joint, np.broadcast_to(UP, (clip.n_frames, 3)))
-    stands &= up @ guess > _TILT
+    tilting = np.linalg.norm(np.gradient(up, clip.times, axis=0), axis=1)
+    stands &= (up @ guess > _TILT) & (tilting < _TILTING)
     if np.count_nonzero(stands) < _LONG * clip.rate:
         return None
     return unit(up[stands].mean(axis=0))
