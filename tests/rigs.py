@@ -40,8 +40,8 @@ class Rig:
 
 RIGS = {
     "lafan": Rig(
-        "{Side}UpLeg", "{Side}Leg", "{Side}Foot", "{Side}Toe", "{Side}Shoulder", "{Side}Arm", "{Side}ForeArm", "{Side}Hand",
-        "Hips", ("Spine", "Spine1", "Spine2"), ("Neck", "Head"), "x", backwards=0.045, crown=False,
+        "{Side}UpLeg", "{Side}Leg", "{Side}Foot", "{Side}Toe", "{Side}Shoulder", "{Side}Arm", "{Side}ForeArm",
+        "{Side}Hand", "Hips", ("Spine", "Spine1", "Spine2"), ("Neck", "Head"), "x", backwards=0.045, crown=False,
     ),
     "mixamo": Rig(
         "mixamorig:{Side}UpLeg", "mixamorig:{Side}Leg", "mixamorig:{Side}Foot", "mixamorig:{Side}ToeBase",
@@ -50,8 +50,8 @@ RIGS = {
         ("mixamorig:Neck", "mixamorig:Head"), "y", backwards=0.01,
     ),
     "bandai": Rig(
-        "UpperLeg_{S}", "LowerLeg_{S}", "Foot_{S}", "Toes_{S}", "Shoulder_{S}", "UpperArm_{S}", "LowerArm_{S}", "Hand_{S}",
-        "Hips", ("Spine", "Chest"), ("Neck", "Head"), "x", root="joint_Root",
+        "UpperLeg_{S}", "LowerLeg_{S}", "Foot_{S}", "Toes_{S}", "Shoulder_{S}", "UpperArm_{S}", "LowerArm_{S}",
+        "Hand_{S}", "Hips", ("Spine", "Chest"), ("Neck", "Head"), "x", root="joint_Root",
     ),
     "xsens": Rig(
         "{Side}UpperLeg", "{Side}LowerLeg", "{Side}Foot", "{Side}Toe", "{Side}Shoulder", "{Side}UpperArm",
@@ -161,7 +161,9 @@ def _clip(
     for k, parent in enumerate(parents):
         turned = quat_multiply(world[:, k], frame[k])
         quats[:, k] = (
-            turned if parent < 0 else quat_multiply(quat_conjugate(quat_multiply(world[:, parent], frame[parent])), turned)
+            turned
+            if parent < 0
+            else quat_multiply(quat_conjugate(quat_multiply(world[:, parent], frame[parent])), turned)
         )
     hips = names.index(rig.hips)
     moves = np.tile(skeleton.offsets, (len(times), 1, 1))

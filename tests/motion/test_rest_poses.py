@@ -1,4 +1,4 @@
-"""Retargeted motion does not depend on the rest pose, root, unit and axes of a file: only on how the bones are posed."""
+"""Retargeted motion depends on how bones are posed, not on the rest pose, root, unit and axes of a file."""
 
 from __future__ import annotations
 
@@ -197,7 +197,9 @@ def test_a_head_whose_crown_is_at_its_side() -> None:
 def test_guesses_that_disagree_are_told(tmp_path: Path) -> None:
     clip = moving(RIGS["lafan"], "lie", 240).shifted((0.0, 0.0, 0.0), np.pi)
     save_bvh(clip, tmp_path / "lies.bvh", units="cm", up="y", digits=9)
-    with pytest.warns(MotionWarning, match="y is taken to be up, as the lowest points are level along it, though") as told:
+    with pytest.warns(
+        MotionWarning, match="y is taken to be up, as the lowest points are level along it, though"
+    ) as told:
         load_bvh(tmp_path / "lies.bvh")
     assert "high in its rest pose" in str(told[0].message)
     walk = with_other_rest(moving(RIGS["plain"], "walk"), np.tile((1.0, 0.0, 0.0, 0.0), (15, 1)))
@@ -209,14 +211,16 @@ def test_guesses_that_disagree_are_told(tmp_path: Path) -> None:
 
 
 def test_a_file_without_legs_is_refused_as_before() -> None:
-    arms = Skeleton(["Hips", "Spine", "LeftArm", "RightArm"], [-1, 0, 1, 1], [(0, 0, 1), (0, 0, 0.3), (0, 0.2, 0), (0, -0.2, 0)])
+    arms = Skeleton(
+        ["Hips", "Spine", "LeftArm", "RightArm"], [-1, 0, 1, 1], [(0, 0, 1), (0, 0, 0.3), (0, 0.2, 0), (0, -0.2, 0)]
+    )
     clip = Clip(arms, [0.0, 0.1], np.tile((1.0, 0, 0, 0), (2, 4, 1)))
     with pytest.raises(ValueError, match="parts: no hips and legs are common"):
         retarget(clip, MODEL)
 
 
 def test_own_export_of_a_custom_skeleton_in_centimetres_is_read_back(tmp_path: Path) -> None:
-    """A character with bones along its joints' x axes, which stands on its head at rest: its recording, written and read.
+    """A character with bones along its joints' x axes, whose bodies are a heap at rest: its recording, read back.
 
     The frames of its bodies are those of such a rig, so that the file's rest pose is a heap of 30 cm.
     """

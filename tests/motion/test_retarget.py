@@ -326,7 +326,7 @@ def trunk_errors(clip: Clip, q: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def standing_soles(clip: Clip, q: np.ndarray) -> np.ndarray:
-    """Heights (m) of a sole that stands, the nearer to the floor of two, in frames in which all points of a foot rest."""
+    """Heights (m) of the standing sole that is nearer to the floor, in frames in which all points of a foot rest."""
     parts = find_parts(clip.skeleton.names, clip.skeleton.parents)
     places, parents = clip.world_positions(tips=True), clip.skeleton.parents.tolist()
     parents += [joint for joint, _ in clip.skeleton.tips]

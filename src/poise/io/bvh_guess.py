@@ -7,6 +7,7 @@ bones may lie along an axis of their joint, in any direction.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -169,7 +170,9 @@ def guess_length(skeleton: Skeleton, quats: Floats, translations: Floats, up: st
         other = guess_unit(high)
         if high > 0.0 and other[1] != meters and (other[0] or unit):
             only = "only " if high < height else ""
-            notes.append(f"the figure is {only}{high:.4g} high in {where}, which would be a person in {_named(*other)}.")
+            notes.append(
+                f"the figure is {only}{high:.4g} high in {where}, which would be a person in {_named(*other)}."
+            )
     return UnitGuess(meters, tuple(notes))
 
 
@@ -178,7 +181,7 @@ def _named(unit: str, meters: float) -> str:
 
 
 def _stature(source: Source) -> float:
-    """How high the figure would be if it stood upright, from the lengths of its bones; its largest extent without names."""
+    """How high the figure would be if it stood upright, from its bones; its largest extent where they have no names."""
     parts = source.parts
     hips = [parts[name] for name in ("thigh_l", "thigh_r") if name in parts]
     legs = [source.chain(parts[name], (*hips, parts["pelvis"])) for name in source.feet()]
@@ -233,7 +236,7 @@ def _is_straight(source: Source) -> bool:
     lengths = np.linalg.norm(bones, axis=2)[0]
     long = [k for k in range(len(lengths)) if lengths[k] > 0.01 * source.size]
     # the first bone from the hips is oblique in many figures
-    bends += [(bones[:, a], bones[:, b]) for a, b in zip(long[1:], long[2:], strict=False)]
+    bends += [(bones[:, a], bones[:, b]) for a, b in pairwise(long[1:])]
     trunk = source.places[:, spine[-1]] - source.hips()
     legs = [source.place(name) for name in ("foot_l", "foot_r") if name in source.parts]
     if not legs or not np.any(trunk):

@@ -1,4 +1,4 @@
-"""What retargeting asks of a character: where its parts are at rest and in motion, where limbs point, where soles are."""
+"""What retargeting asks of a character: where its parts are at rest and in motion, and where they point."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ Floats = NDArray[np.float64]
 
 IDENTITY = np.array((1.0, 0.0, 0.0, 0.0))
 UP = np.array((0.0, 0.0, 1.0))
+
 
 @dataclass
 class Target:

@@ -33,6 +33,8 @@ _LEVEL = 0.06
 _FEW = 1e-4
 #: heights are smoothed over this; s
 _CALM = 0.05
+#: times of frames are rounded by less than this; s
+_ROUNDED = 1e-5
 #: share of the frames in which soles of a character's own motion may be below the floor
 _OWN = 0.05
 #: points of a foot that are within this of its lowest, at rest, belong to the sole; m
@@ -60,7 +62,7 @@ def rises(source: Source, target: Target, turns: list[Floats], root: Floats) -> 
 
 
 def _standing(source: Source) -> tuple[dict[str, Floats], dict[str, Floats]]:
-    """How much each foot of a clip stands, from 0 to 1, and how far its ground is above the floor, of the leg's length."""
+    """How much each foot of a clip stands, from 0 to 1, and how far its ground is above the floor, in leg lengths."""
     times, leg = source.clip.times, source.leg_length()
     feet = {side: source.foot(side) for side in "lr"}
     lows = {side: points[..., 2].min(axis=0) / leg for side, points in feet.items() if len(points)}
@@ -137,13 +139,22 @@ def _slowest(times: Floats, points: Floats) -> Floats:
 
 def _around(times: Floats, heights: Floats) -> Floats:
     """(frames,) a height that few of the frames around are below."""
-    edges = np.searchsorted(times, times - _AROUND), np.searchsorted(times, times + _AROUND, side="right")
+    edges = _windows(times, _AROUND)
     return np.array([np.quantile(heights[a:b], _RARE) for a, b in zip(*edges, strict=True)])
+
+
+def _windows(times: Floats, reach: float) -> tuple[Indices, Indices]:
+    """First and last frames, the latter excluded, that are no farther than some seconds from each.
+
+    Frames that are as far as that are in, however their times are rounded.
+    """
+    near = reach + _ROUNDED
+    return np.searchsorted(times, times - near), np.searchsorted(times, times + near, side="right")
 
 
 def _lasting(times: Floats, heights: Floats, stands: Bools) -> Floats:
     """(frames,) a height that a foot is seldom below while it stands, shortly before and after."""
-    edges = np.searchsorted(times, times - _LASTS), np.searchsorted(times, times + _LASTS, side="right")
+    edges = _windows(times, _LASTS)
     out = np.array(heights)
     for k in np.flatnonzero(stands):
         near = slice(edges[0][k], edges[1][k])
@@ -166,8 +177,9 @@ def _step(off: Floats) -> Floats:
 
 def _smoothed(times: Floats, values: Floats) -> Floats:
     out = np.empty(len(times))
+    edges = _windows(times, 4.0 * _CALM)
     for k, time in enumerate(times):
-        near = slice(*np.searchsorted(times, (time - 4.0 * _CALM, time + 4.0 * _CALM)))
+        near = slice(edges[0][k], edges[1][k])
         share = np.exp(-0.5 * ((times[near] - time) / _CALM) ** 2)
         out[k] = share @ values[near] / share.sum()
     return out

@@ -126,7 +126,7 @@ class Source:
         return [max(below, key=lambda k: self.span(joint, k))] if below else []
 
     def end(self, part: str) -> Floats | None:
-        """Where a part ends: at the joint of the next part of its limb, at the tip of the toes, else at what it carries."""
+        """Where a part ends: at the next joint of its limb, a foot at the tip of its toes, else at what it carries."""
         limb, _, side = part.rpartition("_")
         following = self.parts.get(f"{NEXT.get(limb, '')}_{side}")
         joint = self.parts[part]

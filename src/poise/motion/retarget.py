@@ -19,7 +19,15 @@ from poise.motion.figures import IDENTITY, Target
 from poise.motion.ground import level_of, rises
 from poise.motion.inputs import positive, vectors
 from poise.motion.posed import Source
-from poise.motion.rotations import cross, quat_conjugate, quat_exp, quat_from_matrix, quat_multiply, rotate, turn_between
+from poise.motion.rotations import (
+    cross,
+    quat_conjugate,
+    quat_exp,
+    quat_from_matrix,
+    quat_multiply,
+    rotate,
+    turn_between,
+)
 from poise.motion.segments import is_own, offsets
 from poise.motion.soles import turned_up
 

@@ -1,8 +1,8 @@
 """How the links of a character sit in the joints of a clip: frames of segments, built from posed bones.
 
 Each link turns with one joint of the clip, from which it differs by a rotation that never changes. That rotation lays
-directions of the link along directions of the posed bones: hips and shoulders from right to left, the trunk from the
-hips to the neck, limbs along their bones with the axis that they bend about, feet along the toes and flat on the ground.
+directions of the link along directions of the posed bones: hips and shoulders from right to left, the trunk from hips
+to neck, limbs along their bones with the axis that they bend about, feet along the toes and flat on the ground.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ def offsets(source: Source, target: Target, pairs: Mapping[str, int]) -> dict[in
     """Orientations (4,) of links in the axes of the joints that they turn with, by link."""
     if is_own(source, target, pairs):
         return {
-            target.parts[part]: quat_multiply(quat_conjugate(source.rest_quats[joint]), target.rest_quats[target.parts[part]])
+            target.parts[part]: quat_multiply(
+                quat_conjugate(source.rest_quats[joint]), target.rest_quats[target.parts[part]]
+            )
             for part, joint in pairs.items()
         }
     return _Fitting(source, target, pairs).offsets
@@ -87,7 +89,7 @@ class _Fitting:
         return quat_multiply(self.source.quats[:, self.pairs[part]], self.offsets[self.target.parts[part]])
 
     def _trunk_part(self, part: str, across: Floats | None, kind: str, line: Floats, straight: Floats) -> Floats:
-        """Pelvis or chest: as its hips or shoulders lie, and upright on the line of the trunk where that is straight."""
+        """Pelvis or chest: as its hips or shoulders lie, and along the trunk in frames in which that is straight."""
         source, joint, target = self.source, self.pairs[part], self.target
         link = target.parts[part]
         up, own_up = _mean(source.local(joint, line), straight), target.to_link(link, target.trunk(kind))
@@ -109,7 +111,6 @@ class _Fitting:
     def _pointing(self, part: str) -> Floats:
         """A limb, hand or head: along its bone, turned about it by the axis that it bends about."""
         source, target, joint = self.source, self.target, self.pairs[part]
-        link = target.parts[part]
         guess, side = self._hanging(part), target.bend_axis(part)
         along = source.direction(part)
         if part == "head" and along is not None:
@@ -149,7 +150,7 @@ class _Fitting:
         if one is None or two is None:
             return None
         axis = cross(one, two)
-        return axis * np.linalg.norm(axis, axis=1)[:, None]
+        return np.asarray(axis * np.linalg.norm(axis, axis=1)[:, None])
 
     def _toes(self, part: str) -> Floats | None:
         """The axis of a leg that its foot suggests, as ankles do not turn about the shank; (frames, 3)."""
@@ -226,7 +227,7 @@ def _trunk(source: Source) -> tuple[str, Floats, Floats]:
 
 
 def _rigid(source: Source, target: Target, part: str, pairs: Mapping[str, int]) -> tuple[Floats, Floats] | None:
-    """What is up for a segment and for the character's, where the two have the same shape: no posture is needed then."""
+    """What is up for a segment and for the character's where both have the same shape, so that no posture is needed."""
     base, tops, wings = {"pelvis": ("pelvis", ("torso",), "thigh"), "torso": ("torso", ("head",), "upper_arm")}[part]
     names = [*tops, f"{wings}_l", f"{wings}_r"]
     if any(name not in pairs or source.parents[pairs[name]] != pairs[base] for name in names):

@@ -47,7 +47,13 @@ def turned_up(target: Target, q: Floats, turns: list[Floats], root: Floats, floo
 
 
 def _least_turn(
-    points: list[tuple[Floats, float]], place: Floats, turn: Floats, axis: Floats, up: Floats, down: Floats, floor: float
+    points: list[tuple[Floats, float]],
+    place: Floats,
+    turn: Floats,
+    axis: Floats,
+    up: Floats,
+    down: Floats,
+    floor: float,
 ) -> Floats:
     """(frames,) the smallest turns about an axis that bring the lowest point to the floor, or as near as they can."""
     best, reached = np.zeros(len(place)), np.full(len(place), -np.inf)
