@@ -195,7 +195,7 @@ def _stature(source: Source) -> float:
         if ends:
             trunk += max(source.span(parts["head"], end) for end in ends)
         neck = "head" not in source.names[parts["head"]].casefold()
-        share += _CROWN if ends and not neck else _NECK if neck else _SKULL
+        share += _CROWN if ends else _NECK if neck else _SKULL
         leg += trunk
     elif "upper_arm_l" in parts and "upper_arm_r" in parts:
         found = source.top()
