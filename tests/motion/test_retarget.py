@@ -206,11 +206,11 @@ def test_limbs_point_the_same_way_from_any_rest_pose_and_facing():
     np.testing.assert_allclose(np.abs(found[:, root]), np.abs(q[:, root]), atol=1e-9)
 
 
-def lowest_corner(model: poise.Model, q: np.ndarray) -> np.ndarray:
+def lowest_corner(model: poise.Model, q: np.ndarray, sides: str = "lr") -> np.ndarray:
     """Height of the lowest corner of the feet's boxes, through the model's own kinematics."""
     bodies = poise.dynamics.bodies(model, q)
     low = np.full(len(q), np.inf)
-    for shape in np.flatnonzero(np.isin(model.solids.body, [model.body_index(f"hero/foot_{side}") for side in "lr"])):
+    for shape in np.flatnonzero(np.isin(model.solids.body, [model.body_index(f"hero/foot_{side}") for side in sides])):
         body = model.solids.body[shape]
         for signs in np.stack(np.meshgrid(*[(-1, 1)] * 3), -1).reshape(-1, 3):
             corner = model.solids.position[shape] + rotate(
@@ -274,15 +274,12 @@ def test_a_name_that_nobody_knows_can_be_told():
     assert same(retarget(renamed, MODEL).q, wanted) > 0.1
 
 
-ALONG_AN_AXIS = {"jesse_dance"}
-"""Files whose bones lie along a local axis in the rest pose, which does not say how joints bend: not retargeted yet."""
-
-
 def motions() -> dict[str, Clip]:
     """The motion of the humanoid itself, and files of others where a folder of them lies beside the checkout."""
     folder = Path(__file__).parents[3] / "shared" / "data"
-    found = [*sorted(folder.glob("bvh/[ac]*/*.bvh")), *sorted(folder.glob("deepmimic/humanoid3d_*.txt"))]
-    found = [file for file in found if file.stem not in ALONG_AN_AXIS]
+    found = [*sorted(folder.glob("bvh/*/*.bvh")), *sorted(folder.glob("deepmimic/humanoid3d_*.txt"))]
+    # this one has no hips
+    found = [file for file in found if file.stem != "rotation_first_root"]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return {"own": as_clip(coordinates())} | {file.stem: poise.load_motion(file) for file in found}
@@ -296,11 +293,53 @@ def test_motions_of_others(clip):
     assert len(errors) == 8
     # upper parts hang on balls, which can do all; lower ones on hinges that do not bend back or sideways
     for part, error in errors.items():
-        assert np.median(error) < (0.1 if part[:-2] in ("forearm", "shank") else 1e-6), part
+        assert np.median(error) < (0.13 if part[:-2] in ("forearm", "shank") else 1e-6), part
         assert error.max() < (0.3 if part[:-2] in ("forearm", "shank") else 1e-6), part
-    low = lowest_corner(MODEL, found)
-    assert np.quantile(low, 0.05) == pytest.approx(0.0, abs=1e-9)
-    assert low.min() > -0.1
+    trunk = trunk_errors(clip, found)
+    # the trunk has one joint here, and five in some clips: in a deep bend its middle is elsewhere
+    assert np.degrees(trunk["hips"].max()) < 1e-3
+    assert np.degrees(np.median(trunk["neck"])) < 6.0
+    assert np.degrees(trunk["neck"].max()) < 20.0
+    # ankles that bend back by 20 degrees only leave the toes of who crouches deeper in the floor: not so without ranges
+    heights = standing_soles(clip, retarget(clip, MODEL, limits=False).q)
+    if clip.name and len(heights):
+        assert np.quantile(heights, 0.9) < 1e-2
+        # two feet that stand share what the lengths of their legs differ by
+        assert np.median(heights) < (5e-3 if "getup" not in clip.name else 1e-2)
+    assert lowest_corner(MODEL, found).min() > -0.1
+
+
+def trunk_errors(clip: Clip, q: np.ndarray) -> dict[str, np.ndarray]:
+    """Angles (rad) of the line between the hips, and of that from their middle to the joint that carries the head."""
+    parts = find_parts(clip.skeleton.names, clip.skeleton.parents)
+    places, bodies = clip.world_positions(), poise.dynamics.bodies(MODEL, q).position
+    here = {name: bodies[:, MODEL.body_index(f"hero/{name}")] for name in ("thigh_l", "thigh_r", "head")}
+    there = {name: places[:, parts[name]] for name in here}
+    errors = {}
+    for name, line in (
+        ("hips", lambda at: at["thigh_l"] - at["thigh_r"]),
+        ("neck", lambda at: at["head"] - 0.5 * (at["thigh_l"] + at["thigh_r"])),
+    ):
+        one, two = line(here), line(there)
+        errors[name] = np.arctan2(np.linalg.norm(np.cross(one, two), axis=1), np.sum(one * two, axis=1))
+    return errors
+
+
+def standing_soles(clip: Clip, q: np.ndarray) -> np.ndarray:
+    """Heights (m) of the standing sole that is nearer to the floor, in frames in which all points of a foot rest."""
+    parts = find_parts(clip.skeleton.names, clip.skeleton.parents)
+    places, parents = clip.world_positions(tips=True), clip.skeleton.parents.tolist()
+    parents += [joint for joint, _ in clip.skeleton.tips]
+    nearest = np.full(len(q), np.inf)
+    for side in "lr":
+        joint = parts[f"foot_{side}"]
+        points = places[:, [joint, *(k for k, parent in enumerate(parents) if parent == joint)]]
+        speed = np.linalg.norm(np.gradient(points, clip.times, axis=0), axis=2).max(axis=1)
+        # the ankle too is low: the heel is down
+        low = [height < np.quantile(height, 0.05) + 0.02 for height in points[..., 2].T]
+        stands = (speed < 0.1) & np.all(low, axis=0)
+        nearest = np.minimum(nearest, np.where(stands, np.abs(lowest_corner(MODEL, q, side)), np.inf))
+    return nearest[np.isfinite(nearest)]
 
 
 @pytest.mark.parametrize(

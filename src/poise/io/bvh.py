@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.io.bvh_guess import UNITS, guess_unit, guess_up, leads_with_tpose, rest_height
+from poise.io.bvh_guess import UNITS, guess_length, guess_up, leads_with_tpose
 from poise.io.bvh_text import CHANNELS, BvhFile, BvhJoint, format_bvh, parse_bvh
 from poise.io.sealed import check_unsealed
 from poise.model.errors import SceneError, did_you_mean
@@ -139,24 +139,24 @@ def clip_from_bvh(bvh: BvhFile, meters: float | None, up: str | None, drop_tpose
     )
     quats, translations, moved = _read_channels(bvh)
     notes = list(bvh.notes)
-    if up is None:
-        found = guess_up(skeleton, quats, _spread(skeleton, translations, moved))
-        up = found or "y"
-        notes.append(f"{up} is taken to be up" + ("." if found else ", as no joint is called head or foot."))
-    if meters is None:
-        height = rest_height(skeleton, up)
-        unit, meters = guess_unit(height)
-        told = unit if unit not in ("", "cmu") else f"{100.0 * meters:.3g} cm each"
-        notes.append(f"lengths are taken to be {told}, as the figure is {height:.4g} high ({height * meters:.2f} m).")
-    tpose = leads_with_tpose(quats) if drop_tpose is None else bool(drop_tpose)
+    spread = _spread(skeleton, translations, moved)
+    tpose = leads_with_tpose(skeleton, quats, spread) if drop_tpose is None else bool(drop_tpose)
     if tpose and len(quats) < 2:
         raise SceneError("the only frame cannot be left out", field="drop_tpose")
+    first = 1 if tpose else 0
+    if up is None:
+        found = guess_up(skeleton, quats[first:], spread[first:])
+        up = found.axis
+        notes += found.notes
+    if meters is None:
+        unit = guess_length(skeleton, quats[first:], spread[first:], up)
+        meters = unit.meters
+        notes += unit.notes
     if tpose and drop_tpose is None:
         notes.append("the first frame is taken to be a T-pose and left out.")
     if len(notes) > len(bvh.notes):
         notes.append("units=, up= and drop_tpose= override what is guessed.")
     axes = _AXES[up]
-    first = 1 if tpose else 0
     return Clip(
         Skeleton(
             skeleton.names,

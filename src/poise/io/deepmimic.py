@@ -61,6 +61,10 @@ def _humanoid() -> list[_Joint]:
     return joints
 
 
+#: where the bodies of that figure end that carry no other joint: the crown, and the middle of the sole's front edge; m
+_TIPS = {"neck": (0.0, 0.2775, 0.0), "right_ankle": (0.1335, -0.05, 0.0), "left_ankle": (0.1335, -0.05, 0.0)}
+
+
 def load_deepmimic(source: str | PathLike[str], *, character: str | PathLike[str] | None = None) -> Clip:
     """Read a clip from a DeepMimic motion, for its humanoid or for the figure of a `character` file. z becomes up.
 
@@ -87,6 +91,11 @@ def read_deepmimic(text: str, file: str | None, character: str | PathLike[str] |
         [joint.parent for joint in joints],
         np.array([joint.attach for joint in joints])[:, _AXES] * _SIGNS,
         _convert(np.array([quat_from_euler("zyx", joint.turn[::-1]) for joint in joints])),
+        [
+            (index, np.array(_TIPS[joint.name])[_AXES] * _SIGNS)
+            for index, joint in enumerate(joints)
+            if character is None and joint.name in _TIPS
+        ],
     )
     times = np.concatenate(((0.0,), np.cumsum(frames[:-1, 0])))
     moved = [0, *(index for index in moves if index)]

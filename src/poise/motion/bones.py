@@ -80,7 +80,7 @@ _PREFIX = re.compile(r"^(bip\d*|bone|jnt|joint|def|character\d*)(?=[a-z])")
 def find_parts(names: Sequence[str], parents: Sequence[int] | NDArray[np.int64]) -> dict[str, int]:
     """Which joint moves which part of a human body: `"thigh_l"`, `"forearm_r"`, `"pelvis"`, `"torso"` and so on.
 
-    The torso is what carries both arms.
+    The pelvis is what carries both legs, the torso what carries both arms.
 
     >>> find_parts(["Hips", "Chest", "LeftArm", "RightArm", "LeftUpLeg"], [-1, 0, 1, 1, 0])
     {'upper_arm_l': 2, 'upper_arm_r': 3, 'thigh_l': 4, 'pelvis': 0, 'torso': 1}
@@ -96,6 +96,10 @@ def find_parts(names: Sequence[str], parents: Sequence[int] | NDArray[np.int64])
         found = [words.index((word, "")) for word in synonyms if (word, "") in words]
         if found or part == "pelvis":
             parts[part] = found[0] if found else 0
+    if "thigh_l" in parts and "thigh_r" in parts:
+        # a joint above the hips may have their name
+        above = _ancestors(parts["thigh_r"], parents)
+        parts["pelvis"] = next((k for k in _ancestors(parts["thigh_l"], parents) if k in above), parts["pelvis"])
     if "upper_arm_l" in parts and "upper_arm_r" in parts:
         above = _ancestors(parts["upper_arm_r"], parents)
         torso = next((joint for joint in _ancestors(parts["upper_arm_l"], parents) if joint in above), 0)

@@ -1,4 +1,4 @@
-"""What retargeting asks of a figure: where its parts are at rest and in motion, where limbs point, where soles are."""
+"""What retargeting asks of a character: where its parts are at rest and in motion, and where they point."""
 
 from __future__ import annotations
 
@@ -11,92 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise.motion.bones import find_parts
-from poise.motion.rotations import quat_conjugate, quat_multiply, rotate, unit
+from poise.motion.posed import NEXT
+from poise.motion.rotations import quat_conjugate, quat_multiply, rotate, turn_between, unit
 
 if TYPE_CHECKING:
     from poise.model.model import Model
-    from poise.motion.clip import Clip
 
 Floats = NDArray[np.float64]
 
-#: what each part of a limb points to
-_NEXT = {"upper_arm": "forearm", "forearm": "hand", "thigh": "shank", "shank": "foot"}
-#: share of the frames in which feet may be lower than their standing height
-LOW = 0.05
 IDENTITY = np.array((1.0, 0.0, 0.0, 0.0))
 UP = np.array((0.0, 0.0, 1.0))
-#: a foot stands where it is lower than this above its lowest (of the leg's length) and slower than this (1/s of it)
-_STANDING = (0.03, 0.3)
-#: a foot has stood long enough to tell its sole from; s. Its sole is not tilted by more than this at rest (cosine)
-_LONG, _TILT = 0.2, 0.7
-
-
-@dataclass
-class Source:
-    """What is asked of a clip."""
-
-    clip: Clip
-    given: Mapping[str, str]
-
-    def __post_init__(self) -> None:
-        skeleton = self.clip.skeleton
-        self.parts = find_parts(skeleton.names, skeleton.parents)
-        for part, joint in self.given.items():
-            self.parts[part] = skeleton.index(joint)
-        self.rest, self.rest_quats = skeleton.rest_world
-        self.places, quats = skeleton.place(self.clip.quats_wxyz, self.clip.all_translations())
-        self.turns = quat_multiply(quats, quat_conjugate(self.rest_quats))
-
-    def turned(self, joint: int) -> Floats:
-        """How far a joint has turned from rest, seen from the world; (frames, 4)."""
-        return self.turns[:, joint]
-
-    def points(self, part: str) -> bool:
-        """Whether a limb has an end."""
-        return _end_of(part) in self.parts and bool(np.any(self.rest_direction(part)))
-
-    def rest_direction(self, part: str) -> Floats:
-        """Where a limb points at rest; unit, or 0 where its ends are one."""
-        span = self.rest[self.parts[_end_of(part)]] - self.rest[self.parts[part]]
-        return unit(span) if np.any(span) else span
-
-    def direction(self, part: str) -> Floats:
-        """Where a limb points in the world; (frames, 3)."""
-        return rotate(self.turned(self.parts[part]), self.rest_direction(part))
-
-    def sole_up(self, joint: int) -> Floats:
-        """What is up for a foot at rest (3,): what is up on the mean while it stands, as feet stand flat.
-
-        At rest a figure's feet need not be flat: CMU's are turned with the legs, which are spread.
-        """
-        clip, leg = self.clip, self.leg_length()
-        if clip.n_frames < 3:
-            return UP
-        height = self.places[:, joint, 2]
-        speed = np.linalg.norm(np.gradient(self.places[:, joint], clip.times, axis=0), axis=1)
-        stands = (height < np.quantile(height, LOW) + _STANDING[0] * leg) & (speed < _STANDING[1] * leg)
-        if np.count_nonzero(stands) < _LONG * clip.rate:
-            return UP
-        mean = rotate(quat_conjugate(self.turned(joint)[stands]), UP).mean(axis=0)
-        return unit(mean) if mean[2] > _TILT else UP
-
-    @property
-    def yaw(self) -> float:
-        """Which way the figure faces at rest: its left is at its other side; rad."""
-        return _facing({part: self.rest[joint] for part, joint in self.parts.items()})
-
-    def leg_length(self) -> float:
-        """Of thigh and shank; m."""
-        return _leg_length({part: self.rest[joint] for part, joint in self.parts.items()})
-
-    def hips(self) -> Floats:
-        """The middle of the hip joints; (frames, 3)."""
-        return np.asarray(self.places[:, self.hip_joints()].mean(axis=1))
-
-    def hip_joints(self) -> list[int]:
-        """The joints whose middle the hips are."""
-        joints = [self.parts[part] for part in ("thigh_l", "thigh_r") if part in self.parts]
-        return joints if len(joints) == 2 else [self.parts["pelvis"]]
 
 
 @dataclass
@@ -152,9 +76,73 @@ class Target:
             places.append(place)
         return quats, places
 
+    def to_link(self, link: int, direction: Floats) -> Floats:
+        """A direction of the world at rest in the axes of a link."""
+        return rotate(quat_conjugate(self.rest_quats[link]), direction)
+
+    def middle(self, part: str) -> Floats:
+        """Where a part is at rest, or the middle of a pair; m."""
+        names = [name for name in (part, f"{part}_l", f"{part}_r") if name in self.parts] or ["pelvis"]
+        return np.asarray(np.mean([self.rest[self.parts[name]] for name in names], axis=0))
+
+    def trunk(self, top: str) -> Floats:
+        """Where the trunk points at rest: from the hips to the head or the arms; with "legs" from the feet to them."""
+        line = self.middle("thigh") - self.middle("foot") if top == "legs" else self.middle(top) - self.middle("thigh")
+        return unit(line) if np.linalg.norm(line) > 0.0 else UP
+
+    def left(self) -> Floats:
+        """What is left at rest, level; unit."""
+        yaw = _facing({part: self.rest[link] for part, link in self.parts.items()})
+        return np.array((-np.sin(yaw), np.cos(yaw), 0.0))
+
+    def front(self) -> Floats:
+        """Where the character looks at rest, level; unit."""
+        return np.cross(self.left(), UP)
+
     def points(self, part: str) -> bool:
         """Whether a limb has an end."""
         return _end_of(part) in self.parts
+
+    def pointing(self, part: str) -> Floats:
+        """Where a part points in the axes of its link: to the end of a limb, up for a head, else to its middle."""
+        link = self.parts[part]
+        if self.points(part):
+            return self.own_direction(part)
+        middle = self.model.link_com[link]
+        if part == "head" or np.linalg.norm(middle) < 1e-6:
+            return self.to_link(link, UP if part == "head" else -UP)
+        return unit(middle)
+
+    def bend_axis(self, part: str) -> Floats:
+        """The axis in a link about which its limb bends forwards (arms, hips) or backwards (knees); unit.
+
+        It is that of the limb's hinge, where it has one; else that of a person who stands with hanging arms.
+        """
+        link, limb = self.parts[part], part.rpartition("_")[0]
+        hinge = link if limb in ("forearm", "shank") else self.hinge_below(link)
+        if limb in NEXT and hinge is not None and self._kind(hinge) == "hinge":
+            low, high = self.model.dof_limits[int(self.model.joint_v_start[self.joint[hinge]])] - self.zero(hinge)
+            axis = self.axes(hinge)[0] * (-1.0 if low + high < 0.0 else 1.0)
+            return axis if hinge == link else rotate(self.model.link_quat_wxyz[hinge], axis)
+        if limb not in ("upper_arm", "forearm", "hand"):
+            return self.to_link(link, self.left())
+        lowered = turn_between(-UP, rotate(self.rest_quats[link], self.pointing(part)))
+        return self.to_link(link, rotate(lowered, -self.left()))
+
+    def _kind(self, link: int) -> str:
+        return self.model.joint_kinds[self.joint[link]] if self.joint[link] >= 0 else ""
+
+    def toes_down(self, part: str) -> float:
+        """How much lower than the ankle the front of the sole is, seen from there; rad."""
+        link = self.parts[part]
+        points = shape_points(self.model, link)
+        if not points:
+            return 0.0
+        ends = np.array([rotate(self.rest_quats[link], point) - radius * UP for point, radius in points])
+        ahead = ends @ self.front()
+        tip = ends[ahead > ahead.max() - 0.1 * np.ptp(ahead) - 1e-9]
+        low = tip[:, 2].min()
+        return float(np.arctan2(-low, max(float(ahead.max()), 1e-9)))
 
     def rest_direction(self, part: str) -> Floats:
         """Where a limb points in the world at rest; unit."""
@@ -181,11 +169,6 @@ class Target:
         """The angle of a hinge at which its link is as the model has it."""
         return float(self.model.q_zero[int(self.model.joint_q_start[self.joint[link]])])
 
-    @property
-    def yaw(self) -> float:
-        """Which way the character faces at rest; rad."""
-        return _facing({part: self.rest[link] for part, link in self.parts.items()})
-
     def leg_length(self) -> float:
         """Of thigh and shank; m."""
         return _leg_length({part: self.rest[link] for part, link in self.parts.items()})
@@ -196,18 +179,6 @@ class Target:
         if len(thighs) < 2:
             return np.zeros(3)
         return rotate(quat_conjugate(self.rest_quats[self.root]), np.mean(thighs, axis=0) - self.rest[self.root])
-
-    def lowest_sole(self, turns: list[Floats], root: Floats) -> Floats:
-        """Height of the lowest point of the feet's shapes, or of the ankles; (frames,) m."""
-        _, places = self.place(turns, root)
-        lowest = np.full(len(root), np.inf)
-        for part in ("foot_l", "foot_r", "shank_l", "shank_r"):
-            if part in self.parts and (part.startswith("foot") or "foot" + part[5:] not in self.parts):
-                link = self.parts[part]
-                for point, radius in shape_points(self.model, link) or [(np.zeros(3), 0.0)]:
-                    height = places[link][:, 2] + rotate(turns[link], point)[:, 2] - radius
-                    lowest = np.minimum(lowest, height)
-        return lowest if np.isfinite(lowest).all() else np.asarray(root[:, 2])
 
 
 def shape_points(model: Model, link: int) -> list[tuple[Floats, float]]:
@@ -236,7 +207,7 @@ def _listed(names: list[str]) -> str:
 def _end_of(part: str) -> str:
     """The part that a limb points to, itself for what is no limb."""
     limb, _, side = part.rpartition("_")
-    return f"{_NEXT[limb]}_{side}" if limb in _NEXT else ""
+    return f"{NEXT[limb]}_{side}" if limb in NEXT else ""
 
 
 def _facing(places: Mapping[str, Floats]) -> float:

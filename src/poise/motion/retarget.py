@@ -15,9 +15,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise.motion.euler import quat_to_euler
-from poise.motion.figures import IDENTITY, LOW, UP, Source, Target
+from poise.motion.figures import IDENTITY, Target
+from poise.motion.ground import level_of, rises
 from poise.motion.inputs import positive, vectors
-from poise.motion.rotations import cross, quat_conjugate, quat_exp, quat_from_matrix, quat_multiply, rotate, unit
+from poise.motion.posed import Source
+from poise.motion.rotations import (
+    cross,
+    quat_conjugate,
+    quat_exp,
+    quat_from_matrix,
+    quat_multiply,
+    rotate,
+    turn_between,
+)
+from poise.motion.segments import is_own, offsets
+from poise.motion.soles import turned_up
 
 if TYPE_CHECKING:
     from poise.model.model import Model
@@ -80,7 +92,11 @@ def retarget(
         source = Source(clip, parts or {})
     q, turns = fit.pose(source, limits)
     root = fit.root(source.hips(), turns)
-    root[:, 2] += fit.lift(floor) if like is not None else fit.height(turns, root, floor)
+    if floor is not None:
+        level = float(vectors("floor", floor, ()))
+        root[:, 2] += level + (fit.rise(clip.times) if like is not None else fit.rises(turns, root))
+        if like is None and not fit.own:
+            q = turned_up(fit.target, q, turns, root, level, limits)
     at = int(model.joint_q_start[fit.target.joint[fit.target.root]])
     q[:, at : at + 3] = root
     return Retargeted(np.array(clip.times), q)
@@ -113,17 +129,22 @@ class Fit:
             )
         lengths = target.leg_length() / source.leg_length()
         self.ratio = lengths if scale is None else positive("scale", scale, "")
-        self.rests = _rests(source, target, self.pairs, quat_exp((0.0, 0.0, source.yaw - target.yaw)))
+        self.own = is_own(source, target, self.pairs)
+        self.offsets = offsets(source, target, self.pairs)
         self.start = source.hips()[0] * (1.0, 1.0, 0.0)
 
     def pose(self, source: Source, limits: bool) -> tuple[Floats, list[Floats]]:
         """Coordinates (frames, nq) but for the root's position, and world orientations of all links."""
         target, pairs = self.target, self.pairs
         wanted = {
-            target.parts[part]: quat_multiply(source.turned(joint), self.rests[target.parts[part]])
+            target.parts[part]: quat_multiply(source.quats[:, joint], self.offsets[target.parts[part]])
             for part, joint in pairs.items()
         }
-        aims = {part: source.direction(part) for part in pairs if source.points(part) and target.points(part)}
+        aims: dict[str, Floats] = {}
+        for part in pairs:
+            aim = source.direction(part) if target.points(part) else None
+            if aim is not None:
+                aims[part] = aim
         return _solve(target.model, target, wanted, aims, limits)
 
     def root(self, hips: Floats, turns: list[Floats]) -> Floats:
@@ -136,50 +157,17 @@ class Fit:
         offset = rotate(turn, self.target.hip_offset())
         return np.asarray(self.start + (root + offset - self.start) / self.ratio)
 
-    def height(self, turns: list[Floats], root: Floats, floor: float | None) -> float:
-        """How far a motion must be moved up so that its soles come down to the floor; m."""
-        if floor is None:
-            return 0.0
-        return float(vectors("floor", floor, ())) - float(np.quantile(self.target.lowest_sole(turns, root), LOW))
+    def rises(self, turns: list[Floats], root: Floats) -> Floats:
+        """(frames,) how far to raise the clip's own motion, for its soles to be at height 0 while they stand; m."""
+        if self.own:
+            # the same proportions: heights are right but for one number
+            return np.full(len(root), -level_of(self.target, turns, root))
+        return rises(self.source, self.target, turns, root)
 
-    def lift(self, floor: float | None) -> float:
-        """How far the clip itself is moved up, with its joints kept in their ranges; m."""
+    def rise(self, times: Floats) -> Floats:
+        """(times,) how far the clip itself is raised at some times, with its joints kept in their ranges; m."""
         _, turns = self.pose(self.source, True)
-        return self.height(turns, self.root(self.source.hips(), turns), floor)
-
-
-def _rests(source: Source, target: Target, pairs: Mapping[str, int], yaw: Floats) -> dict[int, Floats]:
-    """World orientations (4,) of links at a rest pose of the character in which its limbs point where the clip's do.
-
-    A part that has turned by D from the clip's rest pose shall have turned by D from that one.
-    """
-    rests = {}
-    own = _is_own(source, target, pairs)
-    for part, joint in pairs.items():
-        link = target.parts[part]
-        rest = quat_multiply(yaw, target.rest_quats[link])
-        limb, _, side = part.rpartition("_")
-        # hands go along with the forearms
-        guide = f"forearm_{side}" if limb == "hand" else part
-        if guide in pairs and source.points(guide) and target.points(guide):
-            there = rotate(yaw, target.rest_direction(guide))
-            rest = quat_multiply(_shortest(there, source.rest_direction(guide)), rest)
-        elif limb == "foot" and not own:
-            rest = quat_multiply(_shortest(UP, source.sole_up(joint)), rest)
-        rests[link] = rest
-    return rests
-
-
-def _is_own(source: Source, target: Target, pairs: Mapping[str, int]) -> bool:
-    """Whether the clip's figure is the character's at rest, so that nothing of it, like its soles, must be guessed."""
-    hips, base = source.rest[pairs["pelvis"]], target.rest[target.parts["pelvis"]]
-    for part, joint in pairs.items():
-        link = target.parts[part]
-        if not np.allclose(source.rest[joint] - hips, target.rest[link] - base, atol=1e-9):
-            return False
-        if abs(float(source.rest_quats[joint] @ target.rest_quats[link])) < 1.0 - 1e-12:
-            return False
-    return True
+        return np.interp(times, self.source.clip.times, self.rises(turns, self.root(self.source.hips(), turns)))
 
 
 def _solve(
@@ -198,6 +186,10 @@ def _solve(
         at = int(model.joint_q_start[joint]) if joint >= 0 else 0
         local = np.tile(target.rest_locals[link], (frames, 1))
         if goal is not None and kind in ("free", "ball"):
+            if names[link] in aims:
+                # bones that have positions of their own do not always point where their joints turn them
+                along = rotate(goal, target.own_direction(names[link]))
+                goal = quat_multiply(turn_between(along, aims[names[link]]), goal)
             child = target.hinge_below(link)
             if child is not None and names.get(child) in aims and names[link] in aims:
                 goal = _twisted(model, target, link, child, goal, aims[names[child]], names)
@@ -258,15 +250,6 @@ def _twisted(
     # a joint of the clip that bends the wrong way asks for half a turn, which no arm or leg makes
     share = share * share * (3.0 - 2.0 * share) * np.clip(2.0 - 3.0 * np.abs(twist) / np.pi, 0.0, 1.0)
     return quat_multiply(goal, quat_exp((share * twist)[:, None] * along))
-
-
-def _shortest(start: Floats, end: Floats) -> Floats:
-    """The shortest turn from one direction (3,) to another."""
-    axis = np.cross(start, end)
-    if start @ end < -1.0 + 1e-12:
-        axis = np.cross(start, np.eye(3)[int(np.argmin(np.abs(start)))])
-        return np.concatenate(((0.0,), unit(axis)))
-    return unit(np.concatenate(((1.0 + start @ end,), axis)))
 
 
 def _signed_angle(axis: Floats, start: Floats, end: Floats) -> Floats:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from poise.motion.clip import Clip
 from poise.motion.figures import IDENTITY
-from poise.motion.inputs import key_times
+from poise.motion.inputs import key_times, vectors
 from poise.motion.retarget import Fit
 from poise.motion.rotations import quat_conjugate, quat_multiply
 
@@ -48,13 +48,15 @@ def returned(
         above = world[:, parent] if parent >= 0 else np.broadcast_to(IDENTITY, world[:, 0].shape)
         if joint in links:
             link = links[joint]
-            turned = quat_multiply(turns[:, link], quat_conjugate(fit.rests[link]))
-            world[:, joint] = quat_multiply(turned, fit.source.rest_quats[joint])
+            world[:, joint] = quat_multiply(turns[:, link], quat_conjugate(fit.offsets[link]))
             local[:, joint] = quat_multiply(quat_conjugate(above), world[:, joint])
         else:
             world[:, joint] = quat_multiply(above, local[:, joint])
     moves[:, 0] = 0.0
     places, _ = skeleton.place(local, moves)
-    wanted = fit.hips(root - (0.0, 0.0, fit.lift(floor)), turns[:, target.root])
+    raised = np.zeros(root.shape)
+    if floor is not None:
+        raised[:, 2] = float(vectors("floor", floor, ())) + fit.rise(like.times[0] + key_times(times))
+    wanted = fit.hips(root - raised, turns[:, target.root])
     moves[:, 0] = wanted - places[:, fit.source.hip_joints()].mean(axis=1)
     return like.keyed(times, local, moves[:, list(like.moved)], loop=False, stride=(0.0, 0.0, 0.0), notes=())

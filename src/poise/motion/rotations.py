@@ -149,6 +149,23 @@ def cross(first: Floats, second: Floats) -> Floats:
     return np.stack(product, axis=-1) if first.ndim > 1 or second.ndim > 1 else np.array(product)
 
 
+def turn_between(start: ArrayLike, end: ArrayLike) -> Floats:
+    """The shortest turns from unit vectors (..., 3) to others, (..., 4); about any axis between opposite ones.
+
+    >>> turn_between((1.0, 0.0, 0.0), (0.0, 1.0, 0.0)).round(6)
+    array([0.707107, 0.      , 0.      , 0.707107])
+    """
+    first, second = np.broadcast_arrays(np.asarray(start, np.float64), np.asarray(end, np.float64))
+    scalar = 1.0 + np.sum(first * second, axis=-1, keepdims=True)
+    quats = np.concatenate((scalar, cross(first, second)), axis=-1)
+    opposite = scalar[..., 0] < 1e-12
+    if np.any(opposite):
+        other = np.eye(3)[np.argmin(np.abs(first), axis=-1)]
+        across = np.concatenate((np.zeros_like(scalar), cross(first, other)), axis=-1)
+        quats = np.where(opposite[..., None], across, quats)
+    return unit(quats)
+
+
 def skew(vector: ArrayLike) -> Floats:
     """The matrix S(a) of the cross product, (..., 3, 3), with S(a) · b = a × b."""
     v = np.asarray(vector, dtype=np.float64)

@@ -1,0 +1,80 @@
+"""Feet of a retargeted motion that would sink into the floor with one end are turned up at the ankle.
+
+Feet of clips bend at the toes, and those of a character may be one piece: when the heel rises, the toes would dig in.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poise.motion.figures import Target, shape_points
+from poise.motion.rotations import quat_exp, quat_multiply, rotate
+
+Floats = NDArray[np.float64]
+
+#: a foot is turned by no more than this; rad
+_MOST = 0.8
+#: turns that are tried, between which the height of a sole is all but straight
+_TRIED = 17
+
+
+def turned_up(target: Target, q: Floats, turns: list[Floats], root: Floats, floor: float, limits: bool) -> Floats:
+    """Coordinates (frames, nq) with ankles turned by no more than it takes for no sole to be below the floor.
+
+    `turns` are the world orientations of all links, `root` the positions (frames, 3) of the root; m. What an ankle's
+    range does not allow stays below the floor.
+    """
+    q = np.array(q)
+    model, places = target.model, target.place(turns, root)[1]
+    for side in "lr":
+        link = target.parts.get(f"foot_{side}", -1)
+        joint = target.joint[link] if link >= 0 else -1
+        points = shape_points(model, link) if link >= 0 else []
+        if joint < 0 or not points or model.joint_kinds[joint] not in ("hinge", "universal"):
+            continue
+        at, dof = int(model.joint_q_start[joint]), int(model.joint_v_start[joint])
+        base = quat_multiply(turns[int(model.link_parent[link])], model.link_quat_wxyz[link])
+        axis = rotate(base, target.axes(link)[0])
+        sunk = np.flatnonzero(_lowest(points, places[link], turns[link]) < floor)
+        if not len(sunk):
+            continue
+        low, high = model.dof_limits[dof] if limits else (-np.inf, np.inf)
+        here = places[link][sunk], turns[link][sunk], axis[sunk]
+        up, down = np.clip(high - q[sunk, at], 0.0, _MOST), np.clip(q[sunk, at] - low, 0.0, _MOST)
+        q[sunk, at] += _least_turn(points, *here, up, down, floor)
+    return q
+
+
+def _least_turn(
+    points: list[tuple[Floats, float]],
+    place: Floats,
+    turn: Floats,
+    axis: Floats,
+    up: Floats,
+    down: Floats,
+    floor: float,
+) -> Floats:
+    """(frames,) the smallest turns about an axis that bring the lowest point to the floor, or as near as they can."""
+    best, reached = np.zeros(len(place)), np.full(len(place), -np.inf)
+    for sign, most in ((1.0, up), (-1.0, down)):
+        tried = np.linspace(0.0, 1.0, _TRIED)[:, None] * most
+        heights = np.array(
+            [_lowest(points, place, quat_multiply(quat_exp(sign * angle[:, None] * axis), turn)) for angle in tried]
+        )
+        for frame in range(len(place)):
+            above = np.flatnonzero(heights[:, frame] >= floor)
+            k = int(above[0]) if len(above) else int(np.argmax(heights[:, frame]))
+            angle, height = tried[k, frame], heights[k, frame]
+            if len(above) and k:
+                before = heights[k - 1, frame]
+                angle -= (tried[k, frame] - tried[k - 1, frame]) * (height - floor) / (height - before)
+                height = floor
+            if height > reached[frame] + 1e-9 or (height > reached[frame] - 1e-9 and angle < abs(best[frame])):
+                best[frame], reached[frame] = sign * angle, height
+    return best
+
+
+def _lowest(points: list[tuple[Floats, float]], place: Floats, turn: Floats) -> Floats:
+    """(frames,) height of the lowest of some points with radii, in a link's frame; m."""
+    return np.asarray(np.min([place[:, 2] + rotate(turn, point)[:, 2] - radius for point, radius in points], axis=0))
