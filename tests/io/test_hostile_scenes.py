@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import poise
 from poise.io import load_deepmimic, load_motion, load_urdf
-from poise.io.meshes import read_mesh
+from poise.io.meshes import is_flat, read_mesh
 from poise.io.scenes import nodes
 from poise.io.scenes.nodes import plain_value, read_nodes
 from poise.model.errors import MOST_PROBLEMS
+from poise.model.hull import checked_vertices
 from poise.sim import Recording
 
 BALL = "bodies:\n  - {name: ball, position: [0, 0, 1], shape: {kind: sphere, radius: 0.1, mass: 1}}\n"
@@ -165,3 +167,11 @@ def test_one_error_lists_the_first_problems(tmp_path):
         poise.load(write(tmp_path, text))
     assert len(caught.value.problems) == MOST_PROBLEMS + 1
     assert "only the first 100" in str(caught.value)
+
+
+@pytest.mark.parametrize("size", [1e308, 1.7e308, 1e-300])
+def test_points_whose_sum_is_beyond_the_largest_number(size):
+    corners = size * np.array([(x, y, z) for x in (0, 1) for y in (0, 1) for z in (0, 1)], np.float64)
+    assert np.array_equal(checked_vertices(corners), corners)
+    assert not is_flat(corners)
+    assert is_flat(corners[:4])

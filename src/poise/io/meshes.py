@@ -59,6 +59,8 @@ def is_flat(vertices: Points) -> bool:
     points = np.asarray(vertices, dtype=np.float64)
     if len(points) < 4:
         return True
+    _, exponent = np.frexp(np.abs(points).max())
+    points = np.ldexp(points, -int(exponent))  # sums of huge points stay finite
     spread = np.linalg.svd(points - points.mean(axis=0), compute_uv=False)
     return bool(spread[2] <= _FLAT * max(spread[0], np.finfo(float).tiny))
 
