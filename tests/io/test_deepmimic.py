@@ -148,6 +148,7 @@ def test_bad_characters_and_options(tmp_path):
         ({"Skeleton": {"Joints": [ROOT | {"Parent": 10**400}]}}, "its parent must come before it"),
         ({"Skeleton": {"Joints": [ROOT | {"AttachX": 10**400}]}}, "AttachX must be a finite number"),
         ({"Skeleton": {"Joints": [ROOT | {"Name": [1]}]}}, "its name must be text"),
+        ({"Skeleton": {"Joints": [ROOT | {"Name": " "}]}}, "its name must be text"),
     ):
         bad.write_text(json.dumps(content))
         with pytest.raises(SceneError, match=message):

@@ -204,7 +204,7 @@ def _joint(given: Any, place: int) -> _Joint:
         raise ValueError(f"its parent must come before it, found {repr(parent)[:40]}")
     if (parent < 0) != (place == 0):
         raise ValueError(f"its parent must come before it, found {parent}")
-    if not isinstance(name, str) or not name:
+    if not isinstance(name, str) or not name.strip():
         raise ValueError(f"its name must be text, found {repr(name)[:40]}")
     numbers = [_number(given, f"Attach{axis}", None) for axis in "XYZ"]
     turns = [_number(given, f"AttachTheta{axis}", 0.0) for axis in "XYZ"]
