@@ -123,7 +123,12 @@ def changed(**changes) -> str:
         (changed(Frames=[[True] * 44]), r"Frames\[0\]: must be numbers, found True"),
         (changed(Frames=[[0.0] * 44, [1.0] * 44]), r"Frames\[0\]: its duration must be more than 0 s, found 0.0"),
         (changed(Frames=[[0.0] * 44]), r'Frames\[0\]: the rotation of "root" is \(0, 0, 0, 0\)'),
-        ('{"Frames": ' + "[" * 100000, "it is no (JSON|motion)"),
+        ('{"Frames": ' + "[" * 100000, "it is no JSON|brackets in brackets"),
+        ('{"Frames": [' + "9" * 5000 + "]}", r"line 1: Frames\[0\]: must have 44 numbers"),
+        (
+            json.dumps({"Frames": [[0.1] * 44, [1] * 44, [10**40] * 44]}, indent=0),
+            r"line 95: Frames\[2\]: must be numbers, found 1000",
+        ),
     ],
 )
 def test_bad_files(text, message):
@@ -134,12 +139,16 @@ def test_bad_files(text, message):
 def test_bad_characters_and_options(tmp_path):
     bad = tmp_path / "bad.txt"
     for content, message in (
-        ({"Skeleton": {}}, "it is no character of DeepMimic: KeyError"),
+        ({"Skeleton": {}}, "it is no character of DeepMimic: there is no list"),
         ({"Skeleton": {"Joints": [{"Type": "planar", "Parent": -1}]}}, 'type "planar" are not read'),
         ({"Skeleton": {"Joints": [{"Type": "none", "Parent": 4}]}}, "its parent must come before it, found 4"),
         ({"Skeleton": {"Joints": []}}, "it has no joints"),
         ({"Skeleton": {"Joints": [ROOT, ROOT | {"Type": "fixed", "Parent": 0}]}}, "its name must be new, found 'a'"),
-        ({"Skeleton": {"Joints": [ROOT | {"AttachX": float("inf")}]}}, "its place must be finite"),
+        ({"Skeleton": {"Joints": [ROOT | {"AttachX": float("inf")}]}}, "AttachX must be a finite number, found inf"),
+        ({"Skeleton": {"Joints": [ROOT | {"Parent": 10**400}]}}, "its parent must come before it"),
+        ({"Skeleton": {"Joints": [ROOT | {"AttachX": 10**400}]}}, "AttachX must be a finite number"),
+        ({"Skeleton": {"Joints": [ROOT | {"Name": [1]}]}}, "its name must be text"),
+        ({"Skeleton": {"Joints": [ROOT | {"Name": " "}]}}, "its name must be text"),
     ):
         bad.write_text(json.dumps(content))
         with pytest.raises(SceneError, match=message):

@@ -466,12 +466,12 @@ def test_many_copies_of_copies_are_refused(tmp_path):
     rows = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     rows += [f"a{k}: &a{k} [{', '.join([f'*a{k - 1}'] * 10)}]" for k in range(1, 10)]
     (tmp_path / "scene.yaml").write_text("\n".join(rows))
-    with pytest.raises(SceneError, match="more than 2000000 parts, repeated ones counted each time"):
+    with pytest.raises(SceneError, match="parts or more, repeated ones counted each time"):
         poise.load(tmp_path / "scene.yaml")
 
 
 def test_copies_within_copies_are_refused_when_too_deep(tmp_path):
-    rows = ["a0: &a0 [x]", *(f"a{k}: &a{k} [*a{k - 1}]" for k in range(1, 1500))]
+    rows = ["a0: &a0 [x]", *(f"a{k}: &a{k} [*a{k - 1}]" for k in range(1, 400))]
     (tmp_path / "scene.yaml").write_text("\n".join(rows))
     with pytest.raises(SceneError, match="more than 200 parts within parts"):
         poise.load(tmp_path / "scene.yaml")

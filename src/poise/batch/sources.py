@@ -9,6 +9,7 @@ from pathlib import Path
 
 from poise.io.scenes.includes import Gatherer
 from poise.io.scenes.nodes import Fields, Items, Leaf, Node
+from poise.model.regular_file import read_regular
 
 Mark = tuple[int, int, int]
 
@@ -56,7 +57,7 @@ def _mark(path: Path) -> Mark | None:
 
 def _digest(path: Path) -> str | None:
     try:
-        return sha256(path.read_bytes()).hexdigest()[:16]
+        return sha256(read_regular(path)).hexdigest()[:16]
     except OSError:
         return None
 

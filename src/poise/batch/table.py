@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from poise.io.scenes.nodes import plain_value
 from poise.model.errors import SceneError, did_you_mean
+from poise.model.regular_file import check_regular, read_regular
 from poise.sim.formats import checked_path, whole_file
 
 Array = NDArray[Any]
@@ -150,11 +151,35 @@ def _suffix(path: Path) -> str:
 
 
 def _load_csv(path: Path) -> Table:
-    with path.open(encoding="utf-8", newline="") as file:
-        lines = list(csv.reader(file))
-    if not lines or any(len(line) != len(lines[0]) for line in lines):
-        raise SceneError("it is no table: its lines are not of one length", file=str(path))
-    return Table({name: _parsed([line[k] for line in lines[1:]]) for k, name in enumerate(lines[0])})
+    lines = _csv_lines(path)
+    if not lines:
+        raise SceneError("it is no table: it is empty", file=str(path))
+    bad = next((k for k, (_, words) in enumerate(lines) if len(words) != len(lines[0][1])), None)
+    if bad is not None:
+        what = f"it is no table: its first line has {len(lines[0][1])} columns, this one {len(lines[bad][1])}"
+        raise SceneError(what, file=str(path), line=lines[bad][0])
+    names = lines[0][1]
+    if len(set(names)) < len(names):
+        raise SceneError("it is no table: two columns have the same name", file=str(path), line=1)
+    return Table({name: _parsed([words[k] for _, words in lines[1:]]) for k, name in enumerate(names)})
+
+
+def _csv_lines(path: Path) -> list[tuple[int, list[str]]]:
+    """Lines of a CSV file with their numbers."""
+    content = read_regular(path)
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        what = f"byte 0x{content[error.start]:02x} is not UTF-8; save the file as UTF-8"
+        raise SceneError(what, file=str(path), line=line) from None
+    reader, lines = csv.reader(io.StringIO(text, newline=""), strict=True), []
+    try:
+        for words in reader:
+            lines.append((reader.line_num, words))
+    except csv.Error as error:
+        raise SceneError(f"it is no table: {error}", file=str(path), line=reader.line_num) from None
+    return lines
 
 
 def _parsed(words: list[str]) -> Array:
@@ -163,11 +188,15 @@ def _parsed(words: list[str]) -> Array:
 
 
 def _load_parquet(path: Path) -> Table:
-    arrow, parquet = check_parquet()
+    _, parquet = check_parquet()
     try:
+        check_regular(path)
         table = parquet.read_table(path)
-    except arrow.ArrowInvalid as error:
-        raise SceneError(f"it is no Parquet: {error}", file=str(path)) from None
-    known = json.loads((table.schema.metadata or {}).get(_MARK.encode(), b"{}"))
-    columns = {name: column(table.column(name).to_pylist()) for name in table.column_names}
-    return Table(columns, **known)
+        known = json.loads((table.schema.metadata or {}).get(_MARK.encode(), b"{}"))
+        columns = {name: column(table.column(name).to_pylist()) for name in table.column_names}
+        return Table(columns, **known)
+    except OSError:
+        raise
+    except Exception as error:  # whatever a damaged file brings about in pyarrow
+        text = " ".join(str(error).split()) or type(error).__name__
+        raise SceneError(f"it is no Parquet of a sweep: {text:.200}", file=str(path)) from None

@@ -68,8 +68,10 @@ def parse_size(text: str) -> tuple[int, int]:
 
 def is_recording(source: Path) -> bool:
     """Whether a file seems to be a recording: NumPy's or HDF5's."""
+    from poise.model.regular_file import open_regular
+
     try:
-        with source.open("rb") as stream:
+        with open_regular(source) as stream:
             start = stream.read(4)
     except OSError:
         return False

@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 
 from poise.io.bvh_guess import UNITS, guess_length, guess_up, leads_with_tpose
 from poise.io.bvh_text import CHANNELS, BvhFile, BvhJoint, format_bvh, parse_bvh
+from poise.io.encodings import decoded_wide, is_wide
 from poise.io.sealed import check_unsealed
 from poise.model.errors import SceneError, did_you_mean
+from poise.model.regular_file import read_regular
 from poise.motion.clip import Clip, Origin
 from poise.motion.euler import continuous, quat_from_euler, quat_to_euler
 from poise.motion.skeleton import Skeleton
@@ -90,7 +92,7 @@ def read_text(source: str | PathLike[str]) -> tuple[str, str | None]:
     try:
         file = Path(source)
         check_unsealed(file)
-        content = file.read_bytes()
+        content = read_regular(file)
     except TypeError:
         raise SceneError(f"the path of a file should be given, found {source!r:.80}") from None
     except FileNotFoundError:
@@ -104,11 +106,8 @@ def read_text(source: str | PathLike[str]) -> tuple[str, str | None]:
 
 def decode(content: bytes, file: str | None) -> str:
     """Text in UTF-8 or UTF-16, else in Latin-1, which any bytes are."""
-    if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        try:
-            return content.decode("utf-16")
-        except UnicodeDecodeError:
-            raise SceneError("it begins like UTF-16 and is not", file=file) from None
+    if is_wide(content):
+        return decoded_wide(content, file)
     if b"\x00" in content:
         line = content[: content.index(b"\x00")].count(b"\n") + 1
         raise SceneError("it is a binary file, found a zero byte", file=file, line=line)

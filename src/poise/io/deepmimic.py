@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise.io.bvh import read_text
+from poise.io.json_lines import line_of, read_json
 from poise.model.errors import SceneError
 from poise.motion.clip import Clip, Origin
 from poise.motion.euler import quat_from_euler
@@ -68,8 +68,9 @@ _TIPS = {"neck": (0.0, 0.2775, 0.0), "right_ankle": (0.1335, -0.05, 0.0), "left_
 def load_deepmimic(source: str | PathLike[str], *, character: str | PathLike[str] | None = None) -> Clip:
     """Read a clip from a DeepMimic motion, for its humanoid or for the figure of a `character` file. z becomes up.
 
-    Raises SceneError for a file that is not of this kind, with the frame.
+    Raises SceneError for a file that is not of this kind, with the frame and the line.
 
+    >>> import json
     >>> ball, leg_and_arm = (1, 0, 0, 0), (1, 0, 0, 0, 0, *(1, 0, 0, 0) * 2, 0)
     >>> frame = [0.5, 0, 0.9, 0, *ball * 3, *leg_and_arm, *leg_and_arm]
     >>> clip = load_deepmimic(json.dumps({"Loop": "none", "Frames": [frame, frame]}))
@@ -84,8 +85,8 @@ def read_deepmimic(text: str, file: str | None, character: str | PathLike[str] |
     """The clip of a text; see `load_deepmimic`."""
     document = _json(text, file)
     joints = _humanoid() if character is None else _read_character(character)
-    frames = _frames(document, sum(_WIDTHS[joint.kind] for joint in joints) + 1, file)
-    quats, moves = _columns(joints, frames, file)
+    frames = _frames(document, sum(_WIDTHS[joint.kind] for joint in joints) + 1, text, file)
+    quats, moves = _columns(joints, frames, text, file)
     skeleton = Skeleton(
         [joint.name for joint in joints],
         [joint.parent for joint in joints],
@@ -109,42 +110,40 @@ def read_deepmimic(text: str, file: str | None, character: str | PathLike[str] |
 
 
 def _json(text: str, file: str | None) -> dict[str, Any]:
-    try:
-        document = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise SceneError(f"it is no JSON: {error.msg}", file=file, line=error.lineno) from None
-    except RecursionError:
-        raise SceneError("it is no motion: brackets in brackets in brackets", file=file) from None
+    document = read_json(text, file)
     if not isinstance(document, dict) or "Frames" not in document:
         found = ", ".join(list(document)[:5]) if isinstance(document, dict) else type(document).__name__
-        raise SceneError(
-            f'a DeepMimic motion is an object with "Frames", found {found or "an empty object"}', file=file
-        )
+        what = f'a DeepMimic motion is an object with "Frames", found {found or "an empty object"}'
+        raise SceneError(what, file=file, line=1)
     return document
 
 
-def _frames(document: dict[str, Any], width: int, file: str | None) -> Floats:
+def _frames(document: dict[str, Any], width: int, text: str, file: str | None) -> Floats:
     """Numbers (frames, width)."""
     rows = document["Frames"]
     if not isinstance(rows, list) or not rows:
-        raise SceneError("must be a list of frames", field="Frames", file=file)
+        raise SceneError("must be a list of frames", field="Frames", file=file, line=line_of(text, "Frames"))
     for number, row in enumerate(rows):
-        if not isinstance(row, list) or len(row) != width:
-            found = len(row) if isinstance(row, list) else repr(row)[:40]
-            raise SceneError(f"must have {width} numbers, found {found}", field=f"Frames[{number}]", file=file)
-        bad = next(
-            (x for x in row if isinstance(x, bool) or not isinstance(x, int | float) or not abs(x) < _LARGEST), 0
-        )
-        if bad != 0:
-            raise SceneError(f"must be numbers, found {bad!r:.40}", field=f"Frames[{number}]", file=file)
-        if not row[0] > 0.0 and number < len(rows) - 1:
-            raise SceneError(
-                f"its duration must be more than 0 s, found {row[0]}", field=f"Frames[{number}]", file=file
-            )
+        wrong = _wrong(row, width, last=number == len(rows) - 1)
+        if wrong:
+            line = line_of(text, "Frames", number)
+            raise SceneError(wrong, field=f"Frames[{number}]", file=file, line=line)
     return np.array(rows, dtype=np.float64)
 
 
-def _columns(joints: list[_Joint], frames: Floats, file: str | None) -> tuple[Floats, dict[int, Floats]]:
+def _wrong(row: Any, width: int, *, last: bool) -> str:
+    """What is wrong with a frame; empty where nothing is."""
+    if not isinstance(row, list) or len(row) != width:
+        return f"must have {width} numbers, found {len(row) if isinstance(row, list) else repr(row)[:40]}"
+    for x in row:
+        if isinstance(x, bool) or not isinstance(x, int | float) or not abs(x) < _LARGEST:
+            return f"must be numbers, found {repr(x)[:40]}"
+    if not row[0] > 0.0 and not last:
+        return f"its duration must be more than 0 s, found {row[0]}"
+    return ""
+
+
+def _columns(joints: list[_Joint], frames: Floats, text: str, file: str | None) -> tuple[Floats, dict[int, Floats]]:
     """Rotations (frames, joints, 4) and paths of the joints that move along; in the file's axes."""
     quats = np.zeros((len(frames), len(joints), 4))
     quats[..., 0] = 1.0
@@ -166,8 +165,9 @@ def _columns(joints: list[_Joint], frames: Floats, file: str | None) -> tuple[Fl
                 moves[index] = np.array(joint.attach) + part * (1.0, 0.0, 0.0)
         empty = ~turn.any(axis=1)
         if empty.any():
-            where = f"Frames[{int(np.argmax(empty))}]"
-            raise SceneError(f'the rotation of "{joint.name}" is (0, 0, 0, 0)', field=where, file=file)
+            frame = int(np.argmax(empty))
+            what, line = f'the rotation of "{joint.name}" is (0, 0, 0, 0)', line_of(text, "Frames", frame)
+            raise SceneError(what, field=f"Frames[{frame}]", file=file, line=line)
         quats[:, index] = quat_multiply(rest, quat_normalize(turn))
     return quats, moves
 
@@ -179,26 +179,49 @@ def _convert(quats: Floats) -> Floats:
 def _read_character(path: str | PathLike[str]) -> list[_Joint]:
     """Joints of a character file."""
     text, file = read_text(path)
+    document = read_json(text, file)
     try:
-        listed = json.loads(text)["Skeleton"]["Joints"]
-        joints: list[_Joint] = []
-        for place, joint in enumerate(listed):
-            kind, parent = str(joint["Type"]), int(joint["Parent"])
-            if kind not in _WIDTHS or (kind == "none") != (place == 0):
-                raise SceneError(f'joints of type "{kind}" are not read', field=f"Joints[{place}]", file=file)
-            if not -1 <= parent < place or (parent < 0) != (place == 0):
-                raise SceneError(f"its parent must come before it, found {parent}", field=f"Joints[{place}]", file=file)
-            attach = tuple(float(joint[f"Attach{axis}"]) for axis in "XYZ")
-            turn = tuple(float(joint.get(f"AttachTheta{axis}", 0.0)) for axis in "XYZ")
-            if not joint["Name"] or joint["Name"] in [other.name for other in joints]:
-                raise SceneError(f"its name must be new, found {joint['Name']!r}", field=f"Joints[{place}]", file=file)
-            if not np.isfinite([*attach, *turn]).all():
-                raise SceneError("its place must be finite", field=f"Joints[{place}]", file=file)
-            joints.append(_Joint(str(joint["Name"]), kind, parent, attach, turn))  # type: ignore[arg-type]
-    except SceneError:
-        raise
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise SceneError(f"it is no character of DeepMimic: {error!r:.80}", file=file) from None
-    if not joints:
-        raise SceneError("it is no character of DeepMimic: it has no joints", file=file)
+        listed = list(document["Skeleton"]["Joints"])
+    except (KeyError, TypeError):
+        what = 'it is no character of DeepMimic: there is no list "Joints" in an object "Skeleton"'
+        raise SceneError(what, file=file, line=1) from None
+    if not listed:
+        raise SceneError("it is no character of DeepMimic: it has no joints", file=file, line=1)
+    joints: list[_Joint] = []
+    taken: set[str] = set()
+    for place, given in enumerate(listed):
+        try:
+            joint = _joint(given, place)
+            if joint.name in taken:
+                raise ValueError(f"its name must be new, found {joint.name!r:.80}")
+        except ValueError as error:
+            line = line_of(text, "Skeleton", "Joints", place)
+            raise SceneError(str(error), field=f"Joints[{place}]", file=file, line=line) from None
+        taken.add(joint.name)
+        joints.append(joint)
     return joints
+
+
+def _joint(given: Any, place: int) -> _Joint:
+    """A joint of a character file by its number; ValueError says what is wrong with it."""
+    if not isinstance(given, dict):
+        raise ValueError(f"must be an object, found {repr(given)[:40]}")
+    kind, name, parent = given.get("Type"), given.get("Name"), given.get("Parent")
+    if not isinstance(kind, str) or kind not in _WIDTHS or (kind == "none") != (place == 0):
+        raise ValueError(f'joints of type "{str(kind)[:40]}" are not read')
+    if isinstance(parent, bool) or not isinstance(parent, int | float) or parent not in range(-1, place):
+        raise ValueError(f"its parent must come before it, found {repr(parent)[:40]}")
+    if (parent < 0) != (place == 0):
+        raise ValueError(f"its parent must come before it, found {parent}")
+    if not isinstance(name, str) or not name.strip():
+        raise ValueError(f"its name must be text, found {repr(name)[:40]}")
+    numbers = [_number(given, f"Attach{axis}", None) for axis in "XYZ"]
+    turns = [_number(given, f"AttachTheta{axis}", 0.0) for axis in "XYZ"]
+    return _Joint(name, kind, int(parent), (numbers[0], numbers[1], numbers[2]), (turns[0], turns[1], turns[2]))
+
+
+def _number(given: dict[str, Any], name: str, default: float | None) -> float:
+    value = given.get(name, default)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < _LARGEST:
+        raise ValueError(f"{name} must be a finite number, found {repr(value)[:40]}")
+    return float(value)

@@ -8,12 +8,14 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from poise.io.encodings import decoded_wide, is_wide
 from poise.io.mjcf import load_mjcf
 from poise.io.sealed import check_sealed_xml, check_unsealed
 from poise.io.urdf import load_urdf
 from poise.io.xml_lines import root_tag
 from poise.io.yaml_scene import load_yaml, looks_like_yaml
 from poise.model.errors import SceneError, did_you_mean
+from poise.model.regular_file import read_regular
 from poise.model.scene import Scene
 
 #: readers by the root element of the XML that they take
@@ -76,8 +78,9 @@ def load(path: str | PathLike[str], **options: Any) -> Scene:
     tag = _root(content, str(file))
     if tag:
         check_sealed_xml(content, str(file))
-    if tag not in _READERS and (tag or not looks_like_yaml(file.name, content)):
-        raise SceneError(f"{guess_content(content, tag)}. {_READS}", file=str(file))
+    text = _narrow(content, str(file))
+    if tag not in _READERS and (tag or not looks_like_yaml(file.name, text)):
+        raise SceneError(f"{guess_content(text, tag)}. {_READS}", file=str(file))
     name, reader = _READERS.get(tag, _YAML)
     allowed = [key for key in inspect.signature(reader).parameters if key != "source"]
     for option in options:
@@ -95,7 +98,7 @@ def read_file(path: str | PathLike[str], caller: str, reads: str) -> tuple[Path,
         raise SceneError(f"{caller} takes the path of a file, found {path!r}") from None
     check_unsealed(file)
     try:
-        return file, file.read_bytes()
+        return file, read_regular(file)
     except FileNotFoundError:
         raise SceneError(f"there is no such file{_near_file(file)}", file=str(file)) from None
     except IsADirectoryError:
@@ -116,12 +119,16 @@ def _near_file(file: Path) -> str:
 
 def _root(content: bytes, file: str) -> str:
     """Name of the root element, empty where the content is no XML."""
-    start = content.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
-    wide = content[:2] in (b"\xff\xfe", b"\xfe\xff")
-    if start != b"<" and not wide:
+    start = _narrow(content, file).removeprefix(b"\xef\xbb\xbf").lstrip()
+    if start[:1] != b"<":
         return ""
     # XML allows no white space before its declaration, but a file may have it
-    return root_tag(content if wide else content.removeprefix(b"\xef\xbb\xbf").lstrip(), file)
+    return root_tag(content if is_wide(content) else start, file)
+
+
+def _narrow(content: bytes, file: str) -> bytes:
+    """A file in UTF-16 as UTF-8, others as they are."""
+    return decoded_wide(content, file).encode() if is_wide(content) else content
 
 
 def guess_content(content: bytes, tag: str = "") -> str:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from poise.io.sealed import check_unsealed
 from poise.model.errors import SceneError
+from poise.model.regular_file import read_regular
 
 Points = NDArray[np.float64]
 Triangles = NDArray[np.int64]
@@ -41,9 +42,10 @@ def read_mesh(path: Path) -> Mesh:
     if ending not in MESH_FORMATS:
         raise SceneError(f'meshes are read from {" and ".join(MESH_FORMATS)} files, not "{ending}"', file=str(path))
     try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise SceneError(f"cannot read the mesh: {error.strerror}", file=str(path)) from error
+        content = read_regular(path)
+    except (OSError, ValueError) as error:
+        what = getattr(error, "strerror", None) or error
+        raise SceneError(f"cannot read the mesh: {what}", file=str(path)) from error
     mesh = _read_stl(content, str(path)) if ending == ".stl" else _read_obj(content, str(path))
     if not len(mesh.faces):
         raise SceneError("the mesh has no triangles", file=str(path))
@@ -57,6 +59,8 @@ def is_flat(vertices: Points) -> bool:
     points = np.asarray(vertices, dtype=np.float64)
     if len(points) < 4:
         return True
+    _, exponent = np.frexp(np.abs(points).max())
+    points = np.ldexp(points, -int(exponent))  # sums of huge points stay finite
     spread = np.linalg.svd(points - points.mean(axis=0), compute_uv=False)
     return bool(spread[2] <= _FLAT * max(spread[0], np.finfo(float).tiny))
 

@@ -26,6 +26,7 @@ from poise.io.mjcf_bodies import read_bodies
 from poise.io.mjcf_contacts import read_contact_pairs, read_excluded_pairs
 from poise.io.mjcf_drives import read_actuators, read_equalities, read_keyframes
 from poise.io.mjcf_gaps import list_unsupported
+from poise.io.mjcf_guard import check_mjcf, without_comments
 from poise.io.mjcf_skins import read_skins
 from poise.io.mjcf_source import MjcfSource
 from poise.io.sealed import check_unsealed
@@ -91,6 +92,7 @@ def _parse(mj: ModuleType, source: str | PathLike[str], file: Path | None, asset
     if file is not None and not file.is_file():
         found = "is a directory" if file.is_dir() else "does not exist"
         raise SceneError(f"cannot read MJCF: {file} {found}", file=str(file))
+    check_mjcf(source, file, assets)
     # MuJoCo takes included XML and other files apart; a name that a model does not use does no harm
     contents = dict(assets or {})
     try:
@@ -125,7 +127,7 @@ def _included(text: str, folder: Path) -> dict[str, bytes]:
 def _text(source: str | PathLike[str], file: Path | None) -> str:
     """The model without its comments."""
     text = str(source) if file is None else file.read_text(encoding="utf-8", errors="replace")
-    return re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
+    return without_comments(text)
 
 
 def _refuse_urdf(source: str | PathLike[str], file: Path | None) -> None:

@@ -39,7 +39,7 @@ def enum_name(value: Any, prefix: str) -> str:
 
 def fresh(wanted: str, taken: Iterable[str]) -> str:
     """`wanted`, with underscores added until nobody else has it."""
-    others = set(taken)
+    others = taken if isinstance(taken, set) else set(taken)
     while wanted in others:
         wanted += "_"
     return wanted
@@ -62,7 +62,8 @@ class MjcfSource:
     def names(self, kind: str, count: int) -> list[str]:
         """Names of the elements of a kind, made up as `kind_index` where the file gives none."""
         given = self.given_names(kind, count)
-        return [name or fresh(f"{kind.lower()}_{i}", given) for i, name in enumerate(given)]
+        taken = set(given)
+        return [name or fresh(f"{kind.lower()}_{i}", taken) for i, name in enumerate(given)]
 
     @cached_property
     def body_names(self) -> list[str]:
@@ -76,11 +77,11 @@ class MjcfSource:
         """By MuJoCo's index. The only joint of a named body takes that body's name when it has none."""
         given = self.given_names("JOINT", self.model.njnt)
         bodies = self.given_names("BODY", self.model.nbody)
-        names = []
+        names, taken, known = [], {*given, *bodies}, set(given)
         for i, name in enumerate(given):
             body = int(self.model.jnt_bodyid[i])
-            inherited = bodies[body] if self.model.body_jntnum[body] == 1 and bodies[body] not in given else ""
-            names.append(name or inherited or fresh(f"joint_{i}", [*given, *bodies]))
+            inherited = bodies[body] if self.model.body_jntnum[body] == 1 and bodies[body] not in known else ""
+            names.append(name or inherited or fresh(f"joint_{i}", taken))
         return names
 
     @cached_property

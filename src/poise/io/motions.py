@@ -9,13 +9,12 @@ from typing import Any
 
 from poise.io.bvh import decode, load_bvh, read_bvh, told
 from poise.io.deepmimic import load_deepmimic, read_deepmimic
+from poise.io.encodings import is_wide
 from poise.io.load import guess_content, read_file
 from poise.model.errors import SceneError, did_you_mean
 from poise.motion.clip import Clip
 
 _READS = "Poise reads motions from BVH and from DeepMimic's JSON"
-#: marks of text in UTF-16
-_WIDE = (b"\xff\xfe", b"\xfe\xff")
 
 
 def load_motion(path: str | PathLike[str], **options: Any) -> Clip:
@@ -35,8 +34,7 @@ def load_motion(path: str | PathLike[str], **options: Any) -> Clip:
         raise SceneError("load_motion reads files, found the text of one; pass text to poise.io.load_bvh")
     file, content = read_file(path, "load_motion", _READS)
     name = str(file)
-    wide = content[:2] in _WIDE
-    start = decode(content, name).encode() if wide else content
+    start = decode(content, name).encode() if is_wide(content) else content
     begins = start.removeprefix(b"\xef\xbb\xbf").lstrip()[:9].lower()
     text = decode(content, name) if begins == b"hierarchy" or begins[:1] == b"{" else ""
     if begins == b"hierarchy":

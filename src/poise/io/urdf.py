@@ -24,6 +24,7 @@ from poise.io.urdf_links import UrdfLink, read_links
 from poise.io.urdf_reader import UrdfReader
 from poise.io.xml_lines import Element, parse_xml
 from poise.model.errors import SceneError, did_you_mean
+from poise.model.regular_file import read_regular
 from poise.model.scene import Actuator, Body, Equality, Joint, Scene
 
 Root = Literal["fixed", "free"]
@@ -94,11 +95,12 @@ def _content(source: str | PathLike[str]) -> tuple[Path | None, bytes | str]:
     file = Path(source)
     check_unsealed(file)
     try:
-        return file, file.read_bytes()
+        return file, read_regular(file)
     except FileNotFoundError:
         raise SceneError("cannot read URDF: there is no such file", file=str(file)) from None
-    except OSError as error:
-        raise SceneError(f"cannot read URDF: {error.strerror}", file=str(file)) from error
+    except (OSError, ValueError) as error:
+        what = getattr(error, "strerror", None) or error
+        raise SceneError(f"cannot read URDF: {what}", file=str(file)) from error
 
 
 def _check_root(robot: Element, reader: UrdfReader) -> None:

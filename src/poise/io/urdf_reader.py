@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from poise.io.sealed import is_sealed
 from poise.io.xml_lines import Element
-from poise.model.errors import Problem, SceneError
+from poise.model.errors import Problem, Problems, SceneError
 from poise.model.shapes import Quaternion, Vector
 
 #: items that a sentence lists before it only counts
@@ -25,7 +25,7 @@ class UrdfReader:
         self.file = file
         self.name = None if file is None else str(file)
         self.package_dirs = package_dirs
-        self.problems: list[Problem] = []
+        self.problems: list[Problem] = Problems()
         self._ignored: dict[str, list[str]] = {}
         self._complete: set[str] = set()
 

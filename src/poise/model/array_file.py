@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise.model.errors import SceneError
+from poise.model.regular_file import open_regular
 
 Array = NDArray[Any]
 
@@ -94,7 +95,7 @@ def read_arrays(path: Path, foreign: str) -> dict[str, Array]:
     """Arrays of a file by their names; `foreign` says what it is where it cannot be read."""
     file = os.fspath(path)
     try:
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             return _read(stream, file)
     except FileNotFoundError:
         raise SceneError("there is no such file", file=file) from None

@@ -6,6 +6,13 @@ import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+MOST_PROBLEMS = 100
+"""Problems that one error lists."""
+_LONGEST = 4000
+"""Letters of a problem; of a longer one the middle is left out."""
+_MOST_NAMES, _LONGEST_NAME = 1000, 100
+"""Names, and letters of a name, that a hint compares: the time grows with the product."""
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -24,7 +31,35 @@ class Problem:
         place = self.file or ""
         if self.line is not None:
             place = f"{place}:{self.line}" if place else f"line {self.line}"
-        return ": ".join(part for part in (place, self.field, self.message) if part)
+        text = ": ".join(part for part in (place, self.field, self.message) if part)
+        return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} … {text[-_LONGEST // 2 :]}"
+
+
+class Problems(list[Problem]):
+    """What is wrong, in the order in which it is found. Raises SceneError with the first 100 when there are more.
+
+    >>> found = Problems()
+    >>> for line in range(1, 200):
+    ...     found.append(Problem("must be a number", line=line))
+    Traceback (most recent call last):
+    poise.model.errors.SceneError: line 1: must be a number...
+    """
+
+    def append(self, problem: Problem) -> None:
+        """Add one."""
+        if len(self) >= MOST_PROBLEMS:
+            more = Problem(f"only the first {MOST_PROBLEMS} problems are listed", self[0].file)
+            raise SceneError.of([*self[:MOST_PROBLEMS], more])
+        super().append(problem)
+
+    def extend(self, problems: Iterable[Problem]) -> None:
+        """Add several."""
+        for problem in problems:
+            self.append(problem)
+
+    def __iadd__(self, problems: Iterable[Problem]) -> Problems:  # type: ignore[override, misc]
+        self.extend(problems)
+        return self
 
 
 class SceneError(ValueError):
@@ -82,9 +117,12 @@ def did_you_mean(name: object, candidates: Iterable[str], elsewhere: Mapping[str
     """
     names = list(dict.fromkeys(candidates))
     text = str(name)
+    if len(text) > _LONGEST_NAME:
+        return ""
     if elsewhere and text.casefold() in elsewhere:
         return f', did you mean "{elsewhere[text.casefold()]}"?'
-    folded = {candidate.casefold(): candidate for candidate in reversed(names)}
+    compared = [candidate for candidate in names[:_MOST_NAMES] if len(candidate) <= _LONGEST_NAME]
+    folded = {candidate.casefold(): candidate for candidate in reversed(compared)}
     near = difflib.get_close_matches(text.casefold(), list(folded), n=1, cutoff=0.6)
     if near:
         return f', did you mean "{folded[near[0]]}"?'
@@ -125,6 +163,7 @@ def resolve_name(what: str, name: object, names: Sequence[str], *, file: str | N
     by_part: dict[str, str] = {}
     for full in names:
         by_part.setdefault(last_part(full), full)
-    near = difflib.get_close_matches(name, list(by_part), n=1, cutoff=0.6)
-    hint = f', did you mean "{by_part[near[0]]}"?' if near else did_you_mean(name, names)
+    hint = did_you_mean(name, by_part)
+    near = hint.removeprefix(', did you mean "').removesuffix('"?') if "did you mean" in hint else ""
+    hint = f', did you mean "{by_part[near]}"?' if near else did_you_mean(name, names)
     raise SceneError(f'there is no {what} "{name}"{hint}', file=file)

@@ -56,7 +56,10 @@ def checked_vertices(points: ArrayLike) -> Floats:
     distinct = np.unique(vertices, axis=0)
     if len(distinct) < 4:
         raise SceneError(f"a solid needs at least 4 different points, found {len(distinct)}", field="vertices")
-    spread = distinct - distinct.mean(axis=0)
+    # a power of two, which loses no bit, keeps the sums of huge points finite
+    _, exponent = np.frexp(np.abs(distinct).max())
+    spread = np.ldexp(distinct, -int(exponent))
+    spread -= spread.mean(axis=0)
     scale = float(np.abs(spread).max())
     _, _, axes = np.linalg.svd(spread / scale, full_matrices=False)
     extents = np.ptp(spread @ axes.T, axis=0)

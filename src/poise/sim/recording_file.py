@@ -18,6 +18,7 @@ from poise.model.errors import SceneError
 from poise.model.loops import Coupling, LoopJoint
 from poise.model.model import Model
 from poise.model.motors import Motor
+from poise.model.regular_file import open_regular
 from poise.model.skins import Skins, no_skins
 from poise.model.solids import Solids
 from poise.sim.recording import Contacts, Recording
@@ -77,7 +78,7 @@ def load(path: str | os.PathLike[str]) -> Recording:
 
 def _is_hdf5(path: str | os.PathLike[str]) -> bool:
     try:
-        with Path(path).open("rb") as stream:
+        with open_regular(Path(path)) as stream:
             return stream.read(8) == b"\x89HDF\r\n\x1a\n"
     except OSError:
         return False

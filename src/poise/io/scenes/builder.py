@@ -9,11 +9,13 @@ from typing import Any
 from poise.control.staging import Push, Start, Throw
 from poise.io.scenes.finishing import Finisher
 from poise.io.scenes.merging import keep_rules, merge, own_bodies
+from poise.io.scenes.nesting import nested
 from poise.io.scenes.nodes import Items
 from poise.io.scenes.parts import Part
 from poise.io.scenes.schema import CharacterPart, FormulationPart, GroundPart, SceneFile
 from poise.io.scenes.schema_bodies import JointPart
 from poise.io.scenes.tracked import add_tracking
+from poise.io.sealed import check_unsealed
 from poise.model.build import CharacterHandle
 from poise.model.check_parts import COMBINE_OPTIONS
 from poise.model.checks import shown
@@ -145,8 +147,11 @@ class Builder(Finisher):
 
         if part.file is None:
             return None, None
+        path = self.folder / part.file
         try:
-            found = load(self.folder / part.file, **(part.options or {}))
+            check_unsealed(path)
+            with nested(Path(self.scene.source or ""), path):
+                found = load(path, **(part.options or {}))
         except SceneError as error:
             for problem in error.problems:
                 if problem.line is not None:

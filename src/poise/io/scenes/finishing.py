@@ -11,7 +11,7 @@ from poise.io.scenes.merged_keyframes import merged_keyframes
 from poise.io.scenes.parts import Part
 from poise.io.scenes.schema import KeyframePart, SceneFile
 from poise.model.build import CharacterHandle
-from poise.model.errors import Problem, SceneError, resolve_name
+from poise.model.errors import MOST_PROBLEMS, Problem, SceneError, resolve_name
 from poise.model.model import Model
 from poise.model.scene import Keyframe, Scene
 from poise.model.state import State
@@ -45,7 +45,7 @@ class Finisher(Maker):
         try:
             return self.scene.compile()
         except SceneError as error:
-            raise SceneError.of([self.located(problem) for problem in error.problems]) from None
+            raise SceneError.of([self.located(problem) for problem in error.problems[:MOST_PROBLEMS]]) from None
 
     def located(self, problem: Problem) -> Problem:
         """A problem of the scene as one of the file."""

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from poise.io.encodings import decoded_wide, is_wide
 from poise.io.load import guess_content, read_file
 from poise.io.scenes.nodes import Fields, Items, Leaf, Node, plain, read_nodes
 from poise.io.sealed import check_unsealed
 from poise.model.checks import shown
-from poise.model.errors import Problem, SceneError
+from poise.model.errors import Problem, Problems, SceneError
 
+DEEPEST = 100
+"""Files that include one another in a chain."""
 READS = "Poise reads scenes from YAML, MJCF (<mujoco>) and URDF (<robot>) files"
 
 
@@ -17,7 +20,7 @@ class Gatherer:
     """Reads a file and those that it includes; each once."""
 
     def __init__(self) -> None:
-        self.problems: list[Problem] = []
+        self.problems: list[Problem] = Problems()
         self.done: set[Path] = set()
 
     def read(self, path: Path, above: tuple[Path, ...] = (), content: bytes | None = None) -> Fields:
@@ -65,6 +68,9 @@ class Gatherer:
             return
         if here in self.done:
             return
+        if len(above) >= DEEPEST:
+            what = f"more than {DEEPEST} files include one another in a chain"
+            raise SceneError(what, file=node.file, line=node.line, field="include")
         try:
             under(root, self.read(path, above))
         except SceneError as error:
@@ -90,8 +96,8 @@ def under(root: Fields, other: Fields) -> None:
 
 def decoded(content: bytes, file: str) -> str:
     """The text of a file."""
-    if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return content.decode("utf-16", errors="replace")
+    if is_wide(content):
+        return decoded_wide(content, file)
     bad = b"\x00" in content or not guess_content(content).startswith(("it is text", "the file is empty"))
     try:
         text = content.decode("utf-8-sig")

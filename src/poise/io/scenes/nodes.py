@@ -9,16 +9,20 @@ from typing import Any
 
 import yaml
 
-from poise.model.errors import Problem, SceneError
+from poise.model.errors import Problem, Problems, SceneError
 
-MOST_NODES = 2_000_000
-"""Parts of a file, repeated ones counted each time: more are an accident, or an attack."""
+MOST_REPEATED = 300_000
+"""Parts that a file may have besides those that are written in it: more repetitions are an accident, or an attack."""
+LETTERS_OF_A_PART = 100
+"""Letters that count as one part."""
 DEEPEST = 100
 """Brackets within brackets."""
 OPENED, CLOSED = "\ue000", "\ue001"
 """Stand for ${ and }, which YAML would take for a mapping."""
 
-_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+_LONGEST_WORD = 400
+"""Letters of the longest word that is looked at; the largest double has 309 digits."""
+_NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?")
 _WHOLE = re.compile(r"[-+]?\d{1,18}")
 _FRACTION = re.compile(r"([-+]?\d+(?:\.\d*)?)\s*/\s*(\d+(?:\.\d*)?)")
 _WORDS: dict[str, Any] = {
@@ -35,6 +39,7 @@ _WORDS: dict[str, Any] = {
     ".nan": float("nan"),
     "nan": float("nan"),
 }
+_BRACKET = re.compile(r"[\[\]{}]")
 _KINDS = ("str", "int", "float", "bool", "null", "timestamp", "seq", "map", "merge", "value")
 _TAGS = frozenset(f"tag:yaml.org,2002:{kind}" for kind in _KINDS)
 _HINTS = {
@@ -106,6 +111,25 @@ def plain(node: Node) -> Any:
     return node.value if isinstance(node, Leaf) else None
 
 
+def count_parts(node: Node) -> int:
+    """How many parts a tree has; long text counts as several.
+
+    >>> count_parts(read_nodes("{a: [1, 2]}"))
+    4
+    """
+    count, waiting = 0, [node]
+    while waiting:
+        part = waiting.pop()
+        count += 1
+        if isinstance(part, Items):
+            waiting += part.items
+        elif isinstance(part, Fields):
+            waiting += part.fields.values()
+        elif isinstance(part, Leaf) and isinstance(part.value, str):
+            count += len(part.value) // LETTERS_OF_A_PART
+    return count
+
+
 def as_node(value: Any, file: str | None = None, line: int | None = None) -> Node:
     """Plain lists and dicts as a node."""
     if isinstance(value, dict):
@@ -123,6 +147,8 @@ def plain_value(text: str) -> Any:
     [0.001, 0.25, 10, True, 'yes', None]
     """
     word = text.strip()
+    if len(word) > _LONGEST_WORD:
+        return float("inf") if word.isascii() and word.isdigit() else text
     if word.lower() in _WORDS:
         return _WORDS[word.lower()]
     if _WHOLE.fullmatch(word):
@@ -139,9 +165,8 @@ def read_nodes(text: str, file: str | None = None) -> Node:
     """The tree of a text. Raises SceneError with every name that is given twice, or with what is no YAML."""
     _check_depth(text, file)
     guarded = re.sub(r"\$\{([^{}\n]*)\}", rf"{OPENED}\1{CLOSED}", text)
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        root = yaml.compose(guarded, Loader=loader)
+        root = yaml.compose(guarded, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
         raise _refusal(error, text, file) from None
     except yaml.reader.ReaderError as error:
@@ -161,16 +186,24 @@ def read_nodes(text: str, file: str | None = None) -> Node:
     return node
 
 
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """PyYAML's parser, which does not guess what words mean: `plain_value` does."""
+
+    def resolve(self, kind: type, value: Any, implicit: Any) -> str:
+        """The tag of a part that has none in the file."""
+        return "tag:yaml.org,2002:str"
+
+
 def _check_depth(text: str, file: str | None) -> None:
     """Nesting that would exhaust the parser."""
-    depth, line = 0, 1
-    for row in text.splitlines():
-        ahead = len(row) - len(row.lstrip(" -?"))
-        depth += row.count("[") + row.count("{")
-        if max(depth, ahead // 2) > DEEPEST:
+    depth = 0
+    for line, row in enumerate(text.splitlines(), 1):
+        deepest = (len(row) - len(row.lstrip(" -?"))) // 2
+        for bracket in _BRACKET.findall(row):
+            depth = max(0, depth + (1 if bracket in "[{" else -1))
+            deepest = max(deepest, depth)
+        if deepest > DEEPEST:
             raise SceneError(f"more than {DEEPEST} lists within lists: is a bracket not closed?", file=file, line=line)
-        depth = max(0, depth - row.count("]") - row.count("}"))
-        line += 1
 
 
 def _check_size(node: Any, file: str | None, sizes: dict[int, int]) -> int:
@@ -181,9 +214,10 @@ def _check_size(node: Any, file: str | None, sizes: dict[int, int]) -> int:
     sizes[id(node)] = 1  # what holds itself is refused later
     parts = () if isinstance(node, yaml.ScalarNode) else node.value
     size = 1 + sum(_check_size(part[1] if isinstance(part, tuple) else part, file, sizes) for part in parts)
-    if size > MOST_NODES:
+    if size > MOST_REPEATED + 2 * len(sizes):
         line = node.start_mark.line + 1
-        raise SceneError(f"more than {MOST_NODES} parts, repeated ones counted each time", file=file, line=line)
+        what = f"{size} parts or more, repeated ones counted each time; at most {MOST_REPEATED} may be repeated"
+        raise SceneError(what, file=file, line=line)
     sizes[id(node)] = size
     return size
 
@@ -206,7 +240,7 @@ class _Reader:
 
     def __init__(self, file: str | None) -> None:
         self.file = file
-        self.problems: list[Problem] = []
+        self.problems: list[Problem] = Problems()
 
     def read(self, node: Any, above: tuple[int, ...]) -> Node:
         """One node and all below it."""

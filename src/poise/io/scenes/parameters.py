@@ -9,12 +9,27 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from poise.io.scenes.nodes import CLOSED, OPENED, Fields, Items, Leaf, Node, as_node, moved, plain, read_nodes
+from poise.io.scenes.nodes import (
+    CLOSED,
+    MOST_REPEATED,
+    OPENED,
+    Fields,
+    Items,
+    Leaf,
+    Node,
+    as_node,
+    count_parts,
+    moved,
+    plain,
+    read_nodes,
+)
 from poise.model.checks import shown
 from poise.model.errors import Problem, SceneError, did_you_mean
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
-_USE = re.compile(rf"\$\$|\$({_NAME.pattern})|{OPENED}([^{CLOSED}]*){CLOSED}")
+_USE = re.compile(rf"\$\$|\$({_NAME.pattern})|{OPENED}([^{OPENED}{CLOSED}]*){CLOSED}")
+_LONGEST = 1000
+"""Letters of a sum."""
 _OPERATORS: dict[type, Callable[..., float]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -50,8 +65,12 @@ class Parameters:
     def __init__(self, values: Mapping[str, Node], problems: list[Problem]) -> None:
         self.problems = problems
         self.values: dict[str, Node] = {}
+        self.sizes: dict[str, int] = {}
+        """How many parts each of the values has."""
+        self.repeated = 0
         for name, node in values.items():
             self.values[name] = self.fill(node)
+            self.sizes[name] = count_parts(self.values[name])
 
     def fill(self, node: Node) -> Node:
         """The same tree with values in the place of names."""
@@ -66,6 +85,7 @@ class Parameters:
 
     def _fill_text(self, node: Leaf) -> Node:
         text: str = node.value
+        self._count(node)
         if "${" in text:
             self._fail(node, 'a "${" that is not closed in its line; write ${name}')
             return Leaf(node.file, node.line, None)
@@ -79,6 +99,14 @@ class Parameters:
             return Leaf(node.file, node.line, _UNKNOWN)
         return Leaf(node.file, node.line, done, node.quoted or done != text)
 
+    def _count(self, node: Leaf) -> None:
+        """Add what the uses of parameters in a text stand for, before anything is put there."""
+        uses = (use[1] or use[2] for use in _USE.finditer(node.value) if use[0] != "$$")
+        self.repeated += sum(self.sizes.get(name, 1) - 1 for use in uses for name in _NAME.findall(use))
+        if self.repeated > MOST_REPEATED:
+            what = f"parameters stand for more than {MOST_REPEATED} parts; do they name each other?"
+            raise SceneError(what, file=node.file, line=node.line)
+
     def _value(self, use: re.Match[str]) -> Node:
         name = use[1] or use[2].strip()
         if _NAME.fullmatch(name):
@@ -89,11 +117,13 @@ class Parameters:
         if name not in self.values:
             if name == "pi":
                 return Leaf(None, None, math.pi)
-            hint = did_you_mean(name, self.values) or "; this file has none"
+            hint = did_you_mean(name, self.values) or ("" if self.values else "; this file has none")
             raise _Wrong(f'there is no parameter "{name}"{hint}; text with a $ is written with $$')
         return self.values[name]
 
     def _computed(self, text: str) -> float:
+        if len(text) > _LONGEST:
+            raise _Wrong(f'"{text[:60]}..." cannot be computed: it has more than {_LONGEST} letters')
         try:
             return self._number(ast.parse(text.strip(), mode="eval").body)
         except (SyntaxError, RecursionError, MemoryError):
@@ -159,7 +189,7 @@ def with_parameters(root: Fields, given: Mapping[str, Any] | None, problems: lis
         problems.append(Problem(f"must be values by name, found {shown(plain(listed))}", file, line, "parameters"))
     for name, value in (given or {}).items():
         if name not in own:
-            hint = did_you_mean(name, own) or "; it has none"
+            hint = did_you_mean(name, own) or ("" if own else "; it has none")
             problems.append(Problem(f'the scene has no parameter "{name}"{hint}', root.file, None, "set"))
             continue
         default = own[name]

@@ -14,7 +14,7 @@ from poise.io.scenes.parameters import is_unknown
 from poise.io.scenes.units import UNITS, Unit, suffixes
 from poise.model.build import parse_axis
 from poise.model.checks import shown
-from poise.model.errors import Problem, SceneError, did_you_mean
+from poise.model.errors import Problem, Problems, SceneError, did_you_mean
 
 BAD: Any = type("Bad", (), {"__repr__": lambda self: "BAD"})()
 """Stands for a value that has been told of."""
@@ -69,7 +69,7 @@ class Rule:
 
     def plain_check(self, value: Any) -> Any:
         """The same for pydantic."""
-        problems: list[Problem] = []
+        problems: list[Problem] = Problems()
         found = self.read(as_node(value), Place(problems, "", "", None, None))
         if problems:
             raise ValueError("; ".join(str(problem) for problem in problems))
