@@ -116,12 +116,12 @@ READERS = {
 }
 NAMES = {
     "runs": "runs.jsonl",
-    "obj": "x.obj",
-    "stl": "x.stl",
-    "binary-stl": "x.stl",
-    "table": "x.csv",
-    "yaml": "x.yaml",
-    "mjcf": "x.xml",
+    "obj": "damaged.obj",
+    "stl": "damaged.stl",
+    "binary-stl": "damaged.stl",
+    "table": "damaged.csv",
+    "yaml": "damaged.yaml",
+    "mjcf": "damaged.xml",
 }
 WHOLE = (
     "is empty",
@@ -154,7 +154,7 @@ def case(folder: Path, kind: str, seed: int) -> Path:
     source = folder / reader.sources[int(rng.integers(0, len(reader.sources)))]
     place = folder / "runs" if kind == "runs" else folder
     place.mkdir(exist_ok=True)
-    path = place / NAMES.get(kind, "x")
+    path = place / NAMES.get(kind, "damaged-file")
     content = source.read_bytes()
     path.write_bytes(damaged_bytes(content, rng) if reader.binary else damaged_text(content.decode(), rng))
     return path
@@ -166,7 +166,7 @@ def main(folder: Path, kind: str, first: int, count: int) -> dict[str, object]:
     resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY, MOST_MEMORY))
     reader = READERS[kind]
     for name in reader.sources:  # what is read for the first time imports, and takes longer
-        path = folder / "sound" / NAMES.get(kind, "x")
+        path = folder / "sound" / NAMES.get(kind, "damaged-file")
         path.parent.mkdir(exist_ok=True)
         path.write_bytes((folder / name).read_bytes())
         for other in ("motion.txt", "box.obj", "box.stl", "part.xml", "part.yaml", "arm.urdf"):
