@@ -23,8 +23,8 @@ SECONDS = 20.0
 GAP = 1e-3
 """What joints between separate bodies may open at most; m, or rad: see `test_joint_drift`."""
 UNSOLVED = 0.005
-"""Share of the steps of a fall that may stall or reach their cap: contacts with friction that jam, for which no solver is
-sure to find forces. They report so, and leave a limit exceeded by what the step moves, which is bounded of every step."""
+"""Share of the steps of a fall that may stall or reach their cap: contacts with friction that jam, for which no solver
+is sure to find forces. They report so, and exceed a limit by what the step moves, which is bounded for every step."""
 DTS = {"1/60": 1 / 60, "1/240": 1 / 240, "1/1000": 1 / 1000}
 
 
