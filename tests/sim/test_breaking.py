@@ -373,7 +373,7 @@ def test_a_split_step_that_fails_leaves_the_rows() -> None:
     world.tau[0] = 0.0
     world._stepper.watch = None
     assert world.state.same_bits(place)
-    assert any(name.startswith("rows/") for name in before.slots)
+    assert any(name.startswith("warm_start/") for name in before.slots)
 
 
 # ---- rows of users ---------------------------------------------------------------------------------------------------

@@ -183,8 +183,7 @@ def test_what_a_world_gives_away_does_not_change_with_its_next_steps(name: str, 
             "drive_forces": world.drive_forces,
             "position": body.position,
             "rotation": body.rotation,
-            "memory": world._stepper.memory(),
-            "kept": world._keep_all(),
+            "slots": world._read_slots(),
         }
     )
     before = [(where, array.copy()) for where, array in given]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from poise.kernel.memory import Block, Count, Index, Int, Real, View, Width
 from poise.kernel.spatial import Force
 from poise.kernel.vec import Vec3
-from poise.model.slots import SlotCheck
 
 SINGLE, LAW, CONTACT, BALL = range(4)
 KINDS = ("single", "law", "contact", "ball")
@@ -79,8 +78,6 @@ STORE = View(
 
 _TERM = ("term_body", "term_J", "term_dof", "term_Jdof", "term_next")
 _LAW = ("law_lam", "law_w", "law_left", "law_right")
-_PASSING = ("pick", "force")
-"""What a step writes before it reads it: no part of what there is to remember."""
 _HEAD = ("first", "room", "count", "term_count", "term_room")
 
 
@@ -130,65 +127,6 @@ def moved(old: Block, room: Sequence[int], term_room: int) -> Block:
             n, source, goal = int(old.room[k]) * stride, int(old.first[k]), int(new.first[k])
             new.arrays[field][goal : goal + n] = array[source : source + n]
     return new
-
-
-def used_rows(block: Block) -> dict[str, NDArray[Any]]:
-    """The arrays of a store with the same rows and no more room: nothing is told of steps long ago."""
-    room = [min(int(np.max(block.count[k])), int(block.room[k])) for k in range(len(KINDS))]
-    terms = min(int(np.max(block.term_count)), block.counts()["term_room"])
-    small = make_store(block.width, room, terms)
-    small.count[...], small.term_count[...] = block.count, block.term_count
-    for field, array in block.arrays.items():
-        kept = small.arrays[field]
-        if field in _TERM or field in _LAW:
-            kept[...] = array[: len(kept)]
-        elif field not in _HEAD and field not in _PASSING:
-            for k, stride in enumerate(STRIDES):
-                n, source, goal = room[k] * stride, int(block.first[k]), int(small.first[k])
-                kept[goal : goal + n] = array[source : source + n]
-    return dict(small.arrays)
-
-
-def put_rows(block: Block, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Let a store have the rows of the arrays of another one, for which it has room."""
-    block.count[...], block.term_count[...] = arrays["count"], arrays["term_count"]
-    room, first = arrays["room"].tolist(), arrays["first"].tolist()
-    regions = list(zip(room, STRIDES, first, block.first.tolist(), strict=True))
-    for field, array in arrays.items():
-        if field in _TERM or field in _LAW:
-            block.arrays[field][: len(array)] = array
-        elif field not in _HEAD:
-            for n, stride, source, goal in regions:
-                if n:
-                    block.arrays[field][goal : goal + n * stride] = array[source : source + n * stride]
-
-
-def check_rows(check: SlotCheck, prefix: str, block: Block, n_bodies: int, nv: int) -> None:
-    """Refuse slots that are not the arrays of a store with rows of such a model."""
-    names = [name for name in STORE.fields if name in block.arrays]
-    for name in ("first", "room", "count"):
-        check.fits(prefix + name, (len(KINDS),), block.arrays[name].dtype)
-    check.within(f"{prefix}room", 0, HARD_CAP)
-    room, count = check.slots[f"{prefix}room"], check.slots[f"{prefix}count"]
-    slots = room * np.array(STRIDES)
-    if not np.array_equal(check.slots[f"{prefix}first"], np.concatenate(([0], np.cumsum(slots)[:-1]))):
-        check.fail(f"{prefix}first", "must be where the regions of rows begin")
-    if (count < 0).any() or (count > room).any():
-        check.fail(f"{prefix}count", f"must be numbers of blocks that there is room for, found {count.tolist()}")
-    terms = len(check.array(f"{prefix}term_body"))
-    if int(check.fits(f"{prefix}term_count", (1,), block.term_count.dtype)[0]) not in range(terms + 1):
-        check.fail(f"{prefix}term_count", f"must be from 0 to {terms}")
-    sizes = dict.fromkeys(_TERM, terms) | dict.fromkeys(("law_left", "law_right"), int(room[LAW]))
-    sizes |= dict.fromkeys(("law_lam", "law_w"), int(room[LAW]) * VERTICES)
-    total = int(slots.sum())
-    for name in names:
-        if name not in _HEAD:
-            held = block.arrays[name]
-            check.fits(prefix + name, (sizes.get(name, total), *held.shape[1:]), held.dtype, infinite=name != "lam")
-    ends = {"a": n_bodies, "b": n_bodies, "dof": nv, "term": terms}
-    for name, end in (ends | {"term_body": n_bodies, "term_dof": nv, "term_next": terms}).items():
-        check.within(prefix + name, -1, end - 1)
-    check.within(f"{prefix}scaler", 0, total)
 
 
 def listed(counts: tuple[int, ...], first: NDArray[Any]) -> Listing:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from poise.model.joints import Primitive
 from poise.model.model import Model
 
 #: lengths of quaternions whose squares float32 still holds with all digits
@@ -135,7 +134,7 @@ def checked(model: Model, name: str, value: Any) -> np.ndarray:
 
 def with_sane_quaternions(model: Model, name: str, array: np.ndarray) -> np.ndarray:
     """The array, its quaternions brought near to unit length where their squares might leave the range of numbers."""
-    places = quaternion_places(model)
+    places = model.quaternion_places
     largest = np.abs(array[..., places]).max(axis=-1)
     if ((largest >= _SHORT) & (largest <= _LONG)).all():
         return array
@@ -148,11 +147,6 @@ def with_sane_quaternions(model: Model, name: str, array: np.ndarray) -> np.ndar
         if np.any(size < _SHORT) or np.any(size > _LONG):
             array[..., place] /= size
     return array
-
-
-def quaternion_places(model: Model) -> np.ndarray:
-    """Where in q the quaternions are, one row (4,) each."""
-    return model.primitive_q_start[model.primitive_kind == Primitive.BALL][:, None] + np.arange(4)
 
 
 def body_number(model: Model, body: str | int) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from poise.dynamics import integrate, kinematics
-from poise.dynamics.inputs import body_number, checked, checked_step, checked_vector, quaternion_places
+from poise.dynamics.inputs import body_number, checked, checked_step, checked_vector
 from poise.dynamics.integrate import STAGES
 from poise.dynamics.kinematics import BODIES, JACOBIAN
 from poise.dynamics.layout import MODEL, STATE, WORK, matrices
@@ -236,7 +236,7 @@ def difference(model: Model, start: ArrayLike, end: ArrayLike) -> Array:
     j, d = model.primitive_q_start[~turns], model.primitive_v_start[~turns]
     out[..., d] = b[..., j] - a[..., j]
     if turns.any():
-        places = quaternion_places(model)
+        places = model.quaternion_places
         first, last = (Quat(*np.moveaxis(x[..., places], -1, 0)) for x in (a, b))
         own = model.primitive_v_start[turns][:, None] + np.arange(3)
         out[..., own] = np.stack(list(log_rotation(conjugate(first) @ last).leaves()), axis=-1)

@@ -273,8 +273,11 @@ class Simulation:
 
     def _take(self, state: State) -> None:
         """Become a state."""
+        self._put_motion(*self._check_motion(state))
+
+    def _put_motion(self, q: np.ndarray, v: np.ndarray, time: float) -> None:
         self._left = None
-        self.q[...], self.v[...], self.time = self._check_motion(state)
+        self.q[...], self.v[...], self.time = q, v, time
 
     def step(self, n: int = 1) -> None:
         """Go n steps on. Raises `Diverged`, with the last good state kept, when the numbers are no longer finite.

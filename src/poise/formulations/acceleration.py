@@ -49,7 +49,7 @@ from poise.formulations.stepper import Stepper, Told
 from poise.formulations.tracking import TRACK
 from poise.kernel.blas import few_blas_threads
 from poise.model.model import Model
-from poise.model.slots import SlotCheck
+from poise.model.slots import SlotCheck, StateFields
 
 Array = NDArray[Any]
 STAY = 1e-3
@@ -193,32 +193,37 @@ class Accelerated:
         """What multipliers are to be divided by, to be forces."""
         return self.span
 
-    def memory(self) -> dict[str, Array]:
-        """What the next step depends on beside coordinates and velocities: the constraint set, its forces, tangents."""
+    @property
+    def state_fields(self) -> list[StateFields]:
+        """What the next step depends on beside coordinates and velocities."""
+        extras = self.extras
+        return [
+            StateFields("joints", extras.memory, extras.check_memory, extras.remember),
+            *self.inner.own_fields,
+            StateFields("constraint set", self._read_held, self._check_held, self._write_held),
+        ]
+
+    def _read_held(self) -> dict[str, Array]:
+        """The constraint set, its forces and tangents."""
         keys = sorted(self._before)
         both = [self._before[key] for key in keys]
         return {
             "held/keys": np.array(keys, np.int64),
             "held/forces": np.array([lam for lam, _ in both]).reshape(-1, 3),
             "held/tangents": np.array([tangent for _, tangent in both]).reshape(-1, 3),
-        } | (self.extras.memory() | self.inner.own_memory())
+        }
 
-    def check_memory(self, check: SlotCheck) -> None:
-        """Refuse a memory that cannot be taken up, before anything of it is."""
-        self.extras.check_memory(check)
-        self.inner.check_own_memory(check)
+    def _check_held(self, check: SlotCheck) -> None:
         if any(name.startswith("held/") for name in check.slots):
             n = len(check.fits("held/keys", check.array("held/keys").shape[:1], np.int64))
             check.fits("held/forces", (n, 3), np.float64)
             check.fits("held/tangents", (n, 3), np.float64)
 
-    def remember(self, slots: Mapping[str, Array]) -> None:
-        """Take up a memory; without one, nothing is remembered."""
+    def _write_held(self, slots: Mapping[str, Array]) -> None:
+        """Without forces, the next step starts from none. Rows of the velocity level are those of no step."""
         self._before = {}
         self.looker.rows.clear()
-        self.inner.remember({})
-        self.extras.remember(slots)
-        self.inner.remember_own(slots)
+        self.inner.rows.now.count[...] = 0
         self._clear_told()
         if "held/keys" in slots:
             both = zip(slots["held/forces"], slots["held/tangents"], strict=True)

@@ -31,7 +31,7 @@ from poise.kernel.jit import entry
 from poise.kernel.memory import F64, Block, Width
 from poise.model.joints import Primitive
 from poise.model.model import Model
-from poise.model.slots import SlotCheck
+from poise.model.slots import SlotCheck, StateFields
 from poise.solve.newton_kernels import NEWTON
 from poise.solve.pgs_kernels import ANSWER, ROWS
 
@@ -158,15 +158,18 @@ class ApartStepper(Stepper):
         self._free_views = (self.end, self.bodies)
         return self._free_views
 
-    def own_memory(self) -> dict[str, Array]:
+    @property
+    def own_fields(self) -> list[StateFields]:
         """The states of all bodies."""
-        return {"bodies": self.bodies.own.copy()}
+        return [
+            StateFields("bodies", lambda: {"bodies": self.bodies.own.copy()}, self._check_bodies, self._write_bodies)
+        ]
 
-    def remember_own(self, slots: Mapping[str, Array]) -> None:
-        """Without a memory of the bodies' states, they go where the coordinates say."""
+    def _write_bodies(self, slots: Mapping[str, Array]) -> None:
+        """Without states of their own, bodies go where the coordinates say."""
         self.bodies.own[...] = slots.get("bodies", np.nan)
 
-    def check_own_memory(self, check: SlotCheck) -> None:
+    def _check_bodies(self, check: SlotCheck) -> None:
         """Bodies whose state is not known, which is NaN, go where the coordinates say."""
         if "bodies" in check.slots:
             held, own = check.array("bodies"), self.bodies.own

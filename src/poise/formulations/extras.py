@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,16 +21,8 @@ from poise.model.model import Model
 from poise.model.slots import SlotCheck
 
 Array = NDArray[Any]
-
-
-class Kept(NamedTuple):
-    """Motors and loops as they were at some moment."""
-
-    attached: list[LoopJoint]
-    serials: list[int]
-    next: int
-    loops: Block
-    arrays: list[Array]
+MOTOR_SLOTS = {f"motors/{name}": name for name in SETTINGS}
+LOOP_SLOTS = {f"loops/{name}": name for name in REMEMBERED}
 
 
 class Extras:
@@ -48,6 +40,8 @@ class Extras:
         self._next, self.had = len(model.loops), False
         self._lanes, self._parts_of, self._depth = width.lanes, 0.0, 0
         self._on: tuple[Any, Any, Any] = (None, None, None)
+        self._listed: Array | None = None
+        """The slot that tells of attached loops, once it has been read."""
         self._lay_loops()
 
     @property
@@ -67,6 +61,7 @@ class Extras:
 
     def _note_joints(self) -> None:
         """What steps ask of the list of loops."""
+        self._listed = None
         self._closed = bool(self.joints)
         self._any = self._closed or bool(self.model.couplings)
 
@@ -189,23 +184,26 @@ class Extras:
         """What the next step depends on."""
         kept = {}
         if self.model.motors:
-            kept |= {f"motors/{name}": self.motors.arrays[name].copy() for name in SETTINGS}
-        if self.joints:
-            kept |= {f"loops/{name}": self.loops.arrays[name].copy() for name in REMEMBERED}
+            kept |= {slot: self.motors.arrays[name].copy() for slot, name in MOTOR_SLOTS.items()}
+        if self._closed:
+            kept |= {slot: self.loops.arrays[name].copy() for slot, name in LOOP_SLOTS.items()}
         if self._next > len(self.model.loops):
-            told = json.dumps([self._next, self._serials, self.attached]).encode()
-            kept["loops/attached"] = np.frombuffer(told, np.uint8).copy()
+            if self._listed is None:
+                told = json.dumps([self._next, self._serials, self.attached]).encode()
+                self._listed = np.frombuffer(told, np.uint8)
+            kept["loops/attached"] = self._listed.copy()
         return kept
 
     def check_memory(self, check: SlotCheck) -> None:
         """Refuse a memory that cannot be taken up."""
         slots = check.slots
-        for name in SETTINGS:
-            if f"motors/{name}" in slots and self.model.motors:
-                infinite = name in ("stiffness", "damping", "low", "high")
-                check.like(f"motors/{name}", self.motors.arrays[name], infinite=infinite)
+        for slot, name in MOTOR_SLOTS.items():
+            if slot in slots and self.model.motors:
+                check.like(slot, self.motors.arrays[name], infinite=name in ("stiffness", "damping", "low", "high"))
         joints, told = list(self.model.loops), "loops/attached"
-        if told in slots:
+        if self._lists(slots):
+            block = self.loops
+        elif told in slots:
             if check.array(told).dtype != np.uint8:
                 check.fail(told, f"must be uint8, found {slots[told].dtype}")
             try:
@@ -220,42 +218,40 @@ class Extras:
                 check.fail(told, "is damaged: it must list the loops that were attached")
         else:
             block = self.loops if not self.attached else loops_block(self.model, joints, range(len(joints)), self.width)
-        for name in REMEMBERED:
-            if f"loops/{name}" in slots:
-                check.like(f"loops/{name}", block.arrays[name])
+        for slot, name in LOOP_SLOTS.items():
+            if slot in slots:
+                check.like(slot, block.arrays[name])
+
+    def _lists(self, slots: Mapping[str, Array]) -> bool:
+        """Whether slots have the loops that are attached now, and what each of them keeps."""
+        if self._closed and not all(slot in slots for slot in LOOP_SLOTS):
+            return False
+        if "loops/attached" not in slots:
+            return self._next == len(self.model.loops)
+        told, listed = slots["loops/attached"], self._listed
+        return listed is not None and told.dtype == listed.dtype and np.array_equal(told, listed)
 
     def remember(self, slots: Mapping[str, Array]) -> None:
         """Take up a memory; motors, and which of the model's loops hold, stay as they are where it does not tell."""
-        for name in SETTINGS:
-            if f"motors/{name}" in slots:
-                self.motors.arrays[name][...] = slots[f"motors/{name}"]
+        for slot, name in MOTOR_SLOTS.items():
+            if slot in slots:
+                self.motors.arrays[name][...] = slots[slot]
+        if not self._lists(slots):
+            self._attach_listed(slots)
+        for slot, name in LOOP_SLOTS.items():
+            if slot in slots:
+                self.loops.arrays[name][...] = slots[slot]
+
+    def _attach_listed(self, slots: Mapping[str, Array]) -> None:
+        """Attach the loops that slots tell of, and no others."""
         self._next, self._serials, told = len(self.model.loops), [], []
         if "loops/attached" in slots:
             self._next, self._serials, told = json.loads(slots["loops/attached"].tobytes())
-        attached, self.attached = self.attached, [_loop(item) for item in told]
-        if attached or self.attached or not all(f"loops/{name}" in slots for name in REMEMBERED if self.joints):
-            n = len(self.model.loops)
-            holds = self.loops.active[:n].copy()
-            self._lay_loops()
-            self.loops.active[:n] = holds
-        for name in REMEMBERED:
-            if f"loops/{name}" in slots:
-                self.loops.arrays[name][...] = slots[f"loops/{name}"]
-
-    def kept(self) -> Kept:
-        """The same for as long as a step lasts: to be had quickly, and to be put back if it fails."""
-        arrays = [self.motors.arrays[name].copy() for name in SETTINGS] if self.model.motors else []
-        arrays += [self.loops.arrays[name].copy() for name in REMEMBERED]
-        return Kept(self.attached, self._serials, self._next, self.loops, arrays)
-
-    def put_back(self, kept: Kept) -> None:
-        """Be again as it was."""
-        self.attached, self._serials, self._next, self.loops, arrays = kept
-        self._note_joints()
-        held = [self.motors.arrays[name] for name in SETTINGS] if self.model.motors else []
-        held += [self.loops.arrays[name] for name in REMEMBERED]
-        for mine, given in zip(held, arrays, strict=True):
-            mine[...] = given
+        self.attached = [_loop(item) for item in told]
+        n = len(self.model.loops)
+        holds = self.loops.active[:n].copy()
+        self._lay_loops()
+        self.loops.active[:n] = holds
 
 
 def _loop(item: list[Any]) -> LoopJoint:

@@ -25,7 +25,7 @@ from poise.collision.impacts import NEAR
 from poise.collision.layout import MANIFOLD, PLACES, SHAPES
 from poise.collision.pipeline import _place_links, _place_shapes
 from poise.collision.swept import sweeps, swept_pairs
-from poise.constraints.store import STRIDES, put_rows
+from poise.constraints.store import STRIDES
 from poise.formulations.fast_kernels import look_now, next_touches
 from poise.formulations.haste import HASTE
 from poise.formulations.rules import ALL, DIVERGED, DONE, THE_REST
@@ -98,7 +98,7 @@ class Split:
         stepper, rules = self.stepper, self.stepper.rules
         s = stepper.space.s
         start, own = (s.q.copy(), s.v.copy()), stepper.own.copy()
-        rows = {name: array.copy() for name, array in stepper.rows.now.arrays.items()}
+        rows = stepper.read_rows()
         kept = {
             name: float(rules.arrays[name][0])
             for name in ("erp", "creep", "quick", "margin", "close", "tolerance", "carry")
@@ -123,7 +123,7 @@ class Split:
         if end != DONE:
             s.q[...], s.v[...] = start
             stepper.own[...] = own
-            put_rows(stepper.rows.now, rows)
+            stepper.write_rows(rows)
         stepper.parts = parts
         return end
 

@@ -8,7 +8,7 @@ slower than eliminating joints, and as good as its solver: for looking at solver
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -27,7 +27,7 @@ from poise.formulations.rules import DIVERGED, DONE, WHOLE
 from poise.formulations.stepper import Told
 from poise.kernel.memory import F64, Block
 from poise.model.model import Model
-from poise.model.slots import SlotCheck
+from poise.model.slots import SlotCheck, StateFields
 from poise.motion.rotations import cross, quat_exp, quat_multiply, quat_normalize, quat_to_matrix, rotate
 from poise.solve.body_sweeps import BodyRows, inverse_masses
 from poise.solve.check import size_of
@@ -265,19 +265,21 @@ class LooseStepper(ApartStepper):
 
     # ---- memory ------------------------------------------------------------------------------------------------------
 
-    def own_memory(self) -> dict[str, Array]:
+    @property
+    def own_fields(self) -> list[StateFields]:
         """With the multipliers of joints."""
-        return super().own_memory() | {"bodies/joints": self._joint_lam.copy()}
+        joints = StateFields("joint multipliers", self._read_joints, self._check_joints, self._write_joints)
+        return [*super().own_fields, joints]
 
-    def check_own_memory(self, check: SlotCheck) -> None:
+    def _read_joints(self) -> dict[str, Array]:
+        return {"bodies/joints": self._joint_lam.copy()}
+
+    def _check_joints(self, check: SlotCheck) -> None:
         """Of joints there are multipliers, as many as they have rows."""
-        super().check_own_memory(check)
         if "bodies/joints" in check.slots:
             check.fits("bodies/joints", (len(check.array("bodies/joints")),), np.float64)
 
-    def remember_own(self, slots: Any) -> None:
-        """Take that up."""
-        super().remember_own(slots)
+    def _write_joints(self, slots: Mapping[str, Array]) -> None:
         self._joint_lam = np.array(slots.get("bodies/joints", np.zeros(0)))
 
 

@@ -19,7 +19,7 @@ from poise.constraints.islands import ISLANDS, islands_block
 from poise.constraints.limit_rows import LIMITS, limits_block
 from poise.constraints.motor_rows import MOTORS
 from poise.constraints.rows import Rows
-from poise.constraints.store import LAW, STORE, STRIDES, check_rows, make_store, moved, put_rows, used_rows
+from poise.constraints.store import LAW, STORE, STRIDES, make_store, moved
 from poise.constraints.tree import FLOW, PLAIN, SYSTEM, flow_block
 from poise.constraints.tree_rows import (
     GRAM_LANES,
@@ -31,6 +31,7 @@ from poise.constraints.tree_rows import (
     row_by_row,
     rows_width,
 )
+from poise.constraints.warm_start import COUNT, WarmStart, check_warm_start
 from poise.dynamics.integrate import STAGES
 from poise.dynamics.layout import INPUT, MODEL, STATE, WORK, work_block
 from poise.dynamics.workspace import Workspace
@@ -68,7 +69,7 @@ from poise.formulations.step_blocks import (
 from poise.kernel.jit import entry, kernel
 from poise.kernel.memory import F64, Block, Width
 from poise.model.model import Model
-from poise.model.slots import SlotCheck
+from poise.model.slots import SlotCheck, StateFields
 from poise.solve.newton_kernels import NEWTON, STEPS, newton_block
 from poise.solve.pgs_kernels import ANSWER, ROWS
 
@@ -160,7 +161,7 @@ class Stepper:
         """Links as they are at the end of a step."""
         self._views = self._own_views()
         self.collider = Collider(model, width)
-        self.rows = Rows(model, width)
+        self.rows, self._warm_start = Rows(model, width), WarmStart()
         self.extras = Extras(model, width)
         block = sleep_block(model, width, self.extras.motors, sleep_speed if width == F64 else None, sleep_after)
         self.sleep = Sleep(model, block, self.extras)
@@ -449,53 +450,44 @@ class Stepper:
             shift_status=STATUSES[int(rules.shift_status.max())],
         )
 
-    def memory(self) -> dict[str, Array]:
-        """What the next step depends on beside coordinates and velocities: rows with their multipliers, motors, who
-        sleeps.
-        """
-        return (
-            {f"rows/{name}": array for name, array in used_rows(self.rows.now).items()}
-            | self.extras.memory()
-            | self.sleep.memory()
-            | self.own_memory()
-        )
+    @property
+    def state_fields(self) -> list[StateFields]:
+        """What the next step depends on beside coordinates and velocities; sleep is written after its loops."""
+        extras, sleep = self.extras, self.sleep
+        return [
+            StateFields("joints", extras.memory, extras.check_memory, extras.remember),
+            StateFields("sleep", sleep.memory, sleep.check_memory, sleep.remember),
+            *self.own_fields,
+            StateFields("warm start", self.read_rows, self._check_rows, self.write_rows),
+        ]
+
+    @property
+    def own_fields(self) -> list[StateFields]:
+        """What this formulation alone keeps."""
+        return []
+
+    def _check_rows(self, check: SlotCheck) -> None:
+        if any(name.startswith("warm_start/") for name in check.slots):
+            check_warm_start(check)
+
+    def read_rows(self) -> dict[str, Array]:
+        """The warm start of the next step."""
+        return self._warm_start.slots(self.rows)
+
+    def write_rows(self, slots: Mapping[str, Array]) -> None:
+        """Without a warm start, the next step starts from zero multipliers."""
+        rows = self.rows
+        if COUNT not in slots:
+            rows.now.count[...] = 0
+            return
+        room = np.maximum(rows.now.room, slots[COUNT]).tolist()
+        if room != rows.now.room.tolist():
+            terms = rows.now.counts()["term_room"]
+            rows.now, rows.before = (moved(block, room, terms) for block in (rows.now, rows.before))
+            self._make_room()
+        self._warm_start.write(slots, rows)
 
     @property
     def own(self) -> Array:
         """States that links have beside coordinates and velocities, to be kept and put back."""
         return np.zeros(0)
-
-    def own_memory(self) -> dict[str, Array]:
-        """What is remembered of links beside coordinates and velocities."""
-        return {}
-
-    def remember_own(self, slots: Mapping[str, Array]) -> None:
-        """Take that up."""
-
-    def check_own_memory(self, check: SlotCheck) -> None:
-        """Refuse one that cannot be taken up."""
-
-    def check_memory(self, check: SlotCheck) -> None:
-        """Refuse a memory that cannot be taken up, before anything of it is."""
-        self.extras.check_memory(check)
-        self.sleep.check_memory(check)
-        self.check_own_memory(check)
-        if any(name.startswith("rows/") for name in check.slots):
-            check_rows(check, "rows/", self.rows.now, self.model.n_bodies, self.model.nv)
-
-    def remember(self, slots: Mapping[str, Array]) -> None:
-        """Take up a memory; without one, nothing is remembered."""
-        self.extras.remember(slots)
-        self.sleep.remember(slots)
-        self.remember_own(slots)
-        kept = {name.removeprefix("rows/"): array for name, array in slots.items() if name.startswith("rows/")}
-        if not kept:
-            self.rows.now.count[...] = 0
-            return
-        rows = self.rows
-        room = np.maximum(rows.now.room, kept["room"]).tolist()
-        terms = max(rows.now.counts()["term_room"], len(kept["term_body"]))
-        if not np.array_equal(room, rows.now.room) or terms > rows.now.counts()["term_room"]:
-            rows.now, rows.before = (moved(block, room, terms) for block in (rows.now, rows.before))
-            self._make_room()
-        put_rows(rows.now, kept)

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise.model.errors import resolve_name
+from poise.model.joints import Primitive
 from poise.model.loops import Coupling, LoopJoint
 from poise.model.motors import Motor
 from poise.model.skins import Skins, no_skins
@@ -270,6 +271,11 @@ class Model:
         """Index of each full name."""
         tables = {"body": self.body_names, "joint": self.joint_names, "degree of freedom": self.dof_names}
         return {what: {name: k for k, name in enumerate(names)} for what, names in tables.items()}
+
+    @cached_property
+    def quaternion_places(self) -> np.ndarray:
+        """(n, 4) where in q the quaternions are."""
+        return np.asarray(self.primitive_q_start[self.primitive_kind == Primitive.BALL][:, None] + np.arange(4))
 
     def _index(self, what: str, name: str) -> int:
         places = self._places[what]

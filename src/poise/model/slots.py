@@ -1,9 +1,9 @@
-"""Checks of the slots of a state: everything is looked at before anything of a world changes."""
+"""The slots of a state: who reads and writes them, and the checks that come before anything of a world changes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NoReturn
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,26 @@ from numpy.typing import NDArray
 from poise.model.errors import SceneError
 
 Array = NDArray[Any]
+
+
+class StateFields(NamedTuple):
+    """What one part of a world keeps from step to step, registered by that part.
+
+    The list of these is all that the next steps depend on, beside coordinates, velocities and time: states, copies,
+    pickles and the rollback of failed steps go through it.
+
+    >>> counter = np.zeros(1)
+    >>> StateFields("counter", lambda: {"counter": counter.copy()}, lambda check: None, lambda slots: None).read()
+    {'counter': array([0.])}
+    """
+
+    owner: str
+    read: Callable[[], dict[str, Array]]
+    """Copies of the arrays, by the names of their slots."""
+    check: Callable[[SlotCheck], None]
+    """Refuse slots that cannot be written, before any part writes its own."""
+    write: Callable[[Mapping[str, Array]], None]
+    """Become what the slots say; without slots of its own, what the part is at first."""
 
 
 class SlotCheck:

@@ -18,10 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 from poise.dynamics.functions import Drive
 from poise.dynamics.inputs import checked_row
 from poise.dynamics.simulation import Diverged
-from poise.formulations.stepper import Stepper
 from poise.model.errors import did_you_mean
 from poise.model.model import Model
-from poise.model.slots import SlotCheck
+from poise.model.slots import SlotCheck, StateFields
 from poise.model.state import State
 from poise.sim.driven import Driven
 from poise.sim.events import Event, Watcher, check_events, checked_kind, is_watched
@@ -173,6 +172,8 @@ class Acting(Driven):
     _controls: Controls
     _last: LastStep
     _pushes: list[tuple[int, Array]]
+    _state_fields: list[StateFields]
+    """All of the state but coordinates, velocities and time."""
     _step_hooks: tuple[Callable[[Any, Any], None], ...] = ()
     """Rows that controllers have asked for in this step."""
 
@@ -399,18 +400,18 @@ class Acting(Driven):
         hooks, x = self._hooks, self._space.x
         acts = {name: array.copy() for name, array in x.arrays.items()}
         kept = acts, x.counts(), self.q.copy(), self.v.copy(), self.time
-        own_drive, others = self._own_drive, self._keep_all() if hooks.before or self._drives_motors() else None
+        own_drive, slots = self._own_drive, self._read_slots() if hooks.before or self._drives_motors() else None
         self._stepper.watch = None if hooks.watcher is None else hooks.watcher.see
         try:
             for function in hooks.before:
                 function(self)
-            tau, force, slots = self._asked(x.arrays["tau"].copy(), x.arrays["force"].copy())
+            tau, force, kept_slots = self._asked(x.arrays["tau"].copy(), x.arrays["force"].copy())
             yield
         except BaseException as problem:
             self._put_back(*kept)
             self._own_drive = own_drive
-            if others is not None:  # those functions may have changed anything, controllers the motors
-                self._put_all_back(others)
+            if slots is not None:  # those functions may have changed anything, controllers the motors
+                self._write_slots(slots)
             if hooks.watcher is not None:
                 hooks.watcher.drop()
                 hooks.events = []
@@ -420,7 +421,7 @@ class Acting(Driven):
         finally:
             self._step_hooks = ()
         x.arrays["tau"][...], x.arrays["force"][...] = tau, force
-        for named, held in slots:
+        for named, held in kept_slots:
             named.slots = held
 
     def _asked(self, tau: Array, force: Array) -> tuple[Array, Array, list[tuple[_Named, dict[str, Array]]]]:
@@ -457,23 +458,16 @@ class Acting(Driven):
         self.q[...], self.v[...], self.time = q, v, time
         self._left = None
 
-    def _keep_all(self) -> tuple[Any, ...]:
-        """What a step, or a function before it, may change beside q, v and what acts."""
-        stepper, controls = self._stepper, self._controls
-        if isinstance(stepper, Stepper):
-            memory = {f"rows/{name}": array.copy() for name, array in stepper.rows.now.arrays.items()}
-            memory |= stepper.own_memory() | stepper.sleep.memory()
-        else:
-            memory = stepper.memory()
-        return memory, stepper.extras.kept(), controls.values.copy(), controls.applied.copy(), [*self._pushes]
+    def _read_slots(self) -> dict[str, Array]:
+        """Copies of all that the next steps depend on beside coordinates, velocities and time."""
+        slots: dict[str, Array] = {}
+        for fields in self._state_fields:
+            slots.update(fields.read())
+        return slots
 
-    def _put_all_back(self, kept: tuple[Any, ...]) -> None:
-        """Undo what a step that failed has changed of that."""
-        memory, extras, values, applied, self._pushes = kept
-        self._stepper.remember(memory)
-        self._stepper.extras.put_back(extras)
-        self._stepper.sleep.remember(memory)  # of the loops that are there again
-        self._controls.values[...], self._controls.applied[...] = values, applied
+    def _write_slots(self, slots: Mapping[str, Array]) -> None:
+        for fields in self._state_fields:
+            fields.write(slots)
 
     def _note_events(self) -> None:
         """Those of a step that was done."""

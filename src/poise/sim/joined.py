@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from poise.constraints.guest_rows import USERS
 from poise.constraints.rows import Rows
 from poise.model.slots import SlotCheck
-from poise.model.state import State
 from poise.sim.loops import WorldLoop, attached_joint, attached_name, loop_number
 from poise.sim.motors import WorldMotor, motor_number
 from poise.sim.running import Running
@@ -46,11 +45,11 @@ class Joined(Running):
             if "control" in check.slots and name in check.slots and self.model.motors:
                 check.like(name, self.ctrl)
 
-    def _remember_joints(self, state: State) -> None:
-        if "control" in state.slots and self.model.motors:
-            self.ctrl = state.slots["control"]
-            if "motors/control" in state.slots:
-                self._controls.applied[...] = state.slots["motors/control"]
+    def _remember_joints(self, slots: Mapping[str, Array]) -> None:
+        if "control" in slots and self.model.motors:
+            self.ctrl = slots["control"]
+            if "motors/control" in slots:
+                self._controls.applied[...] = slots["motors/control"]
             else:  # a keyframe tells controls alone: motors are to follow them, whatever they were set to
                 self._controls.apply_all(self._stepper)
 

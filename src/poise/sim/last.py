@@ -33,6 +33,11 @@ class LastStep:
         """s."""
         self.done = False
 
+    def clear(self, q: Array, v: Array) -> None:
+        """No step is done; a world is at a state."""
+        self.q[...], self.v[...], self.v_end[...] = q, v, v
+        self.tau[...], self.forces[...], self.h, self.done = 0.0, 0.0, 1.0, False
+
     @property
     def arrays(self) -> tuple[Array, ...]:
         """(nq,), (nv,), (nv,), (nv,), (n_bodies, 6): q, v, v_end, tau, forces."""

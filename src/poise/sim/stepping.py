@@ -104,7 +104,7 @@ class Stepped(Joined):
         start = (q.copy(), v.copy()) if parts > 1 else (last.q, last.v)
         last.begin(q, v, h)
         time = self.time + self._dt
-        kept = self._keep_all() if self._may_change_more() else None
+        slots = self._read_slots() if self._may_change_more() else None
         saved = self._lay_pushes() if self._pushes else None
         laws = self._begin_laws() if self._hooks.laws else None
         try:
@@ -124,8 +124,8 @@ class Stepped(Joined):
                 self._note_paths()
         except BaseException:
             q[...], v[...] = start
-            if kept is not None:
-                self._put_all_back(kept)
+            if slots is not None:
+                self._write_slots(slots)
             raise
         finally:
             if laws is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from poise.formulations.stepper import Stepper
 from poise.formulations.tracking import Reference, Track, make_track, tracked_dofs
 from poise.model.errors import did_you_mean
 from poise.model.model import Model
-from poise.model.slots import SlotCheck
+from poise.model.slots import SlotCheck, StateFields
 from poise.model.state import State
 from poise.sim.acting import Hooks
 from poise.sim.clock import Clock
@@ -55,7 +55,7 @@ class World(Stepped):
     29.4
     """
 
-    _ROOM = (*Simulation._ROOM, "_stepper", "_arrays", "_last", "_recording", "_clock")
+    _ROOM = (*Simulation._ROOM, "_stepper", "_arrays", "_last", "_recording", "_clock", "_state_fields")
 
     def __init__(
         self,
@@ -93,7 +93,16 @@ class World(Stepped):
         self._use(self._stepper.space)
         space = self._stepper.space
         self._arrays = space.s.q, space.s.v, space.x.tau, space.x.force
-        self._note_last()
+        self._last = LastStep(space.s.q, space.s.v, space.x.force)
+        if isinstance(self._stepper, Stepper):
+            self._stepper.march.note_in(*self._last.arrays)
+        self._state_fields = [
+            *self._stepper.state_fields,
+            StateFields("hooks", self._hooks.memory, self._check_hooks, self._hooks.remember),
+            StateFields("controls", self._joint_memory, self._check_joint_memory, self._remember_joints),
+            StateFields("drive", self._drive_memory, self._check_drive_memory, self._remember_drive),
+            StateFields("pushes", self._read_pushes, self._check_pushes, self._write_pushes),
+        ]
         self._recording: Recording | None = None
         self._clock: Clock | None = None
         self._pace = Pace()
@@ -102,14 +111,16 @@ class World(Stepped):
         """What copies and pickles take along, with what the rows remember."""
         own = {"_pushes": [*self._pushes], "_tracks": [*self._tracks], "_hooks": self._hooks.copy()}
         own |= {"_controls": self._controls.copy(), "_row_hooks": [*self._row_hooks]}
-        return super().__getstate__() | own | {"_memory": self._stepper.memory(), "_timed": self.timing}
+        return super().__getstate__() | own | {"_slots": self._read_slots(), "_timed": self.timing}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        apart = ("_memory", "_timed")
+        apart = ("_slots", "_timed")
         super().__setstate__({name: value for name, value in state.items() if name not in apart})
-        self._stepper.remember(state["_memory"])
+        events = self._hooks.events
+        self._write_slots(state["_slots"])
+        self._hooks.events = events
         self.timing = state["_timed"]
-        self._tell_nothing()
+        self._clear_last()
 
     @property
     def state(self) -> State:
@@ -124,47 +135,47 @@ class World(Stepped):
         >>> world.time
         0.0
         """
-        state = State(self.q.copy(), self.v.copy(), self.time)
-        state.slots |= self._stepper.memory() | self._hooks.memory() | self._joint_memory() | self._drive_memory()
-        if self._pushes:
-            state.slots["pushes"] = np.array([(body, *wrench) for body, wrench in self._pushes])
-        return state
+        return State(self.q.copy(), self.v.copy(), self.time, self._read_slots())
 
     @state.setter
     def state(self, state: State) -> None:
-        self._check_state(state)
-        self._take(state)
-        self._stepper.remember(state.slots)
-        self._hooks.remember(state.slots)
-        self._remember_joints(state)
-        self._remember_drive(state.slots)
-        self._pushes = [(int(row[0]), row[1:].copy()) for row in state.slots.get("pushes", ())]
-        self._tell_nothing()
+        motion = self._check_state(state)
+        self._put_motion(*motion)
+        self._write_slots(state.slots)
+        self._clear_last()
 
-    def _check_state(self, state: State) -> None:
-        """Refuse a state that cannot be taken up, by the name of the slot, before anything of it is."""
-        self._check_motion(state)
+    def _check_state(self, state: State) -> tuple[Array, Array, float]:
+        """Refuse a state that cannot be taken up, by the name of the slot, before anything of it is; its motion."""
+        motion = self._check_motion(state)
         check = SlotCheck(state.slots)
-        self._stepper.check_memory(check)
+        for fields in self._state_fields:
+            fields.check(check)
+        check.finish()
+        return motion
+
+    def _check_hooks(self, check: SlotCheck) -> None:
         self._hooks.check_memory(check, self.model)
-        self._check_joint_memory(check)
-        self._check_drive_memory(check)
-        if "pushes" in state.slots:
+
+    def _read_pushes(self) -> dict[str, Array]:
+        """Forces of `apply_force` that are to act in the next step."""
+        if not self._pushes:
+            return {}
+        return {"pushes": np.array([(body, *wrench) for body, wrench in self._pushes])}
+
+    def _check_pushes(self, check: SlotCheck) -> None:
+        if "pushes" in check.slots:
             pushes = check.fits("pushes", (len(np.atleast_1d(check.array("pushes"))), 7), np.float64)
             bodies = pushes[:, 0]
             if not np.isin(bodies, np.arange(self.model.n_bodies)).all():
                 check.fail("pushes", f"must name bodies by numbers below {self.model.n_bodies}")
-        check.finish()
 
-    def _tell_nothing(self) -> None:
-        """What was found and solved in a step that is gone is not told as that of another."""
+    def _write_pushes(self, slots: Mapping[str, Array]) -> None:
+        self._pushes = [(int(row[0]), row[1:].copy()) for row in slots.get("pushes", ())]
+
+    def _clear_last(self) -> None:
+        """Clear the results of a discarded step."""
         self._stepper.collider.c.count[...] = 0
-        self._note_last()
-
-    def _note_last(self) -> None:
-        self._last = LastStep(self.q, self.v, self._space.x.force)
-        if isinstance(self._stepper, Stepper):
-            self._stepper.march.note_in(*self._last.arrays)
+        self._last.clear(self.q, self.v)
 
     def reset(self, keyframe: str | int | None = None) -> None:
         """Go back to the first state, or to a keyframe of the scene by its name or number. What was written to `tau`,
