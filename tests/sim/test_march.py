@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from math import inf
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import pytest
 import poise
 from poise.formulations.fast import EVEN
 from poise.formulations.march import AGAIN
-from poise.formulations.rules import NO_ROOM, UNSOLVED
+from poise.formulations.rules import NO_ROOM
 from poise.formulations.stepper import Stepper
 from poise.sim.world import World
 
@@ -78,6 +79,37 @@ def whirl() -> World:
     return scene.build(dt=1 / 100)
 
 
+def four_bar() -> World:
+    """A closed chain of links."""
+    scene = poise.Scene()
+    bar, crank = poise.box(0.6, 0.04, 0.04, mass=1.0), poise.box(0.04, 0.04, 0.3, mass=0.5)
+    scene.hinge(None, crank, axis="y", anchor=(0, 0, -0.15), position=(0, 0, 1), name="left")
+    scene.hinge("left", bar, axis="y", anchor=(-0.3, 0, 0), position=(0, 0, 0.15), name="middle")
+    scene.hinge(None, crank, axis="y", anchor=(0, 0, -0.15), position=(0.6, 0, 1), name="right")
+    scene.loop("hinge", "right", "middle", "pin", position=(0.6, 0, 1.15), axis="y")
+    world = scene.build(dt=1 / 100)
+    world.v[0] = 3.0
+    return world
+
+
+def breaking() -> World:
+    """A bullet that hangs by a loop joint, which breaks where it lands on the end of its swing; another one holds."""
+    scene = poise.Scene()
+    scene.add_ground()
+    for name, place in (("weak", 0.0), ("strong", 1.0)):
+        scene.add(poise.sphere(0.1, mass=1.0), name=name, position=(place + 0.4, 0, 1.0))
+        strength = 15.0 if name == "weak" else inf
+        scene.loop("ball", None, name, f"rope of {name}", position=(place, 0, 1.0), break_force=strength)
+    return scene.build(dt=1 / 100)
+
+
+def flung_chain() -> World:
+    """A closed chain so fast that its steps have several parts."""
+    world = four_bar()
+    world.v[0] = 40.0
+    return world
+
+
 SCENES: dict[str, tuple[Callable[[], World], int]] = {
     "humanoid": (falling_humanoid, 200),
     "rain": (rain, 60),
@@ -86,21 +118,26 @@ SCENES: dict[str, tuple[Callable[[], World], int]] = {
     "stack": (stack, 30),
     "flail": (flail, 90),
     "whirl": (whirl, 60),
+    "four-bar": (four_bar, 90),
+    "breaking": (breaking, 60),
+    "flung chain": (flung_chain, 60),
 }
 
 
 @pytest.mark.parametrize("name", SCENES)
 def test_many_steps_are_as_one_by_one(name: str) -> None:
     make, n = SCENES[name]
-    many, one, timed = make(), make(), make()
-    timed.timing = True  # which takes the way through Python
-    assert many._marches()
-    assert not timed._marches()
+    many, one, timed, called = (make() for _ in range(4))
+    timed.timing = True
+    called.after_step(lambda world: None)  # which takes the way through Python
+    assert timed._marches()
+    assert not called._marches()
     many.step(n)
+    timed.step(n)
     for _ in range(n):
         one.step()
-        timed.step()
-    for other in (one, timed):
+        called.step()
+    for other in (one, timed, called):
         assert np.array_equal(many.q, other.q)
         assert np.array_equal(many.v, other.v)
         assert np.array_equal(many.a, other.a)
@@ -125,12 +162,61 @@ def test_the_scenes_end_marches_in_every_way() -> None:
 
         march.run = run
         world.step(n)
-    assert {AGAIN, UNSOLVED} <= ends
+    assert AGAIN in ends
+
+
+def test_stages_are_timed_in_the_loop() -> None:
+    """Those of the last step: its stages and the rest make up the whole, whoever drove it."""
+    world = falling_humanoid()
+    world.timing = True
+    calls: list[int] = []
+    run = world._stepper.march.run  # type: ignore[union-attr]
+    world._stepper.march.run = lambda dt, n: calls.append(n) or run(dt, n)  # type: ignore
+    world.step(150)
+    assert sum(calls) >= 150
+    for _ in range(2):
+        timing = world.report().timing
+        assert timing is not None
+        assert min(timing[stage] for stage in ("free motion", "collide", "solve", "rest")) > 0.0
+        assert sum(timing.values()) == pytest.approx(2.0 * timing["whole"])
+        world.after_step(lambda world: None)
+        world.step()
+    world.timing = False
+    assert world.report().timing is None
+    assert "free_motion" not in vars(world._stepper)
+
+
+def test_steps_that_sweeps_leave_unsolved_stay_in_the_loop() -> None:
+    world = stack()
+    world.step(10)  # there is room for all contacts
+    assert world._stepper.march.run(world.dt, 20) == 20  # type: ignore[union-attr]
+    assert world.report().status == "capped"
+
+
+def test_steps_with_loop_joints_stay_in_the_loop_until_one_breaks() -> None:
+    whole = four_bar()
+    assert whole._stepper.march.run(whole.dt, 50) == 50  # type: ignore[union-attr]
+    world = breaking()
+    done = world._stepper.march.run(world.dt, 60)  # type: ignore[union-attr]
+    assert 1 < done < 60
+    assert [world.loop(name).active for name in world.loops] == [False, True]
+    assert world._stepper.march.run(world.dt, 10) == 10  # type: ignore[union-attr]
+
+
+def test_the_step_that_breaks_a_loop_joint_is_the_same_in_one_call() -> None:
+    many, one = breaking(), breaking()
+    many.step(60)
+    for _ in range(60):
+        one.step()
+    for name in one.loops:
+        assert many.loop(name).active == one.loop(name).active
+        assert np.array_equal(many.loop(name).force, one.loop(name).force)
+    assert not many.loop("rope of weak").active
 
 
 @pytest.mark.parametrize("make", [flail, whirl])
 def test_steps_in_parts_are_marched_through(make: Callable[[], World], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Steps in up to EVEN parts are; one is left to Python only if it has more, or finds no room, or is unsolved."""
+    """Steps in up to EVEN parts are; one is left to Python only if it has more, or finds no room."""
     world, parts, ends = make(), [], []
     stepper = world._stepper
     assert isinstance(stepper, Stepper)
@@ -148,7 +234,7 @@ def test_steps_in_parts_are_marched_through(make: Callable[[], World], monkeypat
             continue
         ends[:], room = [march.end], stepper.collider.room
         world._step_once(march.end)
-        assert stepper.parts > EVEN or stepper.collider.room > room or {NO_ROOM, UNSOLVED} & {*ends}
+        assert stepper.parts > EVEN or stepper.collider.room > room or NO_ROOM in ends
     assert 2 < max(parts) <= EVEN
 
 
@@ -168,7 +254,7 @@ def test_a_motor_that_is_let_go_in_between_is_gone() -> None:
     world.step(10)
     world.motor("motor").stiffness = world.motor("motor").damping = 0.0
     twin = copy.deepcopy(world)
-    twin.timing = True
+    twin.after_step(lambda world: None)
     world.step(20)
     for _ in range(20):
         twin.step()

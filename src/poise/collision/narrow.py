@@ -123,15 +123,17 @@ def find_worlds(w, g, x, s, b, near, c, t, slack, steps):
 
 
 @kernel
-def find_each(w, g, x, s, b, near, c, t, y, steps):
-    """Contacts of lanes of worlds, each of which looks as far ahead as it wants: none feels how fast others are."""
-    return 0 + find_worlds(w, g, x, s, b, near, c, t, load(y.ahead, 0), steps)
+def find_each(w, g, x, s, b, near, c, t, y, slack, steps):
+    """Contacts of lanes of worlds, each of which looks as far ahead as it wants, and by a slack farther: none feels how
+    fast others are.
+    """
+    return 0 + find_worlds(w, g, x, s, b, near, c, t, load(y.ahead, 0) + slack, steps)
 
 
 @kernel
-def find_chosen(w, g, x, s, b, near, c, t, y, z, steps):
+def find_chosen(w, g, x, s, b, near, c, t, y, z, slack, steps):
     """The same, where each world has the shapes of its terrain alone."""
-    slack = load(y.ahead, 0)
+    slack = load(y.ahead, 0) + slack
     if steps & PLACE:
         place_shapes(w, g, x)
     if steps & SIFT:

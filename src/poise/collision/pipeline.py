@@ -129,7 +129,7 @@ class Collider:
 
     def finder_each(self, space: Workspace, ahead: Block, terrains: Block | None = None) -> Bound:
         """What finds the contacts of lanes of worlds that look `ahead` each by itself, and may each have one of several
-        `terrains`; it takes the steps to go.
+        `terrains`; it takes a slack beside that, and the steps to go.
         """
         if not isinstance(self._search, Few):
             raise TypeError("shapes are looked for one world after another: make the collider with search='few'")

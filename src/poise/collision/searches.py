@@ -64,10 +64,8 @@ _VIEWS = (WORK, SHAPES, PLACES, RANKS, BOXES)
 _NUMBERS = ("float64", "int64")
 _find_one = entry(find_one, *_VIEWS, BOXES, NEAR, CONTACTS, MANIFOLD, extra=_NUMBERS, widths=_of_one, lanes=False)
 _find_worlds = entry(find_worlds, *_VIEWS, NEAR, CONTACTS, MANIFOLD, extra=_NUMBERS, widths=_of_worlds)
-_find_each = entry(find_each, *_VIEWS, NEAR, CONTACTS, MANIFOLD, AHEAD, extra=("int64",), widths=_of_each)
-_find_chosen = entry(
-    find_chosen, *_VIEWS, NEAR, CONTACTS, MANIFOLD, AHEAD, TERRAINS, extra=("int64",), widths=_of_chosen
-)
+_find_each = entry(find_each, *_VIEWS, NEAR, CONTACTS, MANIFOLD, AHEAD, extra=_NUMBERS, widths=_of_each)
+_find_chosen = entry(find_chosen, *_VIEWS, NEAR, CONTACTS, MANIFOLD, AHEAD, TERRAINS, extra=_NUMBERS, widths=_of_chosen)
 _prepare = entry(prepare, *_VIEWS, extra=_NUMBERS)
 _find_near = entry(
     find_near, SHAPES, PLACES, RANKS, TREE, BOXES, BOXES, BOXES, NEAR, extra=("float64",), widths=_of_tree
@@ -133,7 +131,7 @@ class Few:
 
     def bound_each(self, w: Handle, c: Handle, t: Handle, ahead: Handle, terrains: Handle | None = None) -> Bound:
         """The same in lanes of worlds, each with a slack (`AHEAD`) and perhaps a terrain (`TERRAINS`) of its own: it
-        takes the steps to go.
+        takes a slack beside that, and the steps to go.
         """
         if terrains is None:
             return Bound(_find_each, self._width, w, *self._handles, c, t, ahead)

@@ -264,12 +264,38 @@ def break_loops(j):
 
 
 @kernel
+def forget_breaks(j):
+    """A new step: nothing has broken in it yet."""
+    for k in range(j.n_loops):
+        store(j.broke, k, zero(load(j.broke, k)))
+
+
+@kernel
+def any_broke(j):
+    """Whether the step has broken a loop."""
+    broke = False
+    for k in range(j.n_loops):
+        broke = broke or load(j.broke, k) > 0
+    return broke
+
+
+@kernel
+def clear_loop_forces(j):
+    """A step in parts: no impulse is there yet."""
+    for k in range(j.n_loops):
+        none = zero3(load(j.force, k).x)
+        store(j.force, k, none)
+        store(j.torque, k, none)
+
+
+@kernel
 def measure_loops(w, j, r, whole, part):
     """Forces of all loops; what they are too much for breaks, but not before the end of a step in parts."""
     for k in range(j.n_loops):
         measure_loop(w, j, r, k, whole, part)
     if part == 0:
         break_loops(j)
+    return j.n_loops  # bound entries return whole numbers
 
 
 # ---- couplings -------------------------------------------------------------------------------------------------------

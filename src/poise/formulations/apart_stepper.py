@@ -148,10 +148,19 @@ class ApartStepper(Stepper):
         self._drifts = options.get("stabilize", BY_DISPLACEMENT) != BY_DISPLACEMENT
         super().__init__(model, width, **options)
 
+    def begin_steps(self) -> None:
+        """As that of trees."""
+        super().begin_steps()
+        self._note_loops()
+
     def free_motion(self, dt: float, wanted: int = ALL) -> float:
-        """As that of trees; with loops, how joints bend the ways of bodies too."""
-        self.rules.set_count("separate", WITH_LOOPS if self.extras.needs_python else 1)
+        """As that of trees."""
+        self._note_loops()
         return super().free_motion(dt, wanted)
+
+    def _note_loops(self) -> None:
+        """With loops, and rows of users, free motion finds the velocity products of joints too."""
+        self.rules.set_count("separate", WITH_LOOPS if self.extras.joints or self.extras.hooks else 1)
 
     def _own_views(self) -> tuple[Block, ...]:
         """Links at the end of a step, and the bodies' states."""

@@ -16,16 +16,15 @@ from poise.constraints.motor_rows import SETTINGS
 from poise.constraints.store import CONTACT, KINDS, STORE, STRIDES, moved
 from poise.dynamics.integrate import STAGES
 from poise.formulations.crowd_kernels import (
-    CALLS,
+    GROUP,
     N_TOLD,
-    NO_CONTACT_ROOM,
-    NO_GUEST_ROOM,
     NO_MEMORY,
     RECORDS,
     SEATS,
     step_crowd,
 )
-from poise.formulations.rules import NO_ROOM, RULES
+from poise.formulations.rules import NO_CONTACT_ROOM, NO_PREPARED_ROOM, NO_ROOM, RULES
+from poise.formulations.step import N_STORES, STEP, TIMED
 from poise.formulations.stepper import Stepper
 from poise.kernel.bound import Bound
 from poise.kernel.jit import entry
@@ -45,13 +44,13 @@ MOST_NUMBERS = 2**31 - 1
 
 
 def _widths(width: Width) -> tuple[Width, ...]:
-    """Widths of views: records and calls are plain."""
-    return (width,) * 5 + (Width(width.elem), width, F64)
+    """Widths of views: records, stages and the numbers of groups are plain."""
+    return (width,) * 5 + (Width(width.elem), width, F64, F64)
 
 
 _step_crowd = entry(
     step_crowd,
-    *(STAGES, CONTACTS, STORE, STORE, RULES, RECORDS, SEATS, CALLS),
+    *(STAGES, CONTACTS, STORE, STORE, RULES, RECORDS, SEATS, STEP, GROUP),
     extra=("float64", "int64", "int64", "int64"),
     widths=_widths,
 )
@@ -222,7 +221,7 @@ class Engine(Stepper):
         if self.collider.finder(self.space) is None:
             self.collider = Collider(model, width, search="few")
         self._reach = AHEAD.block(width, ahead=Shared(self.rules.ahead))
-        self._numbers = {name: np.zeros(1, np.int32) for name in ("made", "end", "found")}
+        self._numbers = {name: np.zeros(1, np.int32) for name in ("prepared", "end", "found")}
         self._records: Block | None = None
         self._bind()
 
@@ -278,18 +277,33 @@ class Engine(Stepper):
         self._lay_axes(rows.before)
         calls = {
             "free_motion": entries.free_motion,
-            "find": self.collider.finder_each(self.space, self._reach, self._terrains),
-            "make": extras.maker(self.space),
-            "advance": entries.advance[id(rows.now), id(rows.before)],
+            "detect": self.collider.finder_each(self.space, self._reach, self._terrains),
+            "prepare": extras.maker(self.space),
         }
-        fronts = {name: call.front for name, call in calls.items()}
-        tables = {f"{name}_table": call.table for name, call in calls.items()}
-        counts = {"room": self.collider.room, "makes": int(bool(self.model.loops or self.model.couplings))}
+        advance = entries.advance[id(rows.now), id(rows.before)]
+        tables = np.zeros(N_STORES * N_STORES, np.int64)
+        tables[1] = advance.table
         shared = {name: Shared(array) for name, array in self._numbers.items()}
-        block = CALLS.block(F64, **fronts, **tables, **counts, **shared, erp=np.array([self.joint_erp]))
-        self._called = calls
+        step = STEP.block(
+            F64,
+            lanes=self.width.lanes,
+            **{name: call.front for name, call in calls.items()},
+            **{f"{name}_table": call.table for name, call in calls.items()},
+            advance=advance.front,
+            advance_table=tables,
+            measure=0,
+            measure_table=N_STORES,
+            contact_room=self.collider.room,
+            always_prepares=int(bool(self.model.loops or self.model.couplings)),
+            prepared=shared["prepared"],
+            found=shared["found"],
+            clock=0,
+            spent=len(TIMED),
+        )
+        group = GROUP.block(F64, erp=np.array([self.joint_erp]), end=shared["end"])
+        self._called = (*calls.values(), advance)
         parts = (self.space.stages, self.collider.c, rows.now, rows.before, self.rules, self._records)
-        parts = (*parts, self._seats, block)
+        parts = (*parts, self._seats, step, group)
         return Bound(_step_crowd, self.width, *(part.handle for part in parts))
 
     def _lay_axes(self, old: Block) -> None:
@@ -315,7 +329,7 @@ class Engine(Stepper):
             self._grow()
         elif end == NO_CONTACT_ROOM:
             self.collider.make_room(int(self._numbers["found"][0]))
-        elif end == NO_GUEST_ROOM:
+        elif end == NO_PREPARED_ROOM:
             self.extras.rows.grow()
         else:
             raise RuntimeError(f"a group of worlds ended in {end}")

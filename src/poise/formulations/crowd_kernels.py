@@ -12,12 +12,11 @@ rows, and no numbers that are not finite go round.
 
 from __future__ import annotations
 
-from poise.collision.narrow import PLACE, SIFT
 from poise.constraints.row_kernels import N_KINDS, busiest, stride_of
 from poise.constraints.store import CONTACT
 from poise.formulations.reuse import forget_places
-from poise.formulations.rules import ALL, DIVERGED, DONE, DRIVEN, UNSOLVED
-from poise.kernel.calls import ask_bound
+from poise.formulations.rules import ALL, DIVERGED, DONE, WHOLE
+from poise.formulations.step import begin_part, finish_part
 from poise.kernel.jit import kernel
 from poise.kernel.memory import (
     Count,
@@ -35,8 +34,8 @@ from poise.kernel.memory import (
 from poise.kernel.scalars import maximum, select
 from poise.kernel.vec import Vec3
 
-NO_CONTACT_ROOM, NO_GUEST_ROOM, NO_MEMORY = range(10, 13)
-"""How a group ends, beside `rules`: what has no room for all contacts, rows that are made apart, multipliers."""
+NO_MEMORY = 10
+"""How a group ends, beside `rules`: the records have no room for all multipliers."""
 TOLD = ("residual", "sweeps", "newton_steps", "contacts", "rows", "haste", "work", "status", "shift_status")
 """Of each world's last step."""
 N_TOLD = len(TOLD)
@@ -71,25 +70,12 @@ RECORDS = View(
     id=Index,  # (worlds · id_size)
 )
 
-CALLS = View(
-    "Calls",
-    # bound entries: what to call, and with which table
-    free_motion=Count,
-    free_motion_table=Count,
-    find=Count,
-    find_table=Count,
-    make=Count,
-    make_table=Count,
-    advance=Count,
-    advance_table=Count,
-    room=Count,  # for contacts
-    makes=Count,  # 1 where rows are made apart in every step
-    erp=Real,  # (1) of joints
-    made=Index,  # (1) 1 where the last step had such rows
+GROUP = View(
+    "Group",
+    erp=Real,  # (1) share of an error of loop joints that is corrected in a step
     end=Index,  # (1) how the group ended at which it stopped
-    found=Index,  # (1) contacts that there was no room for
 )
-"""Numbers that steps of a group share."""
+"""Numbers that steps of a group share, beside `step.STEP`."""
 
 
 # ---- from records to lanes and back ----------------------------------------------------------------------------------
@@ -217,25 +203,6 @@ def pushed(r, slot):
 
 
 @kernel
-def take_step(k, lanes, dt):
-    """A step of all lanes: how it ends."""
-    found = ask_bound(k.free_motion, k.free_motion_table, dt, ALL)
-    most = ask_bound(k.find, k.find_table, PLACE | SIFT)
-    if most > k.room:
-        store(k.found, 0, most)
-        return NO_CONTACT_ROOM
-    driven = found == DRIVEN
-    if driven or k.makes != 0 or load(k.made, 0) != 0:
-        if ask_bound(k.make, k.make_table, dt, dt, load(k.erp, 0), 0, lanes) == 0:
-            return NO_GUEST_ROOM
-        store(k.made, 0, 1 if driven else 0)
-    end = ask_bound(k.advance, k.advance_table, dt, 0)
-    while end == UNSOLVED:  # as well as it is
-        end = ask_bound(k.advance, k.advance_table, dt, 1)
-    return end
-
-
-@kernel
 def leave(d, e, y, old, steps):
     """Put worlds that are lost back where their last good step left them, and others in their seats: whether anyone is
     left.
@@ -273,16 +240,17 @@ def repeat_lane(d, e, old, source, lane):
 
 
 @kernel
-def step_group(y, c, r, old, o, d, e, k, dt, n, group):
+def step_group(y, c, r, old, o, d, e, k, b, dt, n, group):
     """N steps of a group: how they end. If not DONE, none is done, but for worlds that are lost."""
     if not sit_down(d, e, group):
         return DONE
     load_numbers(d, e)
     load_memory(d, e, old)
     forget_places(o)
-    store(k.made, 0, 1)  # what others left
+    store(k.prepared, 0, 1)  # what others left
     for step in range(n):
-        end = take_step(k, e.lanes, dt)
+        found = begin_part(k, dt, ALL)
+        end = finish_part(k, found, 0.0, load(b.erp, 0), 0, 1, dt, dt, WHOLE)
         if end != DONE and end != DIVERGED:
             return end
         remember(r, old, e.lanes)
@@ -303,11 +271,11 @@ def step_group(y, c, r, old, o, d, e, k, dt, n, group):
 
 
 @kernel
-def step_crowd(y, c, r, old, o, d, e, k, dt, n, first, last):
+def step_crowd(y, c, r, old, o, d, e, k, b, dt, n, first, last):
     """N steps of each of some groups: the one at which Python is needed, and `end` tells what for; or the last."""
     for group in range(first, last):
-        end = step_group(y, c, r, old, o, d, e, k, dt, n, group)
+        end = step_group(y, c, r, old, o, d, e, k, b, dt, n, group)
         if end != DONE:
-            store(k.end, 0, end)
+            store(b.end, 0, end)
             return group
     return last

@@ -121,9 +121,14 @@ class Extras:
         return self._any or bool(self.hooks) or self.had
 
     @property
-    def needs_python(self) -> bool:
-        """Whether a step must come back for rows of hooks, or for loops that may break."""
-        return self._closed or bool(self.hooks)
+    def always_prepares(self) -> bool:
+        """Whether every step has rows of loops or couplings."""
+        return self._any
+
+    @property
+    def prepares(self) -> bool:
+        """Whether steps may have rows that are made once a step, or the last one had any."""
+        return self._any or bool(self.model.motors) or self.had
 
     def emit(self, space: Workspace, dt: float, whole: float, erp: float) -> None:
         """Rows of a step, or of a part of one that is `whole` long."""

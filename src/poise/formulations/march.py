@@ -1,8 +1,9 @@
 """Steps of one world in compiled code from first to last: Python takes as long for a step as half of its kernels.
 
-What needs Python ends the march: memory that must grow, a step that sweeps leave unsolved, something so fast that its
-touches must be looked for. The stepper does that step in its own way, and marches on. A step in a few parts of one
-length (see `fast`) is done here, or not begun: there are three stores for rows, and those from before it stay.
+The loop ends at what needs Python: memory that must grow, something so fast that its times of impact must be looked
+for; the stepper takes that step in its own way. It ends after a step in which a loop joint breaks. A step in a few
+parts of one length (see `fast`) is done here, or not begun: there are three stores for rows, and those from before it
+stay.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.collision.narrow import PLACE, SIFT
+from poise.constraints.loop_layout import LOOPS
+from poise.constraints.loop_rows import MEASURE_LOOPS, any_broke, break_loops, clear_loop_forces, forget_breaks
 from poise.constraints.row_kernels import N_KINDS, stride_of
 from poise.constraints.store import STORE
 from poise.dynamics.layout import INPUT, MODEL, STATE
@@ -24,7 +26,8 @@ from poise.formulations.rules import (
     ALL,
     ASLEEP,
     DONE,
-    DRIVEN,
+    NO_CONTACT_ROOM,
+    NO_PREPARED_ROOM,
     NO_ROOM,
     RULES,
     THE_REST,
@@ -33,8 +36,10 @@ from poise.formulations.rules import (
     UNLESS_LONG,
     WHOLE,
 )
+from poise.formulations.step import N_STORES, STEP, TIMED, WHOLE_STEP, add_time, begin_part, finish_part, tick
 from poise.kernel.bound import Bound
 from poise.kernel.calls import ask_bound
+from poise.kernel.clock import clock_address
 from poise.kernel.jit import entry, kernel
 from poise.kernel.memory import F64, Block, Count, Index, Int, Real, Shared, View, load, store
 from poise.kernel.spatial import Force
@@ -49,21 +54,10 @@ AGAIN = -1
 
 MARCH = View(
     "March",
-    # bound entries: what to call, and with which table
-    free_motion=Count,
-    free_motion_table=Count,
-    find=Count,
-    find_table=Count,
-    make=Count,
-    make_table=Count,
-    advance=Count,
-    advance_table=Int,  # (9) by store of the rows, and by store of those from before
     grow=Count,
-    grow_table=Int,  # (3) by store
-    place=Index,  # (3) stores of the last rows, of those before, and the spare one
-    room=Count,  # for contacts
-    coupled=Count,  # 1 where joints are coupled
-    erp=Real,  # (1) that of rules over this one is that of joints
+    grow_table=Int,  # (N_STORES) by store
+    place=Index,  # (N_STORES) stores of the last rows, of those before, and the spare one
+    erp=Real,  # (1) that of rules over this one is that of loop joints
     q=Real,  # (nq) at the beginning of the last step
     v=Real,  # (nv)
     v_end=Real,  # (nv) at its end, by the equations of motion at its beginning
@@ -72,7 +66,6 @@ MARCH = View(
     n_own=Count,
     own=Real,  # (n_own) states that links have beside these, and what they were at the beginning
     own_kept=Real,
-    made=Index,  # (1) 1 where the last step had rows that are made apart
     end=Index,  # (1) how the last step ended
     parts=Index,  # (1) of the last step
 )
@@ -98,46 +91,41 @@ def count_parts(o, dt):
 
 
 @kernel
-def finish_part(o, k, found, now, old, dt, whole, wanted):
-    """A part of a step, from its contacts on: how it ends; AGAIN where there is no room."""
-    driven = found == DRIVEN
-    if driven or load(k.made, 0) != 0 or k.coupled != 0:
-        if ask_bound(k.make, k.make_table, dt, whole, load(o.erp, 0) / load(k.erp, 0), 0, 1) == 0:
-            return AGAIN
-        store(k.made, 0, 1 if driven else 0)
-    end = ask_bound(k.advance, load(k.advance_table, 3 * now + old), dt, wanted)
-    return AGAIN if end == NO_ROOM else end
+def or_again(end):
+    """How a part ends: AGAIN where anything had no room."""
+    return AGAIN if end in (NO_ROOM, NO_CONTACT_ROOM, NO_PREPARED_ROOM) else end
 
 
 @kernel
-def take_whole(o, k, found, dt):
+def take_whole(o, k, c, found, dt):
     """A step in one part, whose free motion is known: how it ends."""
-    last, before = load(k.place, 0), load(k.place, 1)
-    if ask_bound(k.find, k.find_table, load(o.ahead, 0), PLACE | SIFT) > k.room:
-        return AGAIN
-    end = finish_part(o, k, found, before, last, dt, dt, UNLESS_LONG)
+    last, before = load(c.place, 0), load(c.place, 1)
+    erp = load(o.erp, 0) / load(c.erp, 0)
+    end = or_again(finish_part(k, found, load(o.ahead, 0), erp, before, last, dt, dt, UNLESS_LONG))
     if end != AGAIN and end != TOO_LONG:
-        store(k.place, 0, before)
-        store(k.place, 1, last)
+        store(c.place, 0, before)
+        store(c.place, 1, last)
     return end
 
 
 @kernel
-def take_parts(o, k, dt, parts):
+def take_parts(o, j, k, c, dt, parts):
     """A step in parts, in the first of which links are in their places: how it ends. Rows from before it stay where
     they are.
     """
-    erp, length, made = load(o.erp, 0), dt / parts, load(k.made, 0)
-    kept, now, other = load(k.place, 0), load(k.place, 1), load(k.place, 2)
+    erp, length, prepared = load(o.erp, 0), dt / parts, load(k.prepared, 0)
+    kept, now, other = load(c.place, 0), load(c.place, 1), load(c.place, 2)
     old, end = kept, DONE
     store(o.erp, 0, erp / parts)
     store(o.carry, 0, 1.0 / parts)
+    clear_loop_forces(j)
     for part in range(parts):
-        found = ask_bound(k.free_motion, k.free_motion_table, length, ALL if part > 0 else THE_REST)
-        if not load(o.top, 0) < TOO_FAST or ask_bound(k.find, k.find_table, load(o.ahead, 0), PLACE | SIFT) > k.room:
+        found = begin_part(k, length, ALL if part > 0 else THE_REST)
+        if not load(o.top, 0) < TOO_FAST:
             end = AGAIN
             break
-        end = finish_part(o, k, found, now, old, length, dt, WHOLE)
+        joint_erp = load(o.erp, 0) / load(c.erp, 0)
+        end = or_again(finish_part(k, found, load(o.ahead, 0), joint_erp, now, old, length, dt, WHOLE))
         if end != DONE:
             break
         store(o.parted, 0, 1)
@@ -147,146 +135,191 @@ def take_parts(o, k, dt, parts):
     store(o.carry, 0, 1.0)
     store(o.parted, 0, 0)
     if end != DONE:
-        store(k.made, 0, made)
+        store(k.prepared, 0, prepared)
         return AGAIN
-    ask_bound(k.grow, load(k.grow_table, old), float(parts))
-    store(k.place, 0, old)
-    store(k.place, 1, kept)
-    store(k.place, 2, now)
+    break_loops(j)
+    ask_bound(c.grow, load(c.grow_table, old), float(parts))
+    store(c.place, 0, old)
+    store(c.place, 1, kept)
+    store(c.place, 2, now)
     return DONE
 
 
 @kernel
-def take_step(m, s, o, k, dt):
+def take_step(m, s, o, j, k, c, dt):
     """A step: whether it is done. If not, and its end is AGAIN, all is as it was before."""
-    for j in range(m.nq):
-        store(k.q, j, load(s.q, j))
+    for i in range(m.nq):
+        store(c.q, i, load(s.q, i))
     for d in range(m.nv):
-        store(k.v, d, load(s.v, d))
-    for e in range(k.n_own):
-        store(k.own_kept, e, load(k.own, e))
-    store(k.end, 0, AGAIN)
-    store(k.parts, 0, 1)
-    found = ask_bound(k.free_motion, k.free_motion_table, dt, UNLESS_HASTY)
+        store(c.v, d, load(s.v, d))
+    for e in range(c.n_own):
+        store(c.own_kept, e, load(c.own, e))
+    store(c.end, 0, AGAIN)
+    store(c.parts, 0, 1)
+    forget_breaks(j)
+    found = begin_part(k, dt, UNLESS_HASTY)
     if found == ASLEEP:
-        store(k.end, 0, DONE)
+        store(c.end, 0, DONE)
         return True
     parts = count_parts(o, dt)
     end = AGAIN
     if parts != 0 and load(o.top, 0) < TOO_FAST:
-        store(k.parts, 0, parts)
+        store(c.parts, 0, parts)
         if parts == 1:
-            made = load(k.made, 0)
-            end = take_whole(o, k, found, dt)
+            prepared = load(k.prepared, 0)
+            end = take_whole(o, k, c, found, dt)
             if end == TOO_LONG:
                 parts, end = count_parts(o, dt), AGAIN
-                store(k.made, 0, made)
-                store(k.parts, 0, parts)
+                store(k.prepared, 0, prepared)
+                store(c.parts, 0, parts)
         if parts > 1:
-            end = take_parts(o, k, dt, parts)
+            end = take_parts(o, j, k, c, dt, parts)
     if end == AGAIN:
-        for j in range(m.nq):
-            store(s.q, j, load(k.q, j))
+        for i in range(m.nq):
+            store(s.q, i, load(c.q, i))
         for d in range(m.nv):
-            store(s.v, d, load(k.v, d))
-        for e in range(k.n_own):
-            store(k.own, e, load(k.own_kept, e))
-    store(k.end, 0, end)
+            store(s.v, d, load(c.v, d))
+        for e in range(c.n_own):
+            store(c.own, e, load(c.own_kept, e))
+    store(c.end, 0, end)
     return end == DONE
 
 
 @kernel
-def march(m, s, x, o, k, dt, n):
-    """N steps at most: how many are done, with a note of the last one."""
-    done = 0
-    while done < n and take_step(m, s, o, k, dt):
-        done += 1
-    if done > 0:
-        for d in range(m.nv):
-            store(k.v_end, d, load(k.v, d) + load(o.change, d) if load(k.parts, 0) == 1 else load(s.v, d))
-            store(k.tau, d, load(x.tau, d))
-        for i in range(m.n_bodies):
-            store(k.force, i, load(x.force, i))
+def take_timed_step(m, s, o, j, k, c, dt):
+    """The same; where stages are timed, they are those of this step."""
+    if k.clock == 0:
+        return take_step(m, s, o, j, k, c, dt)
+    for stage in range(len(TIMED)):
+        store(k.spent, stage, 0.0)
+    start = tick(k)
+    done = take_step(m, s, o, j, k, c, dt)
+    add_time(k, WHOLE_STEP, start)
     return done
 
 
-_march = entry(march, MODEL, STATE, INPUT, RULES, MARCH, extra=("float64", "int64"), lanes=False)
+@kernel
+def march(m, s, x, o, j, k, c, dt, n):
+    """N steps at most, none after one in which a loop joint breaks: how many are done, with a note of the last one."""
+    done = 0
+    while done < n and take_timed_step(m, s, o, j, k, c, dt):
+        done += 1
+        if any_broke(j):
+            break
+    if done > 0:
+        for d in range(m.nv):
+            store(c.v_end, d, load(c.v, d) + load(o.change, d) if load(c.parts, 0) == 1 else load(s.v, d))
+            store(c.tau, d, load(x.tau, d))
+        for i in range(m.n_bodies):
+            store(c.force, i, load(x.force, i))
+    return done
+
+
+_march = entry(march, MODEL, STATE, INPUT, RULES, LOOPS, STEP, MARCH, extra=("float64", "int64"), lanes=False)
 _grow = entry(grow_multipliers, STORE, extra=("float64",), lanes=False)
 
 
 class March:
-    """A stepper's bound entries in a row."""
+    """The compiled loop of a stepper's steps."""
 
     def __init__(self, stepper: Stepper) -> None:
         model, self._stepper = stepper.model, stepper
         self._direct = stepper.width == F64 and stepper.collider.finder(stepper.space) is not None
-        self._makes = bool(model.motors or model.couplings)
-        self._end, self._made = np.zeros(1, np.int32), np.zeros(1, np.int32)
-        self._parts, self._place = np.ones(1, np.int32), np.zeros(3, np.int32)
+        numbers = dict.fromkeys(("end", "prepared", "found"), 1) | {"place": N_STORES}
+        self._numbers = {name: np.zeros(size, np.int32) for name, size in numbers.items()}
+        self._numbers["parts"] = np.ones(1, np.int32)
+        self.spent = np.zeros(len(TIMED))
+        """Ticks (`kernel.clock`) that stages of the last step took, where they are timed."""
+        self._clock = 0
         self._order: tuple[Block, ...] = ()
         """The stores that `place` tells of: as they are when a march begins, unless others have used them since."""
         self.note_in(np.zeros(model.nq), *np.zeros((3, model.nv)), forces=np.zeros((model.n_bodies, 6)))
 
     def note_in(self, q: Array, v: Array, v_end: Array, tau: Array, forces: Array) -> None:
         """Where to note of the last step how it began and ended, and what was given to act in it."""
-        shared = {"q": q, "v": v, "v_end": v_end, "tau": tau, "force": forces, "made": self._made, "end": self._end}
-        shared |= {"parts": self._parts, "place": self._place}
+        shared = {"q": q, "v": v, "v_end": v_end, "tau": tau, "force": forces} | self._numbers
         self._shared = {name: Shared(array) for name, array in shared.items()}
-        self._entries: Entries | None = None
+        self._on: tuple[Any, ...] = ()
+
+    def time_stages(self, on: bool) -> None:
+        """Note from now on in `spent` how long the stages of a step take; or no longer."""
+        self._clock, self._on = clock_address() if on else 0, ()
 
     @property
     def can(self) -> bool:
         """Whether nothing wants Python in every step."""
         stepper = self._stepper
-        wanted = stepper.watch is not None or stepper.extras.needs_python or (stepper.extras.had and not self._makes)
-        return self._direct and stepper.by_kernels and not wanted
+        return self._direct and stepper.by_kernels and stepper.watch is None and not stepper.extras.hooks
 
     def run(self, dt: float, n: int) -> int:
         """N steps at most: how many are done; `end` tells how the next one ended."""
         stepper = self._stepper
         rows, extras = stepper.rows, stepper.extras
-        entries = stepper.bound_entries()
-        if entries is not self._entries:  # memory has grown
-            self._bind(entries)
+        on = stepper.bound_entries(), extras.loops, extras.prepares
+        if on != self._on:  # memory has grown, or there are other joints
+            self._bind(*on)
         order = (rows.now, rows.before, stepper.spare)
         if order != self._order:
-            self._place[...] = [self._stores.index(store) for store in order]
-        self._made[0] = extras.had
-        stepper.sleep.look()
+            self._numbers["place"][...] = [self._stores.index(store) for store in order]
+        self._numbers["prepared"][0] = extras.had
+        stepper.begin_steps()
         done: int = self._call(dt, n)
-        extras.had = self._made.item() != 0
-        self._order = order = self._orders[self._place.tobytes()]
+        extras.had = self._numbers["prepared"].item() != 0
+        self._order = order = self._orders[self._numbers["place"].tobytes()]
         rows.now, rows.before, stepper.spare = order
-        stepper.parts = self._parts.item()
+        stepper.parts = self._numbers["parts"].item()
         return done
 
     @property
     def end(self) -> int:
-        """How the first step that is not done has ended, if it has: UNSOLVED and DIVERGED; else AGAIN."""
-        return int(self._end.item())
+        """How the first step that is not done has ended, if it has: DIVERGED; else AGAIN."""
+        return int(self._numbers["end"].item())
 
-    def _bind(self, entries: Entries) -> None:
+    def _bind(self, entries: Entries, loops: Block, prepares: bool) -> None:
         stepper = self._stepper
-        space, self._entries = stepper.space, entries
+        space, extras = stepper.space, stepper.extras
         self._stores = [stepper.rows.now, stepper.rows.before, stepper.spare]
         places = permutations(range(len(self._stores)))
         self._orders = {np.array(p, np.int32).tobytes(): tuple(self._stores[k] for k in p) for p in places}
         self._order = ()
         find = stepper.collider.finder(space)
         assert find is not None
-        make = stepper.extras.maker(space) if self._makes else find  # which nobody calls then
-        calls = {"free_motion": entries.free_motion, "find": find, "make": make}
-        grow = [Bound(_grow, F64, store.handle) for store in self._stores]
+        prepare = extras.maker(space) if prepares else find  # which nobody calls then
+        calls = {"free_motion": entries.free_motion, "detect": find, "prepare": prepare}
         pairs = [entries.advance.get((id(now), id(old))) for now in self._stores for old in self._stores]
-        fronts = {name: call.front for name, call in calls.items()}
-        fronts |= {"advance": next(iter(entries.advance.values())).front, "grow": grow[0].front}
-        tables: dict[str, Any] = {f"{name}_table": call.table for name, call in calls.items()}
-        tables["advance_table"] = np.array([0 if pair is None else pair.table for pair in pairs])
-        tables["grow_table"] = np.array([one.table for one in grow])
-        counts = {"room": stepper.collider.room, "coupled": len(stepper.model.couplings) > 0}
-        erp, own = np.array([stepper.unit_erp]), stepper.own
-        kept = {"n_own": len(own), "own": Shared(own), "own_kept": len(own)}
-        block = MARCH.block(F64, **fronts, **tables, **counts, **kept, erp=erp, **self._shared)
-        handles = (one.handle for one in (space.m, space.s, space.x, stepper.rules, block))
-        whole = Bound(_march, F64, *handles)
-        self._called, self._call = (*calls.values(), *grow, entries, whole), whole.caller
+        grow = [Bound(_grow, F64, store.handle) for store in self._stores]
+        measure = [
+            Bound(MEASURE_LOOPS, F64, space.w.handle, loops.handle, store.handle)
+            for store in (self._stores if extras.joints else [])
+        ]
+        step = STEP.block(
+            F64,
+            lanes=1,
+            **{name: call.front for name, call in calls.items()},
+            **{f"{name}_table": call.table for name, call in calls.items()},
+            advance=next(iter(entries.advance.values())).front,
+            advance_table=np.array([0 if pair is None else pair.table for pair in pairs]),
+            measure=measure[0].front if measure else 0,
+            measure_table=np.array([one.table for one in measure]) if measure else N_STORES,
+            contact_room=stepper.collider.room,
+            always_prepares=int(extras.always_prepares),
+            prepared=self._shared["prepared"],
+            found=self._shared["found"],
+            clock=self._clock,
+            spent=Shared(self.spent),
+        )
+        own = stepper.own
+        block = MARCH.block(
+            F64,
+            grow=grow[0].front,
+            grow_table=np.array([one.table for one in grow]),
+            erp=np.array([stepper.unit_erp]),
+            n_own=len(own),
+            own=Shared(own),
+            own_kept=len(own),
+            **{name: self._shared[name] for name in ("q", "v", "v_end", "tau", "force", "end", "parts", "place")},
+        )
+        parts = (space.m, space.s, space.x, stepper.rules, loops, step, block)
+        whole = Bound(_march, F64, *(one.handle for one in parts))
+        self._called, self._call = (*calls.values(), *grow, *measure, entries, whole), whole.caller
+        self._on = entries, loops, prepares  # last: an interrupt in between binds again

@@ -325,7 +325,7 @@ class Stepper:
         What moves far is not overlooked: see `fast`; lanes of worlds look 5 cm ahead.
         """
         self._whole = dt
-        self.sleep.look()
+        self.begin_steps()
         top = self.free_motion(dt)
         self.parts = 1
         if self._found == ASLEEP:
@@ -342,6 +342,10 @@ class Stepper:
         whole = not self.split or bool(self.extras.hooks)
         end = self.advance(dt, self._ahead.item(), wanted=WHOLE if whole else UNLESS_LONG)
         return self._in_parts(dt) if end == TOO_LONG else end
+
+    def begin_steps(self) -> None:
+        """What steps depend on that others may have changed between them."""
+        self.sleep.look()
 
     def _in_parts(self, dt: float) -> int:
         self._split = self._split or Split(self)

@@ -34,7 +34,7 @@ from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
 from numba.core.compiler_lock import global_compiler_lock
 from numba.extending import intrinsic
 
-from poise.kernel import bridge, calls, quat, scalars, spatial, vec  # noqa: F401  (these teach Numba the others)
+from poise.kernel import bridge, calls, clock, quat, scalars, spatial, vec  # noqa: F401  (these teach Numba the others)
 from poise.kernel.cachefile import SealedFile, fingerprint, forget_oldest, prune
 from poise.kernel.emit import align_stack
 from poise.kernel.fuse import fused_multiply_adds, has_fma

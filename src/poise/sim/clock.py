@@ -7,26 +7,35 @@ from time import perf_counter
 from typing import Any
 
 from poise.formulations.acceleration import Accelerated
+from poise.formulations.march import March
+from poise.formulations.step import DETECTION, FREE_MOTION, SOLUTION, TIMED, WHOLE_STEP
+from poise.kernel.clock import seconds_per_tick
 
-_STAGES = {"free_motion": "free motion", "_find": "solve"}
+_METHODS = {"free_motion": FREE_MOTION, "_find": SOLUTION}
 """Methods of a stepper at velocity level, by the stage that they are."""
 
 
 class Clock:
-    """Puts itself before the methods of one stepper; those of its class stay as they are."""
+    """Times the stages of one world's steps: those in compiled code at its stage boundaries, others in Python by the
+    methods of the stepper.
+    """
 
     def __init__(self, stepper: Any) -> None:
-        self._spent = dict.fromkeys(("whole", "step", "free motion", "collide", "solve"), 0.0)
-        self._start = 0.0
+        inner = stepper.inner if isinstance(stepper, Accelerated) else stepper
+        self._march: March = inner.march
+        self._march.time_stages(True)
+        self._spent = self._march.spent
+        self._spent[...] = 0.0
+        self._start = self._whole = 0.0
         self._timed: list[tuple[Any, str]] = []
-        self._time(stepper, "step", "step")
+        self._time(stepper, "step", WHOLE_STEP)
         if isinstance(stepper, Accelerated):
-            self._time(stepper, "_forces", "solve")
-        for name, stage in _STAGES.items():
-            self._time(stepper.inner if isinstance(stepper, Accelerated) else stepper, name, stage)
-        self._time(stepper.collider, "find", "collide")
+            self._time(stepper, "_forces", SOLUTION)
+        for name, stage in _METHODS.items():
+            self._time(inner, name, stage)
+        self._time(stepper.collider, "find", DETECTION)
 
-    def _time(self, owner: Any, name: str, stage: str) -> None:
+    def _time(self, owner: Any, name: str, stage: int) -> None:
         run: Callable[..., Any] = getattr(owner, name)
 
         def timed(*args: Any, **options: Any) -> Any:
@@ -34,29 +43,34 @@ class Clock:
             try:
                 return run(*args, **options)
             finally:
-                self._spent[stage] += perf_counter() - start
+                self._spent[stage] += (perf_counter() - start) / seconds_per_tick()
 
         setattr(owner, name, timed)
         self._timed.append((owner, name))
 
     def begin(self) -> None:
-        """A step begins."""
-        self._spent = dict.fromkeys(self._spent, 0.0)
+        """A step begins in Python."""
+        self._spent[...] = 0.0
         self._start = perf_counter()
 
     def finish(self) -> None:
         """It ends."""
-        self._spent["whole"] = perf_counter() - self._start
+        self._whole = perf_counter() - self._start
+
+    def finish_compiled(self) -> None:
+        """Steps in compiled code have ended: the last one has nothing around it."""
+        self._whole = float(self._spent[WHOLE_STEP]) * seconds_per_tick()
 
     def told(self) -> dict[str, float]:
         """Seconds of the last step by stage; "act" is what controllers, functions and events took."""
-        spent = self._spent
-        stages = {name: spent[name] for name in ("free motion", "collide", "solve")}
-        rest = spent["step"] - sum(stages.values())
-        return {"act": spent["whole"] - spent["step"]} | stages | {"rest": rest, "whole": spent["whole"]}
+        spent = self._spent * seconds_per_tick()
+        stages = {TIMED[k]: float(spent[k]) for k in (FREE_MOTION, DETECTION, SOLUTION)}
+        step = float(spent[WHOLE_STEP])
+        return {"act": self._whole - step} | stages | {"rest": step - sum(stages.values()), "whole": self._whole}
 
     def stop(self) -> None:
         """Leave the stepper as it was."""
+        self._march.time_stages(False)
         for owner, name in self._timed:
             delattr(owner, name)
         self._timed.clear()

@@ -44,6 +44,14 @@ class Stepped(Joined):
             if self._clock is not None:
                 self._clock.finish()
 
+    def _step_timed(self, end: int) -> None:
+        """A step that compiled code has left to Python."""
+        if self._clock is not None:
+            self._clock.begin()
+        self._step_once(end)
+        if self._clock is not None:
+            self._clock.finish()
+
     def _take_step(self) -> None:
         """A step with all that is called around it. Ctrl-C waits until the step is whole."""
         interrupt, busy = HeldInterrupt(), self._hooks.busy()
@@ -65,7 +73,7 @@ class Stepped(Joined):
     def _marches(self) -> bool:
         """Whether kernels do all that is in a step."""
         listed = (self._hooks.laws, self._pushes, self._paths, self._row_hooks)
-        busy = self._clock is not None or self._hooks.busy() or any(listed)
+        busy = self._hooks.busy() or any(listed)
         ordinary = self.formulation.level == "velocity" and self.formulation.substeps == 1
         return ordinary and not busy and self._stepper.march.can
 
@@ -85,10 +93,12 @@ class Stepped(Joined):
         done: int = march.run(self._dt, n)
         if done:
             last.h, last.done = self._dt, True
+            if self._clock is not None:
+                self._clock.finish_compiled()
         for _ in range(done):
             self.time += self._dt
-        if done < n:
-            self._step_once(march.end)
+        if done < n and march.end != DONE:  # it is, where a loop joint has broken
+            self._step_timed(march.end)
             done += 1
         if timed:
             pace.end(done)

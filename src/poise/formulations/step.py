@@ -1,0 +1,100 @@
+"""A step: the order of its stages, for every formulation, one world and lanes of worlds alike.
+
+    free motion   where links are, and how they would move without constraints
+    detection     contacts
+    preparation   constraints that are made once a step: motors, loop joints, couplings
+    solution      constraints of the step and their impulses, velocities and coordinates at its end
+    measurement   forces of loop joints
+
+Each stage is an entry on its own that is called by its address (see `kernel.calls`): formulations share stages, and an
+edit compiles one of them. Whoever drives steps repeats a part that had no room, or takes it in another way: see
+`step_loop` for one world, `crowd_kernels` for many.
+"""
+
+from __future__ import annotations
+
+from poise.collision.narrow import PLACE, SIFT
+from poise.formulations.rules import DONE, DRIVEN, GOES_ON, NO_CONTACT_ROOM, NO_PREPARED_ROOM, UNSOLVED
+from poise.kernel.calls import ask_bound
+from poise.kernel.clock import read_clock
+from poise.kernel.jit import kernel
+from poise.kernel.memory import Count, Index, Int, Real, View, load, store
+
+N_STORES = 3
+"""Stores of constraints that a step may use: those of the step, those of the step before, and a spare one."""
+
+STEP = View(
+    "Step",
+    lanes=Count,
+    # bound entries: what to call, and with which table
+    free_motion=Count,
+    free_motion_table=Count,
+    detect=Count,
+    detect_table=Count,
+    prepare=Count,
+    prepare_table=Count,
+    advance=Count,
+    advance_table=Int,  # (N_STORES²) by store of the constraints, and by store of those of the step before
+    measure=Count,  # 0 where no loop joints are
+    measure_table=Int,  # (N_STORES) by store of the constraints
+    contact_room=Count,
+    always_prepares=Count,  # 1 where constraints are prepared in every step
+    prepared=Index,  # (1) 1 where there were prepared constraints in the last step
+    found=Index,  # (1) contacts that there was no room for
+    clock=Count,  # address of a clock (see `kernel.clock`), 0 where no stage is timed
+    spent=Real,  # (len(TIMED)) ticks that stages took, added up
+)
+TIMED = ("free motion", "collide", "solve", "step")
+"""What is timed: three stages, and steps as a whole."""
+FREE_MOTION, DETECTION, SOLUTION, WHOLE_STEP = range(len(TIMED))
+
+
+@kernel
+def tick(k):
+    """The time now, where stages are timed."""
+    return read_clock(k.clock) if k.clock != 0 else 0.0
+
+
+@kernel
+def add_time(k, stage, start):
+    """Add the time since `start` to that of a stage; the time now."""
+    if k.clock == 0:
+        return start
+    now = read_clock(k.clock)
+    store(k.spent, stage, load(k.spent, stage) + (now - start))
+    return now
+
+
+@kernel
+def begin_part(k, dt, wanted):
+    """The free motion of a step, or of a part of one: what it has found (see `rules`)."""
+    start = tick(k)
+    found = ask_bound(k.free_motion, k.free_motion_table, dt, wanted)
+    add_time(k, FREE_MOTION, start)
+    return found
+
+
+@kernel
+def finish_part(k, found, slack, erp, now, old, dt, whole, wanted):
+    """The other stages of a part of a step that is `whole` long: how it ends. Constraints go to store `now`; those of
+    the step before are in store `old`.
+    """
+    start = tick(k)
+    most = ask_bound(k.detect, k.detect_table, slack, PLACE | SIFT)
+    add_time(k, DETECTION, start)
+    if most > k.contact_room:
+        store(k.found, 0, most)
+        return NO_CONTACT_ROOM
+    driven = found == DRIVEN
+    if driven or load(k.prepared, 0) != 0 or k.always_prepares != 0:
+        if ask_bound(k.prepare, k.prepare_table, dt, whole, erp, 0, k.lanes) == 0:
+            return NO_PREPARED_ROOM
+        store(k.prepared, 0, 1 if driven or k.always_prepares != 0 else 0)
+    table, start = load(k.advance_table, N_STORES * now + old), tick(k)
+    end = ask_bound(k.advance, table, dt, wanted)
+    while end == UNSOLVED:  # the best impulses that were found
+        end = ask_bound(k.advance, table, dt, GOES_ON)
+    add_time(k, SOLUTION, start)
+    if end == DONE and k.measure != 0:
+        ask_bound(k.measure, load(k.measure_table, now), whole, 1 if dt < whole else 0)
+    return end
