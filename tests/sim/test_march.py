@@ -154,8 +154,8 @@ def test_the_scenes_end_marches_in_every_way() -> None:
         march = world._stepper.march  # type: ignore[union-attr]
         usual = march.run
 
-        def run(dt: float, n: int, usual: Callable[[float, int], int] = usual, march: object = march) -> int:
-            done = usual(dt, n)
+        def run(dt: float, n: int, time: float, usual: Callable[..., int] = usual, march: object = march) -> int:
+            done = usual(dt, n, time)
             if done < n:
                 ends.add(march.end)  # type: ignore[attr-defined]
             return done
@@ -171,7 +171,7 @@ def test_stages_are_timed_in_the_loop() -> None:
     world.timing = True
     calls: list[int] = []
     run = world._stepper.march.run  # type: ignore[union-attr]
-    world._stepper.march.run = lambda dt, n: calls.append(n) or run(dt, n)  # type: ignore
+    world._stepper.march.run = lambda dt, n, time: calls.append(n) or run(dt, n, time)  # type: ignore
     world.step(150)
     assert sum(calls) >= 150
     for _ in range(2):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from itertools import permutations
 from math import ceil
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +36,19 @@ from poise.formulations.rules import (
     UNLESS_LONG,
     WHOLE,
 )
-from poise.formulations.step import N_STORES, STEP, TIMED, WHOLE_STEP, add_time, begin_part, finish_part, tick
+from poise.formulations.step import (
+    N_STORES,
+    STEP,
+    TIMED,
+    WHOLE_STEP,
+    add_time,
+    begin_part,
+    finish_part,
+    give_commands,
+    observe_step,
+    tick,
+    watch_part,
+)
 from poise.kernel.bound import Bound
 from poise.kernel.calls import ask_bound
 from poise.kernel.clock import clock_address
@@ -57,6 +69,7 @@ MARCH = View(
     grow=Count,
     grow_table=Int,  # (N_STORES) by store
     place=Index,  # (N_STORES) stores of the last rows, of those before, and the spare one
+    time=Real,  # (1) of the world, at the end of the last step; s
     erp=Real,  # (1) that of rules over this one is that of loop joints
     q=Real,  # (nq) at the beginning of the last step
     v=Real,  # (nv)
@@ -159,6 +172,7 @@ def take_step(m, s, o, j, k, c, dt):
     forget_breaks(j)
     found = begin_part(k, dt, UNLESS_HASTY)
     if found == ASLEEP:
+        watch_part(k, load(c.place, 0))
         store(c.end, 0, DONE)
         return True
     parts = count_parts(o, dt)
@@ -199,24 +213,49 @@ def take_timed_step(m, s, o, j, k, c, dt):
 
 
 @kernel
+def note_end(m, s, x, o, c):
+    """Note how the last step ended, and what was given to act in it."""
+    for d in range(m.nv):
+        store(c.v_end, d, load(c.v, d) + load(o.change, d) if load(c.parts, 0) == 1 else load(s.v, d))
+        store(c.tau, d, load(x.tau, d))
+    for i in range(m.n_bodies):
+        store(c.force, i, load(x.force, i))
+
+
+@kernel
 def march(m, s, x, o, j, k, c, dt, n):
-    """N steps at most, none after one in which a loop joint breaks: how many are done, with a note of the last one."""
-    done = 0
-    while done < n and take_timed_step(m, s, o, j, k, c, dt):
-        done += 1
-        if any_broke(j):
+    """N steps at most, none after one in which a loop joint breaks or that the observer wants Python to see: how many
+    are done, with a note of the last one.
+    """
+    done, goes_on = 0, True
+    while goes_on and done < n:
+        time = load(c.time, 0)
+        give_commands(k, time, dt)
+        if not take_timed_step(m, s, o, j, k, c, dt):
             break
-    if done > 0:
-        for d in range(m.nv):
-            store(c.v_end, d, load(c.v, d) + load(o.change, d) if load(c.parts, 0) == 1 else load(s.v, d))
-            store(c.tau, d, load(x.tau, d))
-        for i in range(m.n_bodies):
-            store(c.force, i, load(x.force, i))
+        done += 1
+        store(c.time, 0, time + dt)
+        goes_on = not any_broke(j)
+        if k.observe != 0:
+            note_end(m, s, x, o, c)
+            goes_on = observe_step(k, load(c.place, 0), time + dt, dt) and goes_on
+    if done > 0 and k.observe == 0:
+        note_end(m, s, x, o, c)
     return done
 
 
 _march = entry(march, MODEL, STATE, INPUT, RULES, LOOPS, STEP, MARCH, extra=("float64", "int64"), lanes=False)
 _grow = entry(grow_multipliers, STORE, extra=("float64",), lanes=False)
+
+
+class Observer(Protocol):
+    """What looks at a world after each step, in compiled code, and as often in Python."""
+
+    def watcher(self, store: Block) -> Bound:
+        """Notes what pushes in a part of a step; () → 0."""
+
+    def bound(self, store: Block) -> Bound:
+        """Looks at a step that is done; (time of its end, length) → whether the loop may go on."""
 
 
 class March:
@@ -228,6 +267,10 @@ class March:
         numbers = dict.fromkeys(("end", "prepared", "found"), 1) | {"place": N_STORES}
         self._numbers = {name: np.zeros(size, np.int32) for name, size in numbers.items()}
         self._numbers["parts"] = np.ones(1, np.int32)
+        self._time = np.zeros(1)
+        self.commands: list[Bound] = []
+        """Called with the time and the length of each step, before it."""
+        self.observer: Observer | None = None
         self.spent = np.zeros(len(TIMED))
         """Ticks (`kernel.clock`) that stages of the last step took, where they are timed."""
         self._clock = 0
@@ -251,17 +294,18 @@ class March:
         stepper = self._stepper
         return self._direct and stepper.by_kernels and stepper.watch is None and not stepper.extras.hooks
 
-    def run(self, dt: float, n: int) -> int:
-        """N steps at most: how many are done; `end` tells how the next one ended."""
+    def run(self, dt: float, n: int, time: float = 0.0) -> int:
+        """N steps at most, from a time on: how many are done; `end` tells how the next one ended."""
         stepper = self._stepper
         rows, extras = stepper.rows, stepper.extras
-        on = stepper.bound_entries(), extras.loops, extras.prepares
+        on = stepper.bound_entries(), extras.loops, extras.prepares, *self.commands, self.observer
         if on != self._on:  # memory has grown, or there are other joints
-            self._bind(*on)
+            self._bind(on)
         order = (rows.now, rows.before, stepper.spare)
         if order != self._order:
             self._numbers["place"][...] = [self._stores.index(store) for store in order]
         self._numbers["prepared"][0] = extras.had
+        self._time[0] = time
         stepper.begin_steps()
         done: int = self._call(dt, n)
         extras.had = self._numbers["prepared"].item() != 0
@@ -271,12 +315,19 @@ class March:
         return done
 
     @property
+    def time(self) -> float:
+        """At the end of the last step; s."""
+        return self._time.item()
+
+    @property
     def end(self) -> int:
         """How the first step that is not done has ended, if it has: DIVERGED; else AGAIN."""
         return int(self._numbers["end"].item())
 
-    def _bind(self, entries: Entries, loops: Block, prepares: bool) -> None:
-        stepper = self._stepper
+    def _bind(self, on: tuple[Any, ...]) -> None:
+        stepper, observer = self._stepper, self.observer
+        entries: Entries = on[0]
+        loops: Block = on[1]
         space, extras = stepper.space, stepper.extras
         self._stores = [stepper.rows.now, stepper.rows.before, stepper.spare]
         places = permutations(range(len(self._stores)))
@@ -284,7 +335,7 @@ class March:
         self._order = ()
         find = stepper.collider.finder(space)
         assert find is not None
-        prepare = extras.maker(space) if prepares else find  # which nobody calls then
+        prepare = extras.maker(space) if extras.prepares else find  # which is not called then
         calls = {"free_motion": entries.free_motion, "detect": find, "prepare": prepare}
         pairs = [entries.advance.get((id(now), id(old))) for now in self._stores for old in self._stores]
         grow = [Bound(_grow, F64, store.handle) for store in self._stores]
@@ -292,9 +343,18 @@ class March:
             Bound(MEASURE_LOOPS, F64, space.w.handle, loops.handle, store.handle)
             for store in (self._stores if extras.joints else [])
         ]
+        watch = [observer.watcher(store) for store in self._stores] if observer else []
+        observe = [observer.bound(store) for store in self._stores] if observer else []
         step = STEP.block(
             F64,
             lanes=1,
+            n_commands=len(self.commands),
+            command=np.array([one.front for one in self.commands], np.int64),
+            command_table=np.array([one.table for one in self.commands], np.int64),
+            watch=watch[0].front if watch else 0,
+            watch_table=np.array([one.table for one in watch]) if watch else N_STORES,
+            observe=observe[0].front if observe else 0,
+            observe_table=np.array([one.table for one in observe]) if observe else N_STORES,
             **{name: call.front for name, call in calls.items()},
             **{f"{name}_table": call.table for name, call in calls.items()},
             advance=next(iter(entries.advance.values())).front,
@@ -313,6 +373,7 @@ class March:
             F64,
             grow=grow[0].front,
             grow_table=np.array([one.table for one in grow]),
+            time=Shared(self._time),
             erp=np.array([stepper.unit_erp]),
             n_own=len(own),
             own=Shared(own),
@@ -321,5 +382,6 @@ class March:
         )
         parts = (space.m, space.s, space.x, stepper.rules, loops, step, block)
         whole = Bound(_march, F64, *(one.handle for one in parts))
-        self._called, self._call = (*calls.values(), *grow, *measure, entries, whole), whole.caller
-        self._on = entries, loops, prepares  # last: an interrupt in between binds again
+        called = (*calls.values(), *grow, *measure, *watch, *observe, *self.commands, entries, whole)
+        self._called, self._call = called, whole.caller
+        self._on = on  # last: an interrupt in between binds again

@@ -1,10 +1,12 @@
 """A step: the order of its stages, for every formulation, one world and lanes of worlds alike.
 
+    commands      motor targets that are computed for this step
     free motion   where links are, and how they would move without constraints
     detection     contacts
     preparation   constraints that are made once a step: motors, loop joints, couplings
     solution      constraints of the step and their impulses, velocities and coordinates at its end
     measurement   forces of loop joints
+    observation   contact and limit events, frames of a recording
 
 Each stage is an entry on its own that is called by its address (see `kernel.calls`): formulations share stages, and an
 edit compiles one of them. Whoever drives steps repeats a part that had no room, or takes it in another way: see
@@ -27,6 +29,9 @@ STEP = View(
     "Step",
     lanes=Count,
     # bound entries: what to call, and with which table
+    n_commands=Count,  # each is called with the time and the length of a step, before it
+    command=Int,  # (n_commands)
+    command_table=Int,  # (n_commands)
     free_motion=Count,
     free_motion_table=Count,
     detect=Count,
@@ -37,6 +42,10 @@ STEP = View(
     advance_table=Int,  # (N_STORES²) by store of the constraints, and by store of those of the step before
     measure=Count,  # 0 where no loop joints are
     measure_table=Int,  # (N_STORES) by store of the constraints
+    watch=Count,  # notes which contacts and limits push in a part of a step; 0 where no events are wanted
+    watch_table=Int,  # (N_STORES)
+    observe=Count,  # events and frames after a step; 0 where none are wanted
+    observe_table=Int,  # (N_STORES)
     contact_room=Count,
     always_prepares=Count,  # 1 where constraints are prepared in every step
     prepared=Index,  # (1) 1 where there were prepared constraints in the last step
@@ -63,6 +72,28 @@ def add_time(k, stage, start):
     now = read_clock(k.clock)
     store(k.spent, stage, load(k.spent, stage) + (now - start))
     return now
+
+
+@kernel
+def give_commands(k, time, dt):
+    """Set what is commanded for a step of length `dt` that begins at `time`."""
+    for i in range(k.n_commands):
+        ask_bound(load(k.command, i), load(k.command_table, i), time, dt)
+
+
+@kernel
+def watch_part(k, now):
+    """Note which contacts and limits push in a part of a step, whose constraints are in store `now`."""
+    if k.watch != 0:
+        ask_bound(k.watch, load(k.watch_table, now))
+
+
+@kernel
+def observe_step(k, now, time, dt):
+    """Take the events of a step that ends at `time`, and the frame that is due: whether the loop may go on."""
+    if k.observe == 0:
+        return True
+    return ask_bound(k.observe, load(k.observe_table, now), time, dt) != 0
 
 
 @kernel
@@ -95,6 +126,8 @@ def finish_part(k, found, slack, erp, now, old, dt, whole, wanted):
     while end == UNSOLVED:  # the best impulses that were found
         end = ask_bound(k.advance, table, dt, GOES_ON)
     add_time(k, SOLUTION, start)
-    if end == DONE and k.measure != 0:
-        ask_bound(k.measure, load(k.measure_table, now), whole, 1 if dt < whole else 0)
+    if end == DONE:
+        if k.measure != 0:
+            ask_bound(k.measure, load(k.measure_table, now), whole, 1 if dt < whole else 0)
+        watch_part(k, now)
     return end

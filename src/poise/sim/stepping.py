@@ -90,13 +90,12 @@ class Stepped(Joined):
         timed = n > 1 or pace.most == 1
         if timed:
             pace.begin()
-        done: int = march.run(self._dt, n)
+        done: int = march.run(self._dt, n, self.time)
         if done:
             last.h, last.done = self._dt, True
             if self._clock is not None:
                 self._clock.finish_compiled()
-        for _ in range(done):
-            self.time += self._dt
+            self.time = march.time
         if done < n and march.end != DONE:  # it is, where a loop joint has broken
             self._step_timed(march.end)
             done += 1
