@@ -179,32 +179,78 @@ def test_steps_after_a_listener_is_removed_cost_what_they_cost_before_it(steady_
     before = count_calls(lambda: world.step(400))
     hear = world.on("contact_begin", lambda world, event: None)
     world.step()
-    assert not world._marches()
+    assert world._marches()
     world.remove(hear)
     world.step()
     assert count_calls(lambda: world.step(400)) == before
 
 
-def test_a_look_at_events_costs_one_step_of_a_call_and_not_each_of_its_steps(steady_pace: None) -> None:
-    """The last step is watched in Python, all others are taken by compiled code."""
-    world = settled()
+def test_events_are_found_in_compiled_steps(steady_pace: None) -> None:
+    """A look at events, and listeners that hear of none, take no step out of the compiled loop."""
+    world, marched = settled(), 0
     _ = world.events
+    world.on("contact_begin", lambda world, event: None)
     world.step(2)
-    marched = 0
     march = world._stepper.march
     usual = march.run
 
-    def run(dt: float, n: int) -> int:
+    def run(dt: float, n: int, time: float) -> int:
         nonlocal marched
-        done: int = usual(dt, n)
+        done: int = usual(dt, n, time)
         marched += done
         return done
 
     march.run = run
     world.step(400)
-    assert marched == 399
+    assert marched == 400
     march.run = usual
     assert count_calls(lambda: world.step(400)) == count_calls(lambda: world.step(800))
+
+
+@pytest.mark.parametrize("watched", ["events", "listener", "recording"])
+def test_events_and_recordings_leave_every_bit_as_it_is(watched: str) -> None:
+    plain, other = heap(), heap()
+    if watched == "events":
+        _ = other.events
+    elif watched == "listener":
+        other.on("contact_begin", lambda world, event: None)
+    plain.step(200)
+    if watched == "recording":
+        other.run(200 * other.dt)
+    else:
+        other.step(200)
+    assert np.array_equal(plain.q, other.q)
+    assert np.array_equal(plain.v, other.v)
+    assert plain.time == other.time
+
+
+def test_a_listener_hears_of_an_event_when_the_world_is_at_it() -> None:
+    world, single, times = heap(), heap(), []
+    world.on("contact_begin", lambda world, event: times.append((event.time, world.time, world.q.copy())))
+    heard = listened(single, 300)
+    world.step(300)
+    begun = [event for event in heard if event.kind == "contact_begin"]
+    assert [time for time, _, _ in times] == [event.time for event in begun]
+    assert all(time == now for time, now, _ in times)
+    again = heap()
+    for time, _, q in times:
+        while again.time < time:
+            again.step()
+        assert np.array_equal(again.q, q)
+
+
+def test_a_listener_may_change_the_world_in_the_middle_of_a_call() -> None:
+    """What it adds counts from the next step on."""
+    world, calls = heap(), []
+
+    def hear(world: poise.World, event: poise.sim.Event) -> None:
+        world.remove(hear)
+        world.before_step(lambda world: calls.append(world.time))
+
+    world.on("contact_begin", hear)
+    world.step(300)
+    first = listened(heap(), 300)[0].time
+    assert len(calls) == round((world.time - first) / world.dt)
 
 
 def test_events_of_the_last_step_of_a_call_are_those_of_single_steps() -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from itertools import permutations
 from math import ceil
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from poise.constraints.store import STORE
 from poise.dynamics.layout import INPUT, MODEL, STATE
 from poise.formulations.fast import EVEN, TOO_FAST
 from poise.formulations.haste import HASTE
+from poise.formulations.rollback import ROLLBACK, keep_start, rollback_block, undo_step
 from poise.formulations.rules import (
     ALL,
     ASLEEP,
@@ -36,6 +37,7 @@ from poise.formulations.rules import (
     UNLESS_LONG,
     WHOLE,
 )
+from poise.formulations.sleep_state import SLEEP
 from poise.formulations.step import (
     N_STORES,
     STEP,
@@ -61,6 +63,8 @@ if TYPE_CHECKING:
     from poise.formulations.stepper import Stepper
 
 Array = NDArray[Any]
+BINDINGS = 8
+"""That are kept at most."""
 AGAIN = -1
 """How a step ends of which nothing is done yet."""
 
@@ -76,9 +80,6 @@ MARCH = View(
     v_end=Real,  # (nv) at its end, by the equations of motion at its beginning
     tau=Real,  # (nv) what was given to act in it
     force=Force,  # (n_bodies)
-    n_own=Count,
-    own=Real,  # (n_own) states that links have beside these, and what they were at the beginning
-    own_kept=Real,
     end=Index,  # (1) how the last step ended
     parts=Index,  # (1) of the last step
 )
@@ -115,7 +116,7 @@ def take_whole(o, k, c, found, dt):
     last, before = load(c.place, 0), load(c.place, 1)
     erp = load(o.erp, 0) / load(c.erp, 0)
     end = or_again(finish_part(k, found, load(o.ahead, 0), erp, before, last, dt, dt, UNLESS_LONG))
-    if end != AGAIN and end != TOO_LONG:
+    if end == DONE:
         store(c.place, 0, before)
         store(c.place, 1, last)
     return end
@@ -159,14 +160,14 @@ def take_parts(o, j, k, c, dt, parts):
 
 
 @kernel
-def take_step(m, s, o, j, k, c, dt):
-    """A step: whether it is done. If not, and its end is AGAIN, all is as it was before."""
+def take_step(m, s, o, j, z, k, b, c, dt):
+    """A step: whether it is done. If not, all is as it was before."""
     for i in range(m.nq):
         store(c.q, i, load(s.q, i))
     for d in range(m.nv):
         store(c.v, d, load(s.v, d))
-    for e in range(c.n_own):
-        store(c.own_kept, e, load(c.own, e))
+    keep_start(m, j, z, b)
+    had_prepared = load(k.prepared, 0)
     store(c.end, 0, AGAIN)
     store(c.parts, 0, 1)
     forget_breaks(j)
@@ -180,34 +181,33 @@ def take_step(m, s, o, j, k, c, dt):
     if parts != 0 and load(o.top, 0) < TOO_FAST:
         store(c.parts, 0, parts)
         if parts == 1:
-            prepared = load(k.prepared, 0)
             end = take_whole(o, k, c, found, dt)
             if end == TOO_LONG:
                 parts, end = count_parts(o, dt), AGAIN
-                store(k.prepared, 0, prepared)
+                store(k.prepared, 0, had_prepared)
                 store(c.parts, 0, parts)
         if parts > 1:
             end = take_parts(o, j, k, c, dt, parts)
-    if end == AGAIN:
+    if end != DONE:
         for i in range(m.nq):
             store(s.q, i, load(c.q, i))
         for d in range(m.nv):
             store(s.v, d, load(c.v, d))
-        for e in range(c.n_own):
-            store(c.own, e, load(c.own_kept, e))
+        undo_step(m, j, z, b)
+        store(k.prepared, 0, had_prepared)
     store(c.end, 0, end)
     return end == DONE
 
 
 @kernel
-def take_timed_step(m, s, o, j, k, c, dt):
+def take_timed_step(m, s, o, j, z, k, b, c, dt):
     """The same; where stages are timed, they are those of this step."""
     if k.clock == 0:
-        return take_step(m, s, o, j, k, c, dt)
+        return take_step(m, s, o, j, z, k, b, c, dt)
     for stage in range(len(TIMED)):
         store(k.spent, stage, 0.0)
     start = tick(k)
-    done = take_step(m, s, o, j, k, c, dt)
+    done = take_step(m, s, o, j, z, k, b, c, dt)
     add_time(k, WHOLE_STEP, start)
     return done
 
@@ -223,7 +223,7 @@ def note_end(m, s, x, o, c):
 
 
 @kernel
-def march(m, s, x, o, j, k, c, dt, n):
+def march(m, s, x, o, j, z, k, b, c, dt, n):
     """N steps at most, none after one in which a loop joint breaks or that the observer wants Python to see: how many
     are done, with a note of the last one.
     """
@@ -231,7 +231,7 @@ def march(m, s, x, o, j, k, c, dt, n):
     while goes_on and done < n:
         time = load(c.time, 0)
         give_commands(k, time, dt)
-        if not take_timed_step(m, s, o, j, k, c, dt):
+        if not take_timed_step(m, s, o, j, z, k, b, c, dt):
             break
         done += 1
         store(c.time, 0, time + dt)
@@ -244,18 +244,39 @@ def march(m, s, x, o, j, k, c, dt, n):
     return done
 
 
-_march = entry(march, MODEL, STATE, INPUT, RULES, LOOPS, STEP, MARCH, extra=("float64", "int64"), lanes=False)
+_march = entry(
+    march, MODEL, STATE, INPUT, RULES, LOOPS, SLEEP, STEP, ROLLBACK, MARCH, extra=("float64", "int64"), lanes=False
+)
 _grow = entry(grow_multipliers, STORE, extra=("float64",), lanes=False)
+
+
+class Binding(NamedTuple):
+    """The loop, bound to all that it works on."""
+
+    stores: list[Block]
+    """Of constraints: as `place` counts them."""
+    orders: dict[bytes, tuple[Block, ...]]
+    """Stores in the order that `place` gives them."""
+    whole: Bound
+    held: tuple[Any, ...]
+    """What else it needs: no other object has its address as long as this is held."""
 
 
 class Observer(Protocol):
     """What looks at a world after each step, in compiled code, and as often in Python."""
 
-    def watcher(self, store: Block) -> Bound:
-        """Notes what pushes in a part of a step; () → 0."""
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """The memory that it works on; none where there is nothing to look at."""
 
-    def bound(self, store: Block) -> Bound:
-        """Looks at a step that is done; (time of its end, length) → whether the loop may go on."""
+    def begin(self) -> None:
+        """Steps come."""
+
+    def watching(self, store: Block) -> Bound | None:
+        """Notes what pushes in a part of a step whose constraints are in a store; () → 0."""
+
+    def observing(self, store: Block) -> Bound:
+        """Looks at a step that is done; (time of its end, length) → GO_ON, where the loop may."""
 
 
 class March:
@@ -274,6 +295,7 @@ class March:
         self.spent = np.zeros(len(TIMED))
         """Ticks (`kernel.clock`) that stages of the last step took, where they are timed."""
         self._clock = 0
+        self._bindings: dict[tuple[int, ...], Binding] = {}
         self._order: tuple[Block, ...] = ()
         """The stores that `place` tells of: as they are when a march begins, unless others have used them since."""
         self.note_in(np.zeros(model.nq), *np.zeros((3, model.nv)), forces=np.zeros((model.n_bodies, 6)))
@@ -282,11 +304,16 @@ class March:
         """Where to note of the last step how it began and ended, and what was given to act in it."""
         shared = {"q": q, "v": v, "v_end": v_end, "tau": tau, "force": forces} | self._numbers
         self._shared = {name: Shared(array) for name, array in shared.items()}
-        self._on: tuple[Any, ...] = ()
+        self._forget()
+
+    def _forget(self) -> None:
+        """Bind again before the next step."""
+        self._bindings, self._on = {}, ()
 
     def time_stages(self, on: bool) -> None:
         """Note from now on in `spent` how long the stages of a step take; or no longer."""
-        self._clock, self._on = clock_address() if on else 0, ()
+        self._clock = clock_address() if on else 0
+        self._forget()
 
     @property
     def can(self) -> bool:
@@ -298,9 +325,12 @@ class March:
         """N steps at most, from a time on: how many are done; `end` tells how the next one ended."""
         stepper = self._stepper
         rows, extras = stepper.rows, stepper.extras
-        on = stepper.bound_entries(), extras.loops, extras.prepares, *self.commands, self.observer
-        if on != self._on:  # memory has grown, or there are other joints
-            self._bind(on)
+        on = (stepper.bound_entries(), extras.loops, extras.prepares, *self.commands)
+        if self.observer is not None:
+            self.observer.begin()
+            on = (*on, *self.observer.blocks)
+        if on != self._on:  # memory has grown, or there are other joints, or others look
+            self._choose(on)
         order = (rows.now, rows.before, stepper.spare)
         if order != self._order:
             self._numbers["place"][...] = [self._stores.index(store) for store in order]
@@ -315,6 +345,11 @@ class March:
         return done
 
     @property
+    def parts(self) -> Array:
+        """(1) parts that the last step was split into."""
+        return self._numbers["parts"]
+
+    @property
     def time(self) -> float:
         """At the end of the last step; s."""
         return self._time.item()
@@ -324,27 +359,38 @@ class March:
         """How the first step that is not done has ended, if it has: DIVERGED; else AGAIN."""
         return int(self._numbers["end"].item())
 
-    def _bind(self, on: tuple[Any, ...]) -> None:
+    def _choose(self, on: tuple[Any, ...]) -> None:
+        """Use the binding to what there is, or make one. Runs that record take turns with steps that do not."""
+        key = tuple(map(id, on))
+        if key not in self._bindings:
+            if len(self._bindings) == BINDINGS:
+                self._bindings.clear()
+            self._bindings[key] = self._bind(on)
+        binding = self._bindings[key]
+        self._stores, self._orders, self._call = binding.stores, binding.orders, binding.whole.caller
+        self._order, self._on = (), on  # last: an interrupt in between chooses again
+
+    def _bind(self, on: tuple[Any, ...]) -> Binding:
         stepper, observer = self._stepper, self.observer
         entries: Entries = on[0]
         loops: Block = on[1]
         space, extras = stepper.space, stepper.extras
-        self._stores = [stepper.rows.now, stepper.rows.before, stepper.spare]
-        places = permutations(range(len(self._stores)))
-        self._orders = {np.array(p, np.int32).tobytes(): tuple(self._stores[k] for k in p) for p in places}
-        self._order = ()
+        stores = [stepper.rows.now, stepper.rows.before, stepper.spare]
+        places = permutations(range(len(stores)))
+        orders = {np.array(p, np.int32).tobytes(): tuple(stores[k] for k in p) for p in places}
         find = stepper.collider.finder(space)
         assert find is not None
         prepare = extras.maker(space) if extras.prepares else find  # which is not called then
         calls = {"free_motion": entries.free_motion, "detect": find, "prepare": prepare}
-        pairs = [entries.advance.get((id(now), id(old))) for now in self._stores for old in self._stores]
-        grow = [Bound(_grow, F64, store.handle) for store in self._stores]
+        pairs = [entries.advance.get((id(now), id(old))) for now in stores for old in stores]
+        grow = [Bound(_grow, F64, store.handle) for store in stores]
         measure = [
             Bound(MEASURE_LOOPS, F64, space.w.handle, loops.handle, store.handle)
-            for store in (self._stores if extras.joints else [])
+            for store in (stores if extras.joints else [])
         ]
-        watch = [observer.watcher(store) for store in self._stores] if observer else []
-        observe = [observer.bound(store) for store in self._stores] if observer else []
+        looks = stores if observer is not None else []
+        observe = [observer.observing(store) for store in looks]
+        watch = [bound for store in looks if (bound := observer.watching(store)) is not None]
         step = STEP.block(
             F64,
             lanes=1,
@@ -368,20 +414,16 @@ class March:
             clock=self._clock,
             spent=Shared(self.spent),
         )
-        own = stepper.own
         block = MARCH.block(
             F64,
             grow=grow[0].front,
             grow_table=np.array([one.table for one in grow]),
             time=Shared(self._time),
             erp=np.array([stepper.unit_erp]),
-            n_own=len(own),
-            own=Shared(own),
-            own_kept=len(own),
             **{name: self._shared[name] for name in ("q", "v", "v_end", "tau", "force", "end", "parts", "place")},
         )
-        parts = (space.m, space.s, space.x, stepper.rules, loops, step, block)
+        rollback = rollback_block(stepper)
+        parts = (space.m, space.s, space.x, stepper.rules, loops, stepper.sleep.block, step, rollback, block)
         whole = Bound(_march, F64, *(one.handle for one in parts))
-        called = (*calls.values(), *grow, *measure, *watch, *observe, *self.commands, entries, whole)
-        self._called, self._call = called, whole.caller
-        self._on = on  # last: an interrupt in between binds again
+        held = (*calls.values(), *grow, *measure, *watch, *observe, *self.commands, *on)
+        return Binding(stores, orders, whole, held)

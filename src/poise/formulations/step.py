@@ -22,6 +22,8 @@ from poise.kernel.clock import read_clock
 from poise.kernel.jit import kernel
 from poise.kernel.memory import Count, Index, Int, Real, View, load, store
 
+GO_ON = 2
+"""What an observer answers where the step loop may go on: see `observation`."""
 N_STORES = 3
 """Stores of constraints that a step may use: those of the step, those of the step before, and a spare one."""
 
@@ -93,7 +95,7 @@ def observe_step(k, now, time, dt):
     """Take the events of a step that ends at `time`, and the frame that is due: whether the loop may go on."""
     if k.observe == 0:
         return True
-    return ask_bound(k.observe, load(k.observe_table, now), time, dt) != 0
+    return ask_bound(k.observe, load(k.observe_table, now), time, dt) == GO_ON
 
 
 @kernel

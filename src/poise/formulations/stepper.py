@@ -436,22 +436,28 @@ class Stepper:
     @property
     def n_rows(self) -> int:
         """Rows of the last step, in the world that has most."""
+        if self._of_rows:
+            return sum(n * stride for n, stride in zip(self.rows.now.count.tolist(), STRIDES, strict=True))
         counts = self.rows.now.count.reshape(len(STRIDES), -1)
         return int((counts * np.array(STRIDES)[:, None]).sum(axis=0).max())
 
     @property
     def told(self) -> Told:
         """How the rows of the last step were solved, in the world that was hardest."""
-        rules = self.rules
+        names = ("swept", "stepped", "residual", "work", "newton_work", "status", "shift_status")
+        arrays = (self.rules.arrays[name] for name in names)
+        swept, stepped, residual, work, newton_work, status, shift = (
+            array.item() if array.size == 1 else array.max().item() for array in arrays
+        )
         return Told(
-            int(rules.swept.max()),
-            int(rules.stepped.max()),
-            float(rules.residual.max()),
+            int(swept),
+            int(stepped),
+            residual,
             self.parts,
-            work=float(rules.work.max()),
-            newton_work=float(rules.newton_work.max()),
-            status=STATUSES[int(rules.status.max())],
-            shift_status=STATUSES[int(rules.shift_status.max())],
+            work=work,
+            newton_work=newton_work,
+            status=STATUSES[int(status)],
+            shift_status=STATUSES[int(shift)],
         )
 
     @property

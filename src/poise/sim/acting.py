@@ -98,31 +98,32 @@ class _Named:
 class Hooks:
     """Everything that a world calls around its steps."""
 
-    def __init__(self) -> None:
+    def __init__(self, model: Model) -> None:
+        self.model = model
         self.before: list[Callable[[Any], Any]] = []
         self.after: list[Callable[[Any], Any]] = []
         self.controllers: dict[str, _Named] = {}
         self.laws: dict[str, ForceLaw] = {}
         self.listeners: list[tuple[str, Callable[[Any, Event], Any]]] = []
         self.watcher: Watcher | None = None
-        """Looks at steps, while someone wants to know of their events."""
+        """Looks at steps, while their events are wanted."""
         self.asked = False
-        """Whether `World.events` was read: the last step of a call is watched then."""
-        self.rested: tuple[Watcher, float] | None = None
-        """The watcher that is no longer needed, and the time (s) up to which it knows all."""
+        """Whether `World.events` was read: steps are watched from then on."""
+        self.kept: list[Event] | None = None
+        """Events of a run that records them."""
+        self.idle: Watcher | None = None
+        """The watcher that is no longer needed."""
+        self.rested_at: float | None = None
+        """The time up to which it knows all, as long as no state was assigned; s."""
         self.events: list[Event] = []
 
     def busy(self) -> bool:
         """Whether there is anything to call."""
-        return bool(self.before or self.after or self.controllers or self.watcher)
-
-    def watches_all(self) -> bool:
-        """Whether someone may want the events of every step, and not of the last one of a call alone."""
-        return bool(self.before or self.after or self.controllers or self.listeners)
+        return bool(self.before or self.after or self.controllers)
 
     def copy(self) -> Hooks:
         """Lists of its own; what is in them is shared."""
-        twin = Hooks()
+        twin = Hooks(self.model)
         twin.before, twin.after, twin.listeners = [*self.before], [*self.after], [*self.listeners]
         twin.controllers = {
             name: _Named(named.controller, dict(named.slots)) for name, named in self.controllers.items()
@@ -130,9 +131,15 @@ class Hooks:
         twin.events, twin.laws = [*self.events], dict(self.laws)
         twin.asked = self.asked
         if self.watcher is not None:
-            twin.watcher = Watcher()
+            twin.watcher = Watcher(self.model)
             twin.watcher.remember(self.watcher.memory())
         return twin
+
+    def new_watcher(self) -> Watcher:
+        """One that knows nothing but that nothing touches; an idle one, where there is one."""
+        watcher, self.idle = self.idle or Watcher(self.model), None
+        watcher.start()
+        return watcher
 
     def memory(self) -> dict[str, Array]:
         """What the next steps depend on."""
@@ -143,9 +150,9 @@ class Hooks:
 
     def start(self) -> None:
         """Nothing touches yet."""
-        self.rested = None
+        self.rested_at = None
         if self.watcher is not None:
-            self.watcher = Watcher()
+            self.watcher.start()
 
     def check_memory(self, check: SlotCheck, model: Model) -> None:
         """Refuse a memory that cannot be taken up. What controllers keep is their own."""
@@ -153,9 +160,9 @@ class Hooks:
 
     def remember(self, slots: Mapping[str, Array]) -> None:
         """Take up a memory."""
-        self.rested = None
+        self.rested_at = None
         if self.watcher is None and is_watched(slots):
-            self.watcher, self.asked = Watcher(), True
+            self.watcher, self.asked = self.new_watcher(), True
         if self.watcher is not None:
             self.watcher.remember(slots)
         self.events = []
@@ -340,9 +347,6 @@ class Acting(Driven):
     def events(self) -> list[Event]:
         """Events of the last step, from the first time on that it is asked or `on` is used.
 
-        Only the last step of `step(n)` is watched for it, the others go as they do in a world that nobody asks. `on`,
-        controllers and functions around steps have all steps watched, and so has `run` while it records events.
-
         >>> import poise
         >>> scene = poise.Scene()
         >>> _ = scene.add_ground(), scene.add(poise.sphere(0.1), name="ball", position=(0, 0, 0.1))
@@ -359,13 +363,13 @@ class Acting(Driven):
 
     def _watch(self) -> None:
         """Let a watcher look at steps from now on."""
-        hooks, rested = self._hooks, self._hooks.rested
+        hooks = self._hooks
         if hooks.watcher is not None:
             return
-        if rested is not None and rested[1] == self.time:
-            hooks.watcher = rested[0]
+        if hooks.idle is not None and hooks.rested_at == self.time:
+            hooks.watcher, hooks.idle = hooks.idle, None
             return
-        hooks.watcher = Watcher()
+        hooks.watcher = hooks.new_watcher()
         if self._last.done:
             hooks.watcher.take_in(self._stepper)
         elif self.time != 0.0:  # what touches has begun unseen
@@ -375,22 +379,7 @@ class Acting(Driven):
         """Watch no longer, unless someone still wants to know."""
         hooks = self._hooks
         if hooks.watcher is not None and not hooks.listeners and not hooks.asked:
-            hooks.rested, hooks.watcher, self._stepper.watch = (hooks.watcher, self.time), None, None
-
-    @contextmanager
-    def _unwatched(self) -> Iterator[None]:
-        """Around steps whose events nobody asks for."""
-        hooks = self._hooks
-        watcher, hooks.watcher, self._stepper.watch = hooks.watcher, None, None
-        assert watcher is not None
-        try:
-            yield
-        except Diverged as problem:
-            hooks.events = [Event("diverged", self.time, (problem.body,), what=problem.what)]
-            raise
-        finally:
-            hooks.watcher = watcher
-            watcher.take_in(self._stepper)
+            hooks.idle, hooks.watcher, hooks.rested_at = hooks.watcher, None, self.time
 
     # ---- around a step -----------------------------------------------------------------------------------------------
 
@@ -401,22 +390,16 @@ class Acting(Driven):
         acts = {name: array.copy() for name, array in x.arrays.items()}
         kept = acts, x.counts(), self.q.copy(), self.v.copy(), self.time
         own_drive, slots = self._own_drive, self._read_slots() if hooks.before or self._drives_motors() else None
-        self._stepper.watch = None if hooks.watcher is None else hooks.watcher.see
         try:
             for function in hooks.before:
                 function(self)
             tau, force, kept_slots = self._asked(x.arrays["tau"].copy(), x.arrays["force"].copy())
             yield
-        except BaseException as problem:
+        except BaseException:
             self._put_back(*kept)
             self._own_drive = own_drive
             if slots is not None:  # those functions may have changed anything, controllers the motors
                 self._write_slots(slots)
-            if hooks.watcher is not None:
-                hooks.watcher.drop()
-                hooks.events = []
-                if isinstance(problem, Diverged):
-                    self._tell([Event("diverged", self.time, (problem.body,), what=problem.what)])
             raise
         finally:
             self._step_hooks = ()
@@ -470,9 +453,22 @@ class Acting(Driven):
             fields.write(slots)
 
     def _note_events(self) -> None:
-        """Those of a step that was done."""
+        """Read the events of steps that are done; those of the last one are `events`."""
         hooks = self._hooks
-        hooks.events = [] if hooks.watcher is None else hooks.watcher.changes(self.model, self.time)
+        found = [] if hooks.watcher is None else hooks.watcher.read(self.model)
+        hooks.events = [event for event in found if event.time == self.time]
+        if hooks.kept is not None:
+            hooks.kept += found
+
+    def _drop_step(self, problem: BaseException) -> None:
+        """Forget what was seen of a step that has failed; a listener hears of a world that diverges."""
+        hooks = self._hooks
+        if hooks.watcher is None:
+            return
+        hooks.watcher.drop()
+        hooks.events = []
+        if isinstance(problem, Diverged):
+            self._tell([Event("diverged", self.time, (problem.body,), what=problem.what)])
 
     def _afterwards(self) -> None:
         """Call those who want to hear of a step that was done."""

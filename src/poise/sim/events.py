@@ -17,7 +17,12 @@ from poise.constraints.ball_limit_rows import CONE, TWIST_LOWER, TWIST_UPPER
 from poise.constraints.limit_rows import CODES, LOWER, UPPER
 from poise.constraints.store import CONTACT, SINGLE
 from poise.formulations.acceleration import Accelerated
+from poise.formulations.contact_events import EVENTS, N_LISTS
+from poise.formulations.contact_events import KINDS as LOGGED
+from poise.formulations.observation import WATCH
 from poise.formulations.stepper import Stepper
+from poise.kernel.bound import Bound
+from poise.kernel.memory import F64, Block
 from poise.model.errors import did_you_mean
 from poise.model.model import Model
 from poise.model.slots import SlotCheck
@@ -27,6 +32,8 @@ Kind = Literal["contact_begin", "contact_end", "limit_reached", "limit_left", "d
 KINDS: tuple[str, ...] = get_args(Kind)
 _ENDS = {LOWER: "lower", UPPER: "upper"}
 _BALL_ENDS = {CONE: "cone", TWIST_LOWER: "twist lower", TWIST_UPPER: "twist upper"}
+_KEYS, _LOG = 64, 64
+"""Keys of each list, and logged events, that there is memory for at first."""
 _TOUCHING, _REACHED = "events/touching", "events/reached"
 
 
@@ -65,55 +72,120 @@ def checked_kind(kind: Any) -> str:
 
 
 class Watcher:
-    """Remembers which shapes touch and which limits are reached, and tells what has changed.
+    """The memory and the log of events of one world: see `formulations.contact_events`.
 
-    `None` in its memory stands for not known: the next look is taken in without a word.
+    What is not known of the step before brings no events: it is taken over from the next step.
     """
 
-    def __init__(self) -> None:
-        self.touching: set[int] | None = set()
-        """a n + b for two of n shapes."""
-        self.reached: set[int] | None = set()
-        """Ids of rows."""
-        self._seen: tuple[set[int], set[int]] = (set(), set())
+    def __init__(self, model: Model) -> None:
+        self._sizes = {"n_shapes": len(model.solids), "nv": model.nv, "n_joints": model.n_joints}
+        self._watch: dict[tuple[int, ...], tuple[Bound, Block, Block]] = {}
+        self._make_room(_KEYS, _LOG)
+        self.start()
+
+    def _make_room(self, keys: int, log: int) -> None:
+        """Memory for so many keys of each list, and so many logged events."""
+        old = getattr(self, "block", None)
+        names = ("wanted", "stops", "logged")
+        sizes = dict.fromkeys(names, 1) | dict.fromkeys(("known", "count", "seen"), N_LISTS)
+        sizes |= dict.fromkeys(("key", "seen_key"), N_LISTS * keys)
+        sizes |= dict.fromkeys(("log_time", "log_kind", "log_key"), log)
+        new = EVENTS.block(F64, key_room=keys, log_room=log, **self._sizes, **sizes)
+        if old is not None:
+            for name, array in old.arrays.items():
+                parts = N_LISTS if name in ("key", "seen_key") else 1
+                source = array.reshape(parts, -1)
+                new.arrays[name].reshape(parts, -1)[:, : source.shape[1]] = source
+        self.block = new
+        self.block.wanted[0] = 1
+        self._watch = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"sizes": self._sizes, "memory": self.memory()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._sizes, self._watch = state["sizes"], {}
+        self._make_room(_KEYS, _LOG)
+        self.remember(state["memory"])
+
+    def has_room_for(self, store: Block, parts: int = 1) -> None:
+        """Have room for all that the constraints of a store can add in some parts of a step."""
+        keys = int(self.block.seen.max()) + parts * int(max(store.room[CONTACT], store.room[SINGLE]))
+        if keys > self.block.counts()["key_room"]:
+            self._make_room(2 * keys, self.block.counts()["log_room"])
+
+    def bound(self, contacts: Block, store: Block) -> Bound:
+        """Notes what pushes in a part of a step whose constraints are in a store."""
+        key = id(contacts), id(store)
+        if key not in self._watch:  # the blocks are held, so that no other ever has their ids
+            bound = Bound(WATCH, F64, contacts.handle, store.handle, self.block.handle)
+            self._watch[key] = bound, contacts, store
+        return self._watch[key][0]
 
     def see(self, stepper: Stepper | Accelerated) -> None:
-        """Take note of a part of a step, as it has just been solved."""
-        self._seen[0].update(touching(stepper))
-        self._seen[1].update(reached(stepper))
+        """Note what pushes in a part of a step that was taken in Python."""
+        store = stepper.rows.now
+        self.has_room_for(store)
+        self.bound(stepper.collider.c, store)()
 
     def take_in(self, stepper: Stepper | Accelerated) -> None:
         """Know what touches after a step that was not watched, as its last part has left it."""
         self.drop()
-        self.touching, self.reached = set(touching(stepper)), set(reached(stepper))
+        self.see(stepper)
+        seen = [self._keys("seen_key", which, int(self.block.seen[which])) for which in range(N_LISTS)]
+        self.drop()
+        for which, keys in enumerate(seen):
+            self._know(which, np.unique(keys))
+
+    def start(self) -> None:
+        """Nothing touches yet, and nothing is logged."""
+        self.drop()
+        self.block.logged[0] = 0
+        for which in range(N_LISTS):
+            self._know(which, np.zeros(0, np.int64))
 
     def drop(self) -> None:
         """Forget what was seen of a step that was not finished."""
-        self._seen = (set(), set())
+        self.block.seen[...] = 0
 
-    def changes(self, model: Model, time: float) -> list[Event]:
-        """Events of the step whose parts have been seen, in an order that depends on nothing else."""
-        (pairs, limits), self._seen = self._seen, (set(), set())
-        events = [
-            *(_contact_event(model, "contact_begin", time, pair) for pair in _new(self.touching, pairs)),
-            *(_contact_event(model, "contact_end", time, pair) for pair in _new(pairs, self.touching)),
-            *(_limit_event(model, "limit_reached", time, id) for id in _new(self.reached, limits)),
-            *(_limit_event(model, "limit_left", time, id) for id in _new(limits, self.reached)),
-        ]
-        self.touching, self.reached = pairs, limits
-        return events
+    def more_log(self) -> None:
+        """Room in the log for all that one step can bring."""
+        counts, b = self.block.counts(), self.block
+        if int(b.logged[0] + b.seen.sum() + b.count.sum()) > counts["log_room"]:
+            self._make_room(counts["key_room"], 2 * int(b.logged[0] + b.seen.sum() + b.count.sum()))
+
+    def read(self, model: Model) -> list[Event]:
+        """Events since the last time, in an order that depends on nothing else; the log is empty then."""
+        n = int(self.block.logged[0])
+        if n == 0:
+            return []
+        self.block.logged[0] = 0
+        log = (self.block.arrays[name][:n].tolist() for name in ("log_time", "log_kind", "log_key"))
+        return [_event(model, LOGGED[kind], time, key) for time, kind, key in zip(*log, strict=True)]
 
     def memory(self) -> dict[str, Array]:
         """What the next events depend on."""
-        named = ((_TOUCHING, self.touching), (_REACHED, self.reached))
-        return {name: np.array(sorted(known), np.int64) for name, known in named if known is not None}
+        b = self.block
+        names = enumerate((_TOUCHING, _REACHED))
+        return {name: self._keys("key", k, int(b.count[k])).copy() for k, name in names if b.known[k]}
 
     def remember(self, slots: Mapping[str, Array]) -> None:
         """Take up a memory; without one, nothing is known."""
         self.drop()
-        self.touching, self.reached = (
-            {int(key) for key in slots[name]} if name in slots else None for name in (_TOUCHING, _REACHED)
-        )
+        for which, name in enumerate((_TOUCHING, _REACHED)):
+            self._know(which, np.unique(slots[name]) if name in slots else None)
+
+    def _keys(self, field: str, which: int, n: int) -> Array:
+        first = which * self.block.counts()["key_room"]
+        return np.asarray(self.block.arrays[field][first : first + n])
+
+    def _know(self, which: int, keys: Array | None) -> None:
+        """These are the keys of the step before, or they are not known."""
+        n = 0 if keys is None else len(keys)
+        if n > self.block.counts()["key_room"]:
+            self._make_room(2 * n, self.block.counts()["log_room"])
+        self.block.known[which], self.block.count[which] = int(keys is not None), n
+        self._keys("key", which, n)[...] = () if keys is None else keys
 
 
 def check_events(check: SlotCheck, model: Model) -> None:
@@ -135,35 +207,8 @@ def is_watched(slots: Mapping[str, Array]) -> bool:
     return _TOUCHING in slots
 
 
-def _new(before: set[int] | None, after: set[int] | None) -> list[int]:
-    return [] if before is None or after is None else sorted(after - before)
-
-
-def touching(stepper: Stepper | Accelerated) -> list[int]:
-    """Pairs of shapes whose contacts push, as a n + b for two of n shapes."""
-    c, rows = stepper.collider.c, stepper.rows.now
-    found, first, count = int(c.count[0]), int(rows.first[CONTACT]), int(rows.count[CONTACT])
-    if found == 0 or count == 0:
-        return []
-    slots = slice(first, first + 3 * count, 3)
-    pushing, n = set(rows.id[slots][rows.lam[slots] > 0.0].tolist()), len(stepper.model.solids)
-    contacts = zip(*(c.arrays[name][:found].tolist() for name in ("id", "a", "b")), strict=True)
-    return [a * n + b for id, a, b in contacts if id in pushing]
-
-
-def reached(stepper: Stepper | Accelerated) -> list[int]:
-    """Ids of the limits that push."""
-    rows, nv = stepper.rows.now, stepper.model.nv
-    first, count = int(rows.first[SINGLE]), int(rows.count[SINGLE])
-    if count == 0:
-        return []
-    slots = slice(first, first + count)
-    found, end = [], nv + stepper.model.n_joints
-    for id in rows.id[slots][rows.lam[slots] > 0.0].tolist():
-        number, code = divmod(id, CODES)
-        if (0 <= number < nv and code in _ENDS) or (nv <= number < end and code in _BALL_ENDS):
-            found.append(id)
-    return found
+def _event(model: Model, kind: str, time: float, key: int) -> Event:
+    return (_contact_event if kind.startswith("contact") else _limit_event)(model, kind, time, key)
 
 
 def _contact_event(model: Model, kind: str, time: float, pair: int) -> Event:

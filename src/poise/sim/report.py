@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,14 +14,14 @@ from poise.constraints.ball_limit_rows import CONE, TWIST_LOWER, TWIST_UPPER
 from poise.constraints.guest_rows import USERS
 from poise.constraints.limit_rows import CODES, FRICTION, LOWER, UPPER
 from poise.constraints.store import CONTACT, SINGLE
-from poise.dynamics.measures import Energy, Momentum, energy, momentum
+from poise.dynamics.measures import Energy, Momentum
 from poise.formulations.acceleration import Accelerated
 from poise.formulations.stepper import Stepper
 from poise.formulations.tracking import TRACK
 from poise.model.model import Model
-from poise.sim.last import LastStep, passive_forces
+from poise.sim.last import LastStep
 from poise.sim.loops import LoopReport, loop_reports
-from poise.sim.motors import motor_forces, motor_rows
+from poise.sim.motors import motor_rows
 
 Array = NDArray[Any]
 _LIMITS = {LOWER: "lower", UPPER: "upper", FRICTION: "friction", TRACK: "track"}
@@ -63,94 +65,104 @@ class LimitReport:
     """Along the coordinate; N or N·m. Of a ball the torque of the limit, negative where it lessens the twist; N·m."""
 
 
-@dataclass(frozen=True)
 class Report:
-    """The last step of a world."""
+    """The last step of a world. Lists are made when they are first asked for, of what was copied at once."""
 
-    time: float
-    """s."""
-    contacts: list[ContactReport]
-    limits: list[LimitReport]
-    rows: int
-    sweeps: int
-    newton_steps: int
-    residual: float
-    """Natural residual over the largest speed that the rows had to take away."""
-    parts: int
-    """That the step was split into, at impacts of what was fast. Contacts are those of the last one; their forces, and
-    those of limits, are what the longest one (of parts of one length, the last) makes of a whole step."""
-    backtracks: int
-    """Tentative steps that were taken back, at acceleration level."""
-    level: str
-    """At which the step was done, in the end."""
-    work: float
-    """Of all solves of the step, as `Reduced.budget` counts it."""
-    newton_work: float
-    """Of which Newton's method."""
-    status: str
-    """Of the rows' multipliers: "solved" to the tolerance; "stalled" where they no longer got better; "capped" where
-    the sweeps or the work of the step were used up. `residual` says how far they came."""
-    shift_status: str
-    """Of the displacements that mend overlaps, likewise."""
-    energy: Energy
-    momentum: Momentum
-    tau: Array
-    """(nv,) generalized forces that were given, controllers' included; N or N·m."""
-    passive: Array
-    """(nv,) forces of springs, dampers and drives, as they were met at the end of the step; N or N·m."""
-    overlap: float
-    """Of the contacts that were found, the deepest, at the beginning of the step; 0 where there is none; m."""
-    beyond: float
-    """Farthest that a coordinate is past its limit now; 0 where none is; rad or m."""
-    timing: dict[str, float] | None = None
-    """Seconds by stage, in worlds with `timing`."""
-    motors: dict[str, Any] = field(default_factory=dict)
-    """Force of each motor, three of one that turns a ball joint; N or N·m."""
-    loops: list[LoopReport] = field(default_factory=list)
+    def __init__(
+        self,
+        stepper: Stepper | Accelerated,
+        last: LastStep,
+        frame: Mapping[str, Array],
+        timing: dict[str, float] | None = None,
+    ) -> None:
+        """`frame`: what a frame of everything holds, see `sim.observer.FrameBuffer`."""
+        told, rows = stepper.told, stepper.rows.now
+        self._model, self._frame, self._done, self._h = stepper.model, frame, last.done, last.h
+        self._unit = stepper.force_unit(last.h)
+        self._loops = loop_reports(stepper.extras) if last.done and stepper.extras.joints else []
+        first = int(rows.first[SINGLE])
+        ends = slice(first, first + int(rows.count[SINGLE]) if last.done else first)
+        self._single = rows.id[ends].copy(), rows.lam[ends].copy(), rows.Jdof[ends].copy()
+        self.time = float(frame["time"][0])
+        """s."""
+        self.rows = stepper.n_rows
+        self.sweeps = told.sweeps
+        self.newton_steps = told.newton_steps
+        self.residual = told.residual
+        """Natural residual over the largest speed that the rows had to take away."""
+        self.parts = told.parts
+        """That the step was split into, at impacts of what was fast. Contacts are those of the last one; their forces,
+        and those of limits, are what the longest one (of parts of one length, the last) makes of a whole step."""
+        self.backtracks = told.backtracks
+        """Tentative steps that were taken back, at acceleration level."""
+        self.level = told.level
+        """At which the step was done, in the end."""
+        self.work = told.work
+        """Of all solves of the step, as `Reduced.budget` counts it."""
+        self.newton_work = told.newton_work
+        """Of which Newton's method."""
+        self.status = told.status
+        """Of the rows' multipliers: "solved" to the tolerance; "stalled" where they no longer got better; "capped"
+        where the sweeps or the work of the step were used up. `residual` says how far they came."""
+        self.shift_status = told.shift_status
+        """Of the displacements that mend overlaps, likewise."""
+        self.tau: Array = frame["tau"][0]
+        """(nv,) generalized forces that were given, controllers' included; N or N·m."""
+        self.passive: Array = frame["passive"][0]
+        """(nv,) forces of springs, dampers and drives, as they were met at the end of the step; N or N·m."""
+        self.timing = timing
+        """Seconds by stage, in worlds with `timing`."""
 
+    def __repr__(self) -> str:
+        n = len(self._frame["depth"])
+        return f"<Report: {self.time:g} s, {n} contacts, {self.rows} rows, residual {self.residual:.2g}, {self.status}>"
 
-def report_of(
-    stepper: Stepper | Accelerated,
-    last: LastStep,
-    time: float,
-    q: Array,
-    v: Array,
-    timing: dict[str, float] | None = None,
-) -> Report:
-    """Of the step that has just been done."""
-    model, told = stepper.model, stepper.told
-    found = pushing(stepper, last.h) if last.done else NO_CONTACTS
-    return Report(
-        time,
-        found.listed(model),
-        _limits(stepper, stepper.force_unit(last.h)) if last.done else [],
-        stepper.n_rows,
-        told.sweeps,
-        told.newton_steps,
-        told.residual,
-        told.parts,
-        told.backtracks,
-        told.level,
-        told.work,
-        told.newton_work,
-        told.status,
-        told.shift_status,
-        energy(model, q, v),
-        momentum(model, q, v),
-        last.tau.copy(),
-        passive_forces(stepper.space.w, last, stepper.extras.motors),
-        float(found.depth.max(initial=0.0)),
-        farthest_beyond(model, q),
-        timing,
-        _motors(stepper, stepper.force_unit(last.h)) if model.motors and last.done else {},
-        loop_reports(stepper.extras) if last.done else [],
-    )
+    @cached_property
+    def energy(self) -> Energy:
+        """Of the state after the step; J."""
+        return Energy(*(float(part) for part in self._frame["energy"][0]))
 
+    @cached_property
+    def momentum(self) -> Momentum:
+        """Of the state after the step."""
+        both = self._frame["momentum"][0]
+        return Momentum(both[3:], both[:3], self._frame["com"][0], float(self._frame["mass"][0]))
 
-def _motors(stepper: Stepper | Accelerated, dt: float) -> dict[str, Any]:
-    force = motor_forces(stepper, dt)
-    told = zip(stepper.model.motors, motor_rows(stepper.model), strict=True)
-    return {motor.name: force[rows] if motor.ball else float(force[rows.start]) for motor, rows in told}
+    @cached_property
+    def contacts(self) -> list[ContactReport]:
+        """Contacts that have rows, in the order in which they were found."""
+        named = (self._frame[name] for name in ("shapes", "point", "normal", "depth", "force"))
+        return Pushing(*named, self._h).listed(self._model)
+
+    @cached_property
+    def limits(self) -> list[LimitReport]:
+        """Coordinates and ball joints near an end of their range, held by friction, or tracked."""
+        found = zip(*(array.tolist() for array in self._single), strict=True)
+        return [limit_of(self._model, id, lam / self._unit, along) for id, lam, along in found if 0 <= id < USERS]
+
+    @property
+    def overlap(self) -> float:
+        """Of the contacts that were found, the deepest, at the beginning of the step; 0 where there is none; m."""
+        return float(self._frame["depth"].max(initial=0.0))
+
+    @cached_property
+    def beyond(self) -> float:
+        """Farthest that a coordinate is past its limit now; 0 where none is; rad or m."""
+        return farthest_beyond(self._model, self._frame["q"][0])
+
+    @cached_property
+    def motors(self) -> dict[str, Any]:
+        """Force of each motor, three of one that turns a ball joint; N or N·m."""
+        if not self._done:
+            return {}
+        force = self._frame["motors"][0]
+        named = zip(self._model.motors, motor_rows(self._model), strict=True)
+        return {motor.name: force[rows].copy() if motor.ball else float(force[rows.start]) for motor, rows in named}
+
+    @property
+    def loops(self) -> list[LoopReport]:
+        """Loop joints, with their forces."""
+        return self._loops
 
 
 @dataclass(frozen=True)
@@ -216,13 +228,6 @@ def farthest_beyond(model: Model, q: Array) -> float:
     at = q[model.primitive_q_start[limited]]
     low, high = model.dof_limits[model.primitive_v_start[limited]].T
     return float(np.maximum(low - at, at - high).max(initial=0.0))
-
-
-def _limits(stepper: Stepper | Accelerated, dt: float) -> list[LimitReport]:
-    rows = stepper.rows.now
-    first = int(rows.first[SINGLE])
-    slots = [k for k in range(first, first + int(rows.count[SINGLE])) if 0 <= rows.id[k] < USERS]
-    return [limit_of(stepper.model, int(rows.id[k]), float(rows.lam[k]) / dt, float(rows.Jdof[k])) for k in slots]
 
 
 def limit_of(model: Model, id: int, force: float, along: float) -> LimitReport:

@@ -6,6 +6,7 @@ import os
 import platform
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from pkgutil import resolve_name
@@ -15,21 +16,24 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from poise.dynamics.inputs import steps_of_duration
-from poise.dynamics.measures import Energy, energy
+from poise.dynamics.measures import Energy
 from poise.dynamics.simulation import Diverged
+from poise.formulations.frames import SOLVER
 from poise.model.errors import SceneError, did_you_mean
 from poise.sim.acting import Acting
 from poise.sim.events import Event
 from poise.sim.formats import checked_path
-from poise.sim.last import passive_forces
-from poise.sim.motors import motor_forces
+from poise.sim.last import LastStep
+from poise.sim.observer import StepObserver
 from poise.sim.progress import Progress
 from poise.sim.recording import PARTS, Contacts, Recording
-from poise.sim.report import NO_CONTACTS, Pushing, pushing
 
 Array = NDArray[Any]
 Signal = Callable[[Any], ArrayLike]
-_SOLVER = ("rows", "sweeps", "newton_steps", "residual", "parts")
+_STEPS = 64
+"""Between two looks at how far a run is."""
+_FRAMES = 128
+"""That compiled code can record before they are read."""
 
 
 class Running(Acting):
@@ -38,6 +42,8 @@ class Running(Acting):
     formulation: Any
     camera: dict[str, Any]
     _recording: Recording | None
+    _last: LastStep
+    _observer: StepObserver
 
     def run(
         self,
@@ -131,23 +137,33 @@ class Running(Acting):
 
     def _record(self, recorder: Recorder, steps: int, every: int, before_step: Any, progress: bool | None) -> None:
         """Make steps, and let a recorder take what is to be kept."""
-        bar, start = Progress(steps * self.dt, progress), self.time
+        bar, start, hooks = Progress(steps * self.dt, progress), self.time, self._hooks
         functions = [] if before_step is None else [before_step]
         if "events" in recorder.record:
             self._watch()
+        observer, others, kept = self._observer, self._observer.frames, hooks.kept
         try:
-            self._hooks.before = [*self._hooks.before, *functions]
+            hooks.before = [*hooks.before, *functions]
+            observer.frames, hooks.kept = recorder.frames, recorder.events if "events" in recorder.record else None
+            observer.take_frame(self.time)
             recorder.take(self)
-            for k in range(0, steps, every):
-                recorder.advance(self, min(every, steps - k))
+            recorder.frames.begin(every)
+            most = every if recorder.signals else max(every, _STEPS)
+            for k in range(0, steps, most):
+                self.step(min(most, steps - k))
+                if steps - k <= most and steps % every:
+                    observer.take_frame(self.time)
                 recorder.take(self)
                 bar.tell(self.time - start)
         except Diverged:
-            recorder.see(self._hooks.events if "events" in recorder.record else [])
+            recorder.events += hooks.events if "events" in recorder.record else []
             raise
         finally:
+            recorder.frames.begin(0)
+            observer.frames, hooks.kept = others, kept
+            recorder.collect()
             self._rest()
-            self._hooks.before = [known for known in self._hooks.before if known not in functions]
+            hooks.before = [known for known in hooks.before if known not in functions]
             bar.close()
 
     @property
@@ -163,79 +179,61 @@ class Running(Acting):
 
 
 class Recorder:
-    """Collects frames of a world."""
+    """Collects frames of a world: those that steps have recorded, with signals and events."""
 
     def __init__(self, world: Running, record: tuple[str, ...], signals: dict[str, Signal]) -> None:
         self.model, self.record, self.signals = world.model, record, signals
         self.options = options_of(world) | {"record": list(record)}
-        self.time: list[float] = []
-        self.columns: dict[str, list[Any]] = {}
-        self.shapes: dict[str, tuple[int, ...]] = {}
-        self.contacts: list[Pushing] = []
+        self.frames = world._observer.buffer(_FRAMES, record)
+        self.parts: list[dict[str, Array]] = []
+        self.n_frames = 0
+        self.columns: dict[str, list[Array]] = {}
         self.events: list[Event] = []
 
-    def advance(self, world: Running, n: int) -> None:
-        """Steps between two frames; no event is lost."""
-        if "events" not in self.record:
-            world.step(n)
-            return
-        for _ in range(n):
-            world.step()
-            self.see(world._hooks.events)
-
-    def see(self, events: list[Event]) -> None:
-        """Keep events."""
-        self.events += events
-
     def take(self, world: Running) -> None:
-        """One frame; whole or not at all."""
-        numbers: dict[str, Any] = {"q": world.q.copy(), "v": world.v.copy()}
-        stepper, last = world._stepper, world._last
-        for name, signal in self.signals.items():
-            numbers[f"signals/{name}"] = _reading(name, signal(world))
-        if "energy" in self.record:
-            numbers["energy"] = np.array(energy(self.model, world.q, world.v))
-        if "solver" in self.record:
-            told = stepper.told
-            rows = stepper.n_rows
-            numbers["solver"] = (
-                (rows, told.sweeps, told.newton_steps, told.residual, told.parts) if last.done else (0,) * 5
-            )
-        if "torques" in self.record:
-            numbers["tau"] = last.tau.copy()
-            numbers["passive"] = passive_forces(stepper.space.w, last, stepper.extras.motors)
-            if self.model.motors:
-                done = motor_forces(stepper, stepper.force_unit(last.h)) if last.done else None
-                numbers["motors"] = np.zeros(len(stepper.extras.motors.force)) if done is None else done
+        """Signals of the world as it is now, and the frames up to it."""
+        numbers = {name: _reading(name, signal(world)) for name, signal in self.signals.items()}
         for name, value in numbers.items():
-            first, now = self.shapes.setdefault(name, np.shape(value)), np.shape(value)
-            if first != now:
-                raise ValueError(f"{name} had the shape {first} and now has {now}; it must stay the same")
-            self.columns.setdefault(name, []).append(value)
-        if "contacts" in self.record:
-            self.contacts.append(pushing(stepper, last.h) if last.done else NO_CONTACTS)
-        self.time.append(world.time)
+            column = self.columns.setdefault(name, [])
+            if column and column[0].shape != value.shape:
+                first = column[0].shape
+                raise ValueError(
+                    f"signals/{name} had the shape {first} and now has {value.shape}; it must stay the same"
+                )
+        for name, value in numbers.items():
+            self.columns[name].append(value)
+        self.collect()
+
+    def collect(self) -> None:
+        """Read what steps have recorded since the last time."""
+        part = self.frames.read()
+        if len(part["time"]):
+            self.parts.append(part)
+            self.n_frames += len(part["time"])
 
     def finished(self) -> Recording:
-        """All frames up to now."""
-        n = len(self.time)
-        columns = {name: np.array(values[:n]) for name, values in self.columns.items()}
-        solver, parts = columns.get("solver"), columns.get("energy")
-        whole = ("rows", "sweeps", "newton_steps", "parts")
+        """All frames up to now; whole ones, with all their signals."""
+        n = min([self.n_frames, *(len(self.columns.get(name, ())) for name in self.signals)])
+        parts = self.parts or [self.frames.read()]
+        whole = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        columns = {name: array[:n] for name, array in whole.items()}
+        energies, solver = columns.get("energy"), columns.get("solver")
+        counted = ("rows", "sweeps", "newton_steps", "parts")
+        forces = ("tau", "passive", *(("motors",) if self.model.motors else ()))
         return Recording(
-            np.array(self.time),
-            columns.get("q", np.zeros((0, self.model.nq))),
-            columns.get("v", np.zeros((0, self.model.nv))),
+            columns["time"],
+            columns["q"],
+            columns["v"],
             self.model,
-            _ragged(self.contacts[:n]) if "contacts" in self.record else None,
-            None if parts is None else Energy(*parts.T),
+            _contacts(whole, n) if "contacts" in self.record else None,
+            None if energies is None else Energy(*energies.T),
             {}
             if solver is None
             else {
-                name: solver[:, k].astype(np.int64 if name in whole else np.float64) for k, name in enumerate(_SOLVER)
+                name: solver[:, k].astype(np.int64 if name in counted else np.float64) for k, name in enumerate(SOLVER)
             },
-            {name: columns[name] for name in ("tau", "passive", "motors") if name in columns},
-            {name: columns[f"signals/{name}"] for name in self.signals if f"signals/{name}" in columns},
+            {name: columns[name] for name in forces} if "tau" in columns else {},
+            {name: np.array(values[:n]) for name, values in self.columns.items()},
             tuple(self.events),
             self.options,
         )
@@ -251,46 +249,52 @@ class StreamingRecorder(Recorder):
     def take(self, world: Running) -> None:
         """One frame; and give away those that there are, if they are enough."""
         super().take(world)
-        if len(self.time) >= self.sink.frames:
+        if self.n_frames >= self.sink.frames:
             self.give()
 
     def give(self) -> None:
         """Give away all that there is."""
         self.sink.add(self.finished())
         self.columns = {name: [] for name in self.columns}
-        self.time, self.contacts, self.events = [], [], []
+        self.parts, self.n_frames = [], 0
+        self.events.clear()
 
     def close(self) -> None:
         """Give away what is left, and end the file."""
         try:
-            if self.time or self.events:
+            if self.n_frames or self.events:
                 self.give()
         finally:
             self.sink.close()
 
 
-def _ragged(frames: list[Pushing]) -> Contacts:
-    counts = [len(frame.depth) for frame in frames]
-    start = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
-    names = ("shapes", "point", "normal", "depth", "force")
-    arrays = {name: np.concatenate([getattr(frame, name) for frame in (NO_CONTACTS, *frames)]) for name in names}
-    return Contacts(start, **arrays)
+def _contacts(columns: dict[str, Array], frames: int) -> Contacts:
+    start = np.concatenate(([0], np.cumsum(columns["contacts"][:frames]))).astype(np.int64)
+    n = int(start[-1])
+    return Contacts(start, *(columns[name][:n] for name in ("shapes", "point", "normal", "depth", "force")))
+
+
+@cache
+def versions() -> dict[str, str]:
+    """Of what computes; looked up once, as that takes as long as hundreds of steps."""
+    import poise
+
+    found = {"python": platform.python_version(), "machine": platform.machine(), "poise": poise.__version__}
+    for package in ("numpy", "numba"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:  # built without metadata
+            found[package] = "unknown"
+    return found
 
 
 def options_of(world: Running) -> dict[str, Any]:
     """How a world is stepped, and by what; plain words and numbers."""
-    versions = {"python": platform.python_version(), "machine": platform.machine()}
-    for package in ("poise", "numpy", "numba"):
-        try:
-            versions[package] = version(package)
-        except PackageNotFoundError:  # run from a checkout
-            versions[package] = "unknown"
-    import poise
-
-    versions["poise"] = poise.__version__
     formulation = {"name": type(world.formulation).__name__} | asdict(world.formulation)
     camera = {name: list(value) if isinstance(value, tuple) else value for name, value in world.camera.items()}
-    return {"dt": world.dt, "formulation": formulation, "versions": versions} | ({"camera": camera} if camera else {})
+    return {"dt": world.dt, "formulation": formulation, "versions": dict(versions())} | (
+        {"camera": camera} if camera else {}
+    )
 
 
 def _checked_parts(record: Any) -> tuple[str, ...]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from poise.formulations.rules import DONE
 from poise.sim.clock import Clock
 from poise.sim.force_laws import LaidLaws
 from poise.sim.joined import Joined
+from poise.sim.observer import StepObserver
 
 Array = NDArray[Any]
 
@@ -25,50 +27,59 @@ class Stepped(Joined):
 
     _clock: Clock | None
     _arrays: tuple[Array, ...]
+    _observer: StepObserver
 
     def _advance(self, n: int) -> None:
-        hooks = self._hooks
-        if hooks.watcher is None:
-            hooks.events = []
-        elif n > 1 and not hooks.watches_all():
-            with self._unwatched():
-                self._advance(n - 1)
-            n = 1
-        if self._marches():
-            self._march(n)
-            return
-        for _ in range(n):
-            if self._clock is not None:
-                self._clock.begin()
-            self._take_step()
-            if self._clock is not None:
-                self._clock.finish()
-
-    def _step_timed(self, end: int) -> None:
-        """A step that compiled code has left to Python."""
-        if self._clock is not None:
-            self._clock.begin()
-        self._step_once(end)
-        if self._clock is not None:
-            self._clock.finish()
+        while n > 0:
+            if self._marches():
+                n -= self._march(n)
+            else:
+                self._take_step()
+                n -= 1
 
     def _take_step(self) -> None:
         """A step with all that is called around it. Ctrl-C waits until the step is whole."""
-        interrupt, busy = HeldInterrupt(), self._hooks.busy()
+        interrupt, busy, hooks = HeldInterrupt(), self._hooks.busy(), self._hooks
+        if self._clock is not None:
+            self._clock.begin()
         try:
-            with self._acting() if busy else nullcontext():
+            with self._watched(), self._acting() if busy else nullcontext():
                 if self.formulation.level == "velocity":
                     interrupt.hold()  # a step at acceleration level, which may be long, is taken back
                 self._step_once()
-            self._note_events()
+            self._observe()
         except BaseException:
             interrupt.release()
             interrupt.deliver()
             raise
         interrupt.release()
-        if busy:
+        if busy or hooks.listeners:
             self._afterwards()
         interrupt.deliver()
+        if self._clock is not None:
+            self._clock.finish()
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        """Around a step that Python takes: the parts of it are watched, where events are wanted."""
+        watcher, stepper, before = self._hooks.watcher, self._stepper, self._stepper.watch
+        if watcher is not None:
+            stepper.watch = watcher.see
+        try:
+            yield
+        except BaseException as problem:
+            self._drop_step(problem)
+            raise
+        finally:
+            stepper.watch = before
+
+    def _observe(self) -> None:
+        """Look at a step that Python has taken."""
+        observer = self._observer
+        observer.watcher = self._hooks.watcher
+        if observer.active:
+            observer.look(self.time)
+        self._note_events()
 
     def _marches(self) -> bool:
         """Whether kernels do all that is in a step."""
@@ -77,12 +88,23 @@ class Stepped(Joined):
         ordinary = self.formulation.level == "velocity" and self.formulation.substeps == 1
         return ordinary and not busy and self._stepper.march.can
 
-    def _march(self, n: int) -> None:
-        """Steps with nothing between them but a moment for Ctrl-C."""
+    def _march(self, n: int) -> int:
+        """N steps with nothing between them but a moment for Ctrl-C; fewer, where a listener hears of an event: how
+        many are done.
+        """
         self._begin_joints()
-        while n > 0:
+        hooks, observer, done = self._hooks, self._observer, 0
+        observer.watcher = hooks.watcher
+        if hooks.watcher is not None:
+            hooks.watcher.block.stops[0] = int(bool(hooks.listeners))
+        self._stepper.march.observer = observer if observer.active else None
+        while done < n:
             with HeldInterrupt():
-                n -= self._march_on(min(n, self._pace.most))
+                done += self._march_on(min(n - done, self._pace.most))
+            if hooks.listeners and hooks.events:
+                self._tell(hooks.events)
+                break
+        return done
 
     def _march_on(self, n: int) -> int:
         """N steps at most, the last of which may be one that kernels cannot do by themselves: how many are done."""
@@ -96,15 +118,32 @@ class Stepped(Joined):
             if self._clock is not None:
                 self._clock.finish_compiled()
             self.time = march.time
-        if done < n and march.end != DONE:  # it is, where a loop joint has broken
+        if march.observer is not None:
+            self._observer.end(self.time, self._dt)
+        if self._hooks.watcher is not None or self._hooks.events:
+            self._note_events()
+        if done < n and march.end != DONE:  # it is, where a loop joint has broken or a listener is to hear of an event
             self._step_timed(march.end)
             done += 1
         if timed:
             pace.end(done)
         return done
 
+    def _step_timed(self, end: int) -> None:
+        """A step that compiled code has left to Python."""
+        if self._clock is not None:
+            self._clock.begin()
+        if self._hooks.watcher is not None:
+            self._hooks.watcher.drop()
+        with self._watched():
+            self._step_once(end)
+        if self._stepper.march.observer is not None:
+            self._observe()
+        if self._clock is not None:
+            self._clock.finish()
+
     def _step_once(self, end: int = AGAIN) -> None:
-        """A step; or the end of one that has already ended, and not well."""
+        """A step; or what is left to do where compiled code says how it has ended."""
         parts, last, stepper = self.formulation.substeps, self._last, self._stepper
         q, v, tau, forces = self._arrays
         if self._paths:
@@ -125,7 +164,7 @@ class Stepped(Joined):
                     self._lay_part(self.time + k * h, h)
                 if laws is not None and self.formulation.level == "velocity":
                     laws(self.time + k * h)
-                if (stepper.step(h, self.time + k * h) if end == AGAIN else stepper.close(end, h)) != DONE:
+                if (stepper.step(h, self.time + k * h) if end == AGAIN else end) != DONE:
                     raise Diverged(self.time, *self._culprit(), self._advice())
             last.end(v if stepper.change is None else last.v + stepper.change, tau, forces)
             self.time, self._pushes = time, []  # an interrupt comes before both or after both

@@ -33,9 +33,10 @@ from poise.sim.clock import Clock
 from poise.sim.joined import Hook
 from poise.sim.last import LastStep, passive_forces
 from poise.sim.motors import Controls
+from poise.sim.observer import StepObserver
 from poise.sim.placed import PlacedBody
 from poise.sim.recording import Recording
-from poise.sim.report import Report, report_of
+from poise.sim.report import Report
 from poise.sim.stepping import Stepped
 
 Array = NDArray[Any]
@@ -55,7 +56,7 @@ class World(Stepped):
     29.4
     """
 
-    _ROOM = (*Simulation._ROOM, "_stepper", "_arrays", "_last", "_recording", "_clock", "_state_fields")
+    _ROOM = (*Simulation._ROOM, "_stepper", "_arrays", "_last", "_recording", "_clock", "_state_fields", "_observer")
 
     def __init__(
         self,
@@ -71,13 +72,13 @@ class World(Stepped):
             kinds = "poise.Reduced(...) or poise.Maximal(...)"
             raise TypeError(f"formulation is a {type(given).__name__}; it must be {kinds}")
         self.formulation = formulation or Reduced()
+        check_model(model)
         self._pushes: list[tuple[int, Array]] = []
         self._tracks: list[Track] = []
-        self._hooks = Hooks()
+        self._hooks = Hooks(model)
         self._keyframes = tuple(keyframes)
         self.camera: dict[str, Any] = {}
         """How the scene asks to be looked at; see `poise.model.Settings`. Recordings take it along."""
-        check_model(model)
         self._controls = Controls(model)
         self._row_hooks: list[Hook] = []
         super().__init__(model, state, dt=dt)
@@ -96,6 +97,7 @@ class World(Stepped):
         self._last = LastStep(space.s.q, space.s.v, space.x.force)
         if isinstance(self._stepper, Stepper):
             self._stepper.march.note_in(*self._last.arrays)
+        self._observer = StepObserver(self._stepper, self._last)
         self._state_fields = [
             *self._stepper.state_fields,
             StateFields("hooks", self._hooks.memory, self._check_hooks, self._hooks.remember),
@@ -342,7 +344,7 @@ class World(Stepped):
         0.5
         """
         timing = None if self._clock is None else self._clock.told()
-        return report_of(self._stepper, self._last, self.time, self.q.copy(), self.v.copy(), timing)
+        return Report(self._stepper, self._last, self._observer.report(self.time), timing)
 
     @property
     def a(self) -> Array:

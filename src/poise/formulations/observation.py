@@ -1,0 +1,53 @@
+"""What looks at a world after each step of the compiled loop, and after steps that Python takes: events and frames."""
+
+from __future__ import annotations
+
+from poise.collision.layout import CONTACTS
+from poise.constraints.motor_rows import MOTORS
+from poise.constraints.store import STORE
+from poise.dynamics.layout import MODEL, STATE, WORK
+from poise.dynamics.totals import TOTALS
+from poise.formulations.contact_events import EVENTS, has_event_room, note_pushing, take_events
+from poise.formulations.frames import FRAMES, has_frame_room, record_frame
+from poise.formulations.rules import RULES
+from poise.formulations.step import GO_ON
+from poise.kernel.jit import entry, kernel
+from poise.kernel.memory import load, store
+
+NO_ROOM_LEFT, STOP = range(2)
+"""What an observer answers. With NO_ROOM_LEFT nothing of the step is taken: it is to be asked again."""
+
+
+@kernel
+def look_at_step(m, s, w, o, c, r, b, own, t, f, e, time, dt):
+    """Take the events of a step that ends at `time`, and the frame that is due: NO_ROOM_LEFT, STOP or GO_ON."""
+    due = load(f.every, 0) != 0 and load(f.due, 0) <= 1
+    watched = load(e.wanted, 0) != 0
+    if (watched and not has_event_room(e)) or (due and not has_frame_room(r, f)):
+        return NO_ROOM_LEFT
+    before = load(e.logged, 0)
+    if watched:
+        take_events(e, time)
+    if due:
+        record_frame(m, s, w, o, c, r, b, own, t, f, time, dt)
+        store(f.due, 0, load(f.every, 0))
+    elif load(f.every, 0) != 0:
+        store(f.due, 0, load(f.due, 0) - 1)
+    return STOP if load(e.stops, 0) != 0 and load(e.logged, 0) > before else GO_ON
+
+
+@kernel
+def observe(m, s, w, o, c, r, b, own, t, f, e, time, dt):
+    """The same, with a note of the answer."""
+    answer = look_at_step(m, s, w, o, c, r, b, own, t, f, e, time, dt)
+    store(f.answer, 0, answer)
+    return answer
+
+
+WATCH = entry(note_pushing, CONTACTS, STORE, EVENTS, lanes=False)
+OBSERVE = entry(
+    observe,
+    *(MODEL, STATE, WORK, RULES, CONTACTS, STORE, MOTORS, WORK, TOTALS, FRAMES, EVENTS),
+    extra=("float64", "float64"),
+    lanes=False,
+)
