@@ -214,3 +214,59 @@ def test_files_keep_it(tmp_path: Path) -> None:
     model = poise.load(tmp_path / "box.xml").compile()
     assert model.q_rest == pytest.approx(scene.compile().q_rest, abs=1e-12)
     assert model.paths == ()
+
+
+# ---- compiled steps ----------------------------------------------------------------------------------------------------
+
+
+def led_things(formulation: poise.Reduced | poise.Maximal | None = None) -> poise.World:
+    """A box on a plate that goes up and down and turns, beside a ball that a fast paddle hits."""
+
+    def up_and_down(time: float) -> poise.motion.PathPoint:
+        z, w = 0.5 + 0.1 * np.sin(3.0 * time), 0.4 * time
+        still = np.zeros(3)
+        quat = np.array((np.cos(0.5 * w), 0.0, 0.0, np.sin(0.5 * w)))
+        speed, turn = np.array((0.0, 0.0, 0.3 * np.cos(3.0 * time))), np.array((0.0, 0.0, 0.4))
+        gain = np.array((0.0, 0.0, -0.9 * np.sin(3.0 * time)))
+        return poise.motion.PathPoint(np.array((0.0, 0.0, z)), quat, speed, turn, gain, still)
+
+    scene = poise.Scene()
+    scene.add_ground()
+    scene.add(poise.box(1.0, 1.0, 0.05), name="plate", kinematic=up_and_down)
+    scene.add(poise.box(0.2, 0.2, 0.2), name="box", position=(0, 0, 0.7))
+    scene.add(poise.box(0.02, 0.5, 0.5), name="paddle", kinematic=poise.motion.OrbitPath(start=(3, 0, 0.3), speed=20.0))
+    scene.add(poise.sphere(0.1), name="ball", position=(0, 3, 0.3))
+    return scene.build(formulation) if formulation is not None else scene.build()
+
+
+@pytest.mark.parametrize("formulation", [poise.Reduced(), poise.Maximal(), poise.Reduced(sleeping=True)], ids=str)
+def test_compiled_steps_follow_paths_as_steps_from_python_do(formulation: poise.Reduced | poise.Maximal) -> None:
+    many, one, called = (led_things(formulation) for _ in range(3))
+    called.after_step(lambda world: None)  # which takes its steps out of the compiled loop
+    assert many._marches()
+    assert not called._marches()
+    many.step(150)
+    for _ in range(150):
+        one.step()
+        called.step()
+    for other in (one, called):
+        assert np.array_equal(many.q, other.q)
+        assert np.array_equal(many.v, other.v)
+        assert np.array_equal(many.a, other.a)
+
+
+def test_a_path_that_fails_does_so_in_its_own_step() -> None:
+    """Paths are asked ahead of time; the steps before the one that cannot be taken are taken."""
+    scene = poise.Scene()
+    straight = poise.motion.OrbitPath(start=(1, 0, 0), speed=1.0)
+
+    def breaks_off(time: float) -> poise.motion.PathPoint:
+        if time > 0.1:
+            raise ValueError("no path from here")
+        return straight(time)
+
+    scene.add(poise.sphere(0.1), name="ball", kinematic=breaks_off)
+    world = scene.build(dt=0.01)
+    with pytest.raises(ValueError, match="no path from here"):
+        world.step(50)
+    assert world.time == pytest.approx(0.1)

@@ -102,6 +102,8 @@ class Simulation:
 
     _ROOM: ClassVar[tuple[str, ...]] = ("_space", "_paths", "_handles", "_step", "_pace", "_thread", "_left")
     """What copies make anew."""
+    _lays_paths: ClassVar[bool] = False
+    """Whether steps lay paths by themselves."""
     _thread: int | None = None
     """The thread that is stepping it now."""
     _left: tuple[np.ndarray, np.ndarray] | None = None
@@ -289,7 +291,7 @@ class Simulation:
             raise RuntimeError(BUSY.format(type(self).__name__))
         self._thread = me  # no thread takes over between this and the look at it, as nothing is called
         try:
-            if not self._paths:
+            if not self._paths or self._lays_paths:
                 self._advance(n)
                 return
             for _ in range(n):

@@ -80,6 +80,7 @@ MARCH = View(
     v_end=Real,  # (nv) at its end, by the equations of motion at its beginning
     tau=Real,  # (nv) what was given to act in it
     force=Force,  # (n_bodies)
+    led=Count,  # 1 where bodies follow paths, whose parts of steps Python lays
     end=Index,  # (1) how the last step ended
     parts=Index,  # (1) of the last step
 )
@@ -186,7 +187,7 @@ def take_step(m, s, o, j, z, k, b, c, dt):
                 parts, end = count_parts(o, dt), AGAIN
                 store(k.prepared, 0, had_prepared)
                 store(c.parts, 0, parts)
-        if parts > 1:
+        if parts > 1 and c.led == 0:
             end = take_parts(o, j, k, c, dt, parts)
     if end != DONE:
         for i in range(m.nq):
@@ -418,6 +419,7 @@ class March:
             F64,
             grow=grow[0].front,
             grow_table=np.array([one.table for one in grow]),
+            led=int(bool(stepper.model.paths)),
             time=Shared(self._time),
             erp=np.array([stepper.unit_erp]),
             **{name: self._shared[name] for name in ("q", "v", "v_end", "tau", "force", "end", "parts", "place")},

@@ -13,6 +13,7 @@ from poise.dynamics.interrupts import HeldInterrupt
 from poise.dynamics.simulation import Diverged
 from poise.formulations.acceleration import Accelerated
 from poise.formulations.march import AGAIN
+from poise.formulations.path_table import PathTable
 from poise.formulations.rules import DONE
 from poise.sim.clock import Clock
 from poise.sim.force_laws import LaidLaws
@@ -25,9 +26,11 @@ Array = NDArray[Any]
 class Stepped(Joined):
     """A world that can step."""
 
+    _lays_paths = True
     _clock: Clock | None
     _arrays: tuple[Array, ...]
     _observer: StepObserver
+    _path_table: PathTable | None
 
     def _advance(self, n: int) -> None:
         while n > 0:
@@ -83,7 +86,7 @@ class Stepped(Joined):
 
     def _marches(self) -> bool:
         """Whether kernels do all that is in a step."""
-        listed = (self._hooks.laws, self._pushes, self._paths, self._row_hooks)
+        listed = (self._hooks.laws, self._pushes, self._row_hooks)
         busy = self._hooks.busy() or any(listed)
         ordinary = self.formulation.level == "velocity" and self.formulation.substeps == 1
         return ordinary and not busy and self._stepper.march.can
@@ -109,6 +112,9 @@ class Stepped(Joined):
     def _march_on(self, n: int) -> int:
         """N steps at most, the last of which may be one that kernels cannot do by themselves: how many are done."""
         march, last, pace = self._stepper.march, self._last, self._pace
+        if self._path_table is not None:
+            self._check_paths()
+            n = self._path_table.sample(self.time, self._dt, n)
         timed = n > 1 or pace.most == 1
         if timed:
             pace.begin()
@@ -118,6 +124,8 @@ class Stepped(Joined):
             if self._clock is not None:
                 self._clock.finish_compiled()
             self.time = march.time
+            if self._path_table is not None:
+                self._note_paths()
         if march.observer is not None:
             self._observer.end(self.time, self._dt)
         if self._hooks.watcher is not None or self._hooks.events:
@@ -195,12 +203,6 @@ class Stepped(Joined):
         within = self.formulation.substeps > 1 or self.formulation.level == "acceleration"
         hooks = bool(self._row_hooks or self._step_hooks)
         return within or hooks or bool(self._stepper.extras.joints) or len(self._stepper.own) > 0
-
-    def _lay_paths(self) -> None:
-        """Each part of a step lays its own."""
-
-    def _leave_paths(self) -> None:
-        """Each step has noted its own, before others could write to the state."""
 
     def _lay_part(self, time: float, h: float) -> None:
         """Lead kinematic bodies through a part of a step.

@@ -20,6 +20,7 @@ from poise.formulations.kinds import Formulation
 from poise.formulations.loose_stepper import LooseStepper
 from poise.formulations.maximal import Maximal
 from poise.formulations.options import Options
+from poise.formulations.path_table import PathTable
 from poise.formulations.reduced import Reduced
 from poise.formulations.stability import FormulationWarning
 from poise.formulations.stepper import Stepper
@@ -56,7 +57,17 @@ class World(Stepped):
     29.4
     """
 
-    _ROOM = (*Simulation._ROOM, "_stepper", "_arrays", "_last", "_recording", "_clock", "_state_fields", "_observer")
+    _ROOM = (
+        *Simulation._ROOM,
+        "_stepper",
+        "_arrays",
+        "_last",
+        "_recording",
+        "_clock",
+        "_state_fields",
+        "_observer",
+        "_path_table",
+    )
 
     def __init__(
         self,
@@ -98,6 +109,10 @@ class World(Stepped):
         if isinstance(self._stepper, Stepper):
             self._stepper.march.note_in(*self._last.arrays)
         self._observer = StepObserver(self._stepper, self._last)
+        self._path_table: PathTable | None = None
+        if self._paths and isinstance(self._stepper, Stepper):
+            self._path_table = PathTable(space.m, space.stages, self._paths)
+            self._stepper.march.commands.append(self._path_table.command)
         self._state_fields = [
             *self._stepper.state_fields,
             StateFields("hooks", self._hooks.memory, self._check_hooks, self._hooks.remember),
