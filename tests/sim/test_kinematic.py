@@ -216,7 +216,7 @@ def test_files_keep_it(tmp_path: Path) -> None:
     assert model.paths == ()
 
 
-# ---- compiled steps ----------------------------------------------------------------------------------------------------
+# ---- compiled steps --------------------------------------------------------------------------------------------------
 
 
 def led_things(formulation: poise.Reduced | poise.Maximal | None = None) -> poise.World:

@@ -12,6 +12,7 @@ from poise.model.model import Model
 
 #: lengths of quaternions whose squares float32 still holds with all digits
 _SHORT, _LONG = 1e-10, 1e10
+_PLAIN, _HUGE = {int, float}, 1e300
 MOST_STEPS = 10**12
 """That one call takes: at a microsecond a step they need eleven days."""
 _GAINS = ("gain_p", "gain_d", "goal_v")
@@ -103,6 +104,17 @@ def checked_vector(name: str, value: Any, size: int = 3) -> np.ndarray:
         count = {3: "three", 4: "four"}.get(size, size)
         raise ValueError(f"{name} must be {count} finite numbers, not {array.tolist()}")
     return array
+
+
+def three_numbers(name: str, value: Any) -> tuple[float, float, float]:
+    """Three finite numbers, as `checked_vector` takes them, without an array where plain numbers are given."""
+    plain = value.tolist() if type(value) is np.ndarray and value.dtype == np.float64 else value
+    if type(plain) in (tuple, list) and len(plain) == 3 and {*map(type, plain)} <= _PLAIN:
+        x, y, z = plain
+        if -_HUGE < x < _HUGE and -_HUGE < y < _HUGE and -_HUGE < z < _HUGE:
+            return x, y, z
+    x, y, z = checked_vector(name, value).tolist()
+    return x, y, z
 
 
 def checked_row(model: Model, name: str, value: Any) -> np.ndarray:

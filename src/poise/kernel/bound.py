@@ -27,6 +27,14 @@ from poise.kernel.memory import Width
 _I64 = ir.IntType(64)
 
 
+class _Table:
+    """The numbers that a bound entry needs, with the handles among them: who holds the table holds the handles."""
+
+    def __init__(self, numbers: list[int], handles: tuple[np.ndarray, ...]) -> None:
+        self.numbers, self.handles = np.array(numbers, np.int64), handles
+        self.__array_interface__ = self.numbers.__array_interface__
+
+
 class Bound:
     """An entry at a width with its handles: call it with its numbers. It holds what the handles point to."""
 
@@ -39,8 +47,7 @@ class Bound:
             if not isinstance(handle, np.ndarray) or handle.dtype != np.int64 or handle.ndim != 1:
                 raise TypeError(f"{entry.name} takes handles of blocks, not {type(handle).__name__}")
             words += [handle.ctypes.data, handle.size]
-        self._held = handles
-        self._table = np.array(words, np.int64)
+        self._table = np.asarray(_Table(words, handles))
         self._returns = str(compiled.signature.return_type)
         self._call = _front(len(handles), entry.extra, self._returns)
 
@@ -59,7 +66,7 @@ class Bound:
 
     @property
     def caller(self) -> Callable[..., Any]:
-        """What calls the entry with its numbers, for as long as this is held: it spares Python a frame."""
+        """What calls the entry with its numbers, and holds what this holds: it spares Python a frame."""
         return functools.partial(self._call, self._table)
 
     def __call__(self, *numbers: float) -> Any:

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from poise.dynamics.functions import Drive
 from poise.dynamics.inputs import checked_row
 from poise.dynamics.simulation import Diverged
+from poise.formulations.applied_forces import AppliedForces
 from poise.model.errors import did_you_mean
 from poise.model.model import Model
 from poise.model.slots import SlotCheck, StateFields
@@ -178,7 +179,7 @@ class Acting(Driven):
     _stepper: Any
     _controls: Controls
     _last: LastStep
-    _pushes: list[tuple[int, Array]]
+    _applied: AppliedForces
     _state_fields: list[StateFields]
     """All of the state but coordinates, velocities and time."""
     _step_hooks: tuple[Callable[[Any, Any], None], ...] = ()

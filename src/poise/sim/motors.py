@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -9,8 +10,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from poise.constraints.controls import CONTROLS, KINDS, SET_ALL, SET_CONTROLS
 from poise.constraints.motor_rows import FIRST_ID
 from poise.constraints.store import SINGLE
+from poise.kernel.bound import Bound
+from poise.kernel.memory import F64, Block, Shared
 from poise.model.errors import resolve_name
 from poise.model.model import Model
 from poise.motion.rotations import quat_normalize
@@ -269,17 +273,8 @@ class Controls:
         self.applied = self.values.copy()
         self.rows = motor_rows(model)
         """Rows of each motor."""
-        self._first_row = np.array([rows.start for rows in self.rows], np.intp)
-        table = [(motor.control_low, motor.control_high, motor.gain, motor.offset) for motor in model.motors]
-        self._low, self._high, self._gain, self._offset = np.array(table, np.float64).reshape(-1, 4).T
-        self._ball = np.array([motor.ball for motor in model.motors], bool)
-        kinds = {motor.control for motor in model.motors}
-        own = [(kind, np.array([motor.control == kind for motor in model.motors])) for kind in sorted(kinds)]
-        self._kinds = [("torque" if kind == "gains" else kind, chosen) for kind, chosen in own]
-        """Numbers that controls set, and the motors that have theirs set."""
-        self._gains = np.array([motor.control == "gains" for motor in model.motors], bool)
-        table = [(motor.stiffness, motor.damping, *motor.slopes) for motor in model.motors]
-        self._first_gains, self._slopes = np.split(np.array(table, np.float64).reshape(-1, 4), 2, axis=1)
+        self._set: Callable[[int], int] | None = None
+        self._motors: Block | None = None
 
     def copy(self) -> Controls:
         """One of its own."""
@@ -290,41 +285,41 @@ class Controls:
     def apply(self, stepper: Stepper | Accelerated) -> None:
         """Set what has changed."""
         if self.model.motors and self.values.tobytes() != self.applied.tobytes():
-            self._apply(stepper, self.values != self.applied)
+            self._apply(stepper, every=False)
 
     def apply_all(self, stepper: Stepper | Accelerated) -> None:
         """Set every motor to its control, but for those of ball joints, which have none."""
-        self._apply(stepper, ~self._ball)
+        if self.model.motors:
+            self._apply(stepper, every=True)
 
-    def _apply(self, stepper: Stepper | Accelerated, chosen: Array) -> None:
-        """Set the chosen motors. Where one cannot be set, those before it are, and its control is put back."""
-        goal = self._goals()
-        faulty = chosen & (self._ball | ~np.isfinite(self.values) | ~np.isfinite(goal))
-        fault = int(faulty.argmax()) if faulty.any() else None
-        if fault is not None:
-            chosen = chosen & (np.arange(len(chosen)) < fault)
-        arrays = stepper.extras.motors.arrays
-        for kind, of_kind in self._kinds:
-            here = chosen & of_kind
-            arrays[kind][self._first_row[here]] = goal[here]
-        if (here := chosen & self._gains).any():
-            gains = self._first_gains[here] + self._slopes[here] * self._within()[here, None]
-            for kind, numbers in zip(("stiffness", "damping"), gains.T, strict=True):
-                arrays[kind][self._first_row[here]] = numbers
-        self.applied[chosen] = self.values[chosen]
-        if fault is not None:
+    def _apply(self, stepper: Stepper | Accelerated, *, every: bool) -> None:
+        """Set motors. Where one cannot be set, those before it are, and its control is put back."""
+        if self._motors is not stepper.extras.motors or self._set is None:
+            self._motors = stepper.extras.motors
+            self._set = Bound(SET_CONTROLS, F64, self._block().handle, self._motors.handle).caller
+        if (fault := self._set(int(every))) != SET_ALL:
             self._refuse(fault)
 
-    def _goals(self) -> Array:
-        """(motors,) what controls ask of motors: gain times the control within its range, plus the offset."""
-        value = self._within()
-        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused
-            return np.asarray(self._gain * value + self._offset)
-
-    def _within(self) -> Array:
-        """(motors,) controls within their ranges."""
-        value = np.where(self._low > self.values, self._low, self.values)
-        return np.where(self._high < value, self._high, value)
+    def _block(self) -> Block:
+        """What compiled code knows of controls."""
+        motors = self.model.motors
+        columns = ("gain", "offset", "stiffness", "damping")
+        numbers = {name: np.array([getattr(motor, name) for motor in motors], np.float64) for name in columns}
+        slopes = np.array([motor.slopes for motor in motors], np.float64).reshape(-1, 2).T
+        return CONTROLS.block(
+            F64,
+            n=len(motors),
+            row=np.array([rows.start for rows in self.rows], np.int32),
+            kind=np.array([KINDS.index(motor.control) for motor in motors], np.int32),
+            ball=np.array([motor.ball for motor in motors], np.int32),
+            low=np.array([motor.control_low for motor in motors], np.float64),
+            high=np.array([motor.control_high for motor in motors], np.float64),
+            **numbers,
+            **dict(zip(("stiffness_slope", "damping_slope"), slopes, strict=True)),
+            given=Shared(self.values),
+            applied=Shared(self.applied),
+            product=len(motors),
+        )
 
     def _refuse(self, k: int) -> NoReturn:
         """Put the control of a motor back, and say why."""

@@ -178,8 +178,8 @@ class StepObserver:
 
     def _bind(self, store: Block, frames: FrameBuffer, events: Block) -> Bound:
         stepper, space = self._stepper, self._stepper.space
-        blocks = (space.m, space.s, space.w, self._inner.rules, stepper.collider.c, store, stepper.extras.motors)
-        blocks = (*blocks, self._links, self._totals, frames.block, events)
+        step = (space.m, space.s, space.w, self._inner.rules, stepper.collider.c, store, stepper.extras.motors)
+        blocks = (*step, self._links, self._totals, frames.block, events)
         key = tuple(map(id, blocks))
         if key not in self._bound:
             if len(self._bound) > 16:  # memory has grown many times

@@ -131,8 +131,9 @@ class Report:
     @cached_property
     def contacts(self) -> list[ContactReport]:
         """Contacts that have rows, in the order in which they were found."""
-        named = (self._frame[name] for name in ("shapes", "point", "normal", "depth", "force"))
-        return Pushing(*named, self._h).listed(self._model)
+        f = self._frame
+        pushing = Pushing(f["shapes"], f["point"], f["normal"], f["depth"], f["force"], self._h)
+        return pushing.listed(self._model)
 
     @cached_property
     def limits(self) -> list[LimitReport]:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from poise.dynamics.interrupts import HeldInterrupt
@@ -86,7 +85,7 @@ class Stepped(Joined):
 
     def _marches(self) -> bool:
         """Whether kernels do all that is in a step."""
-        listed = (self._hooks.laws, self._pushes, self._row_hooks)
+        listed = (self._hooks.laws, self._row_hooks)
         busy = self._hooks.busy() or any(listed)
         ordinary = self.formulation.level == "velocity" and self.formulation.substeps == 1
         return ordinary and not busy and self._stepper.march.can
@@ -111,14 +110,25 @@ class Stepped(Joined):
 
     def _march_on(self, n: int) -> int:
         """N steps at most, the last of which may be one that kernels cannot do by themselves: how many are done."""
-        march, last, pace = self._stepper.march, self._last, self._pace
+        march, last, pace, applied = self._stepper.march, self._last, self._pace, self._applied
+        applies = applied.count.item() > 0
+        if applies:
+            n = 1
         if self._path_table is not None:
             self._check_paths()
             n = self._path_table.sample(self.time, self._dt, n)
         timed = n > 1 or pace.most == 1
         if timed:
             pace.begin()
-        done: int = march.run(self._dt, n, self.time)
+        if applies:
+            applied.begin()
+        try:
+            done: int = march.run(self._dt, n, self.time)
+        finally:
+            if applies:
+                applied.end()
+        if applies and done:
+            applied.count[0] = 0
         if done:
             last.h, last.done = self._dt, True
             if self._clock is not None:
@@ -161,7 +171,10 @@ class Stepped(Joined):
         last.begin(q, v, h)
         time = self.time + self._dt
         slots = self._read_slots() if self._may_change_more() else None
-        saved = self._lay_pushes() if self._pushes else None
+        applied = self._applied
+        applies = applied.count.item() > 0
+        if applies:
+            applied.begin()
         laws = self._begin_laws() if self._hooks.laws else None
         try:
             self._begin_joints()
@@ -175,7 +188,7 @@ class Stepped(Joined):
                 if (stepper.step(h, self.time + k * h) if end == AGAIN else end) != DONE:
                     raise Diverged(self.time, *self._culprit(), self._advice())
             last.end(v if stepper.change is None else last.v + stepper.change, tau, forces)
-            self.time, self._pushes = time, []  # an interrupt comes before both or after both
+            self.time, applied.count[0] = time, 0  # an interrupt comes before both or after both
             if self._paths:
                 self._note_paths()
         except BaseException:
@@ -186,8 +199,8 @@ class Stepped(Joined):
         finally:
             if laws is not None:
                 self._end_laws(laws)
-            if saved is not None:
-                forces[...] = saved
+            if applies:
+                applied.end()
 
     def _advice(self) -> str:
         """What to try where a step has diverged."""
@@ -233,11 +246,3 @@ class Stepped(Joined):
         if isinstance(self._stepper, Accelerated):
             self._stepper.looker.lay_forces = None
         laws.take_away()
-
-    def _lay_pushes(self) -> Array:
-        """Let pushes act; what acts without them."""
-        saved = self.forces.copy()
-        with np.errstate(over="ignore"):  # what is too large is told as `Diverged`
-            for body, wrench in self._pushes:
-                self.forces[body] += wrench
-        return saved

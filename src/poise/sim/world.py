@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from poise.dynamics.deltas import force_delta
-from poise.dynamics.inputs import body_number, check_model, checked_vector, number_within
+from poise.dynamics.inputs import body_number, check_model, checked_vector, number_within, three_numbers
 from poise.dynamics.interrupts import Pace
 from poise.dynamics.measures import bodies
 from poise.dynamics.simulation import Simulation
 from poise.formulations.acceleration import Accelerated
 from poise.formulations.apart_stepper import ApartStepper
+from poise.formulations.applied_forces import AppliedForces
 from poise.formulations.kinds import Formulation
 from poise.formulations.loose_stepper import LooseStepper
 from poise.formulations.maximal import Maximal
@@ -67,6 +68,7 @@ class World(Stepped):
         "_state_fields",
         "_observer",
         "_path_table",
+        "_applied",
     )
 
     def __init__(
@@ -84,7 +86,6 @@ class World(Stepped):
             raise TypeError(f"formulation is a {type(given).__name__}; it must be {kinds}")
         self.formulation = formulation or Reduced()
         check_model(model)
-        self._pushes: list[tuple[int, Array]] = []
         self._tracks: list[Track] = []
         self._hooks = Hooks(model)
         self._keyframes = tuple(keyframes)
@@ -109,6 +110,7 @@ class World(Stepped):
         if isinstance(self._stepper, Stepper):
             self._stepper.march.note_in(*self._last.arrays)
         self._observer = StepObserver(self._stepper, self._last)
+        self._applied = AppliedForces(self._model, space.m, space.s, space.x)
         self._path_table: PathTable | None = None
         if self._paths and isinstance(self._stepper, Stepper):
             self._path_table = PathTable(space.m, space.stages, self._paths)
@@ -118,7 +120,7 @@ class World(Stepped):
             StateFields("hooks", self._hooks.memory, self._check_hooks, self._hooks.remember),
             StateFields("controls", self._joint_memory, self._check_joint_memory, self._remember_joints),
             StateFields("drive", self._drive_memory, self._check_drive_memory, self._remember_drive),
-            StateFields("pushes", self._read_pushes, self._check_pushes, self._write_pushes),
+            StateFields("pushes", self._read_applied, self._check_applied, self._write_applied),
         ]
         self._recording: Recording | None = None
         self._clock: Clock | None = None
@@ -126,7 +128,7 @@ class World(Stepped):
 
     def __getstate__(self) -> dict[str, Any]:
         """What copies and pickles take along, with what the rows remember."""
-        own = {"_pushes": [*self._pushes], "_tracks": [*self._tracks], "_hooks": self._hooks.copy()}
+        own = {"_tracks": [*self._tracks], "_hooks": self._hooks.copy()}
         own |= {"_controls": self._controls.copy(), "_row_hooks": [*self._row_hooks]}
         return super().__getstate__() | own | {"_slots": self._read_slots(), "_timed": self.timing}
 
@@ -173,21 +175,18 @@ class World(Stepped):
     def _check_hooks(self, check: SlotCheck) -> None:
         self._hooks.check_memory(check, self.model)
 
-    def _read_pushes(self) -> dict[str, Array]:
-        """Forces of `apply_force` that are to act in the next step."""
-        if not self._pushes:
-            return {}
-        return {"pushes": np.array([(body, *wrench) for body, wrench in self._pushes])}
+    def _read_applied(self) -> dict[str, Array]:
+        """Forces that are to act in the next step."""
+        return {"pushes": self._applied.read()} if self._applied.count[0] else {}
 
-    def _check_pushes(self, check: SlotCheck) -> None:
+    def _check_applied(self, check: SlotCheck) -> None:
         if "pushes" in check.slots:
-            pushes = check.fits("pushes", (len(np.atleast_1d(check.array("pushes"))), 7), np.float64)
-            bodies = pushes[:, 0]
-            if not np.isin(bodies, np.arange(self.model.n_bodies)).all():
+            applied = check.fits("pushes", (len(np.atleast_1d(check.array("pushes"))), 7), np.float64)
+            if not np.isin(applied[:, 0], np.arange(self.model.n_bodies)).all():
                 check.fail("pushes", f"must name bodies by numbers below {self.model.n_bodies}")
 
-    def _write_pushes(self, slots: Mapping[str, Array]) -> None:
-        self._pushes = [(int(row[0]), row[1:].copy()) for row in slots.get("pushes", ())]
+    def _write_applied(self, slots: Mapping[str, Array]) -> None:
+        self._applied.write(slots.get("pushes", np.zeros((0, 7))))
 
     def _clear_last(self) -> None:
         """Clear the results of a discarded step."""
@@ -240,9 +239,9 @@ class World(Stepped):
         >>> float(world.v[1].round(9))
         0.25
         """
-        index, push = body_number(self.model, body), checked_vector("force", force)
-        moment = checked_vector("torque", torque) + np.cross(self._arm(index, point), push)
-        self._pushes.append((index, np.concatenate((moment, push))))
+        place = None if point is None else three_numbers("point", point)
+        wrench = three_numbers("force", force), three_numbers("torque", torque)
+        self._applied.append(body_number(self.model, body), *wrench, place)
 
     def apply_impulse(
         self,
