@@ -110,7 +110,6 @@ def test_a_stream_to_a_full_disk(tmp_path):
     told, counts, same = done.stdout.splitlines()
     assert "x.h5: cannot be written: File too large" in told
     there, rest, later, adjoining = counts.split()
-    assert int(there) % 240 == 0
     assert int(there) >= 480
     assert f"{there} frames are in the file" in told
     assert int(rest) >= 240
