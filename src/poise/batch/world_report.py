@@ -2,50 +2,49 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.collision.pipeline import Collider
-from poise.constraints.guest_rows import USERS
 from poise.constraints.limit_rows import CODES, UPPER
 from poise.constraints.store import CONTACT, SINGLE, STRIDES
 from poise.formulations.crowd import Records
+from poise.formulations.crowd_kernels import N_TOLD, TOLD
+from poise.formulations.stepper import STATUSES
 from poise.model.model import Model
-from poise.sim.report import ContactReport, LimitReport, limit_of
+from poise.sim.report import StepReport
 
 Array = NDArray[Any]
-AHEAD = 0.05
-"""Gap up to which contacts are looked for; m."""
 
 
-@dataclass(frozen=True)
-class WorldReport:
+class WorldReport(StepReport):
     """The last step of one world of a batch."""
 
-    time: float
-    """s."""
-    diverged: bool
-    contacts: list[ContactReport]
-    """Those that had a force in the last step, where they are now."""
-    limits: list[LimitReport]
-    rows: int
-    sweeps: int
-    newton_steps: int
-    residual: float
-    """Natural residual over the largest speed that the rows had to take away."""
-    work: float
-    """Of all solves of the step, as `Reduced.budget` counts it."""
-    status: str
-    """Of the rows' multipliers: see `poise.Report`."""
-    shift_status: str
-    """Of the displacements that mend overlaps, likewise."""
-    overlap: float
-    """Of all contacts as they are now, the deepest; 0 where there is none; m."""
-    beyond: float
-    """Farthest that a coordinate is past its limit now; 0 where none is; rad or m."""
+    def __init__(self, model: Model, records: Records, world: int, time: float, h: float) -> None:
+        """`h`: length of the step (s)."""
+        done = int(records.noted[world]) >= 0
+        super().__init__(model, contact_frame(records, world, h), limits_of(model, records, world, h, done), h)
+        told = dict(zip(TOLD, records.told.reshape(-1, N_TOLD)[world].tolist(), strict=True))
+        self.time = time
+        """s."""
+        self.diverged = bool(records.lost[world])
+        self.rows = int(told["rows"])
+        self.sweeps = int(told["sweeps"])
+        self.newton_steps = int(told["newton_steps"])
+        self.residual = told["residual"]
+        """Natural residual over the largest speed that the rows had to take away."""
+        self.work = told["work"]
+        """Of all solves of the step, as `Reduced.budget` counts it."""
+        self.status = STATUSES[int(told["status"])]
+        """Of the rows' multipliers: see `poise.Report`."""
+        self.shift_status = STATUSES[int(told["shift_status"])]
+        """Of the displacements that mend overlaps, likewise."""
+
+    def __repr__(self) -> str:
+        n = len(self._frame["depth"])
+        return f"<WorldReport: {self.time:g} s, {n} contacts, {self.rows} rows, residual {self.residual:.2g}>"
 
 
 def remembered(records: Records, world: int, kind: int) -> tuple[Array, Array]:
@@ -57,46 +56,25 @@ def remembered(records: Records, world: int, kind: int) -> tuple[Array, Array]:
     return ids.copy(), np.asarray(lam, np.float64).reshape(n, stride)
 
 
-def contacts_of(
-    model: Model, records: Records, world: int, q: Array, h: float, there: Array | None = None
-) -> tuple[list[ContactReport], float]:
-    """Contacts that had a force in the last step, of length h (s), where they are now; and the deepest overlap (m).
+def contact_frame(records: Records, world: int, h: float) -> Mapping[str, Array]:
+    """A frame with the coordinates of a world and the contacts of its last step, of length h (s)."""
+    n, first = max(int(records.noted[world]), 0), world * records.room[CONTACT]
+    shapes = records.shape[2 * first : 2 * (first + n)].reshape(n, 2)
+    made = shapes[:, 0] >= 0
+    places = {name: np.array(getattr(records, name)[first : first + n][made], np.float64) for name in _PLACES}
+    force = remembered(records, world, CONTACT)[1][:n][made] / h
+    q = np.array(records.of("q")[world : world + 1], np.float64)
+    return {"q": q, "shapes": shapes[made], "force": force} | places
 
-    `there`: (shapes,) which of them the world has, where not all.
+
+_PLACES = ("point", "normal", "depth")
+
+
+def limits_of(model: Model, records: Records, world: int, h: float, done: bool) -> tuple[Array, Array, Array]:
+    """Ids, forces and directions of the rows of one coordinate that a world had in its last step; none where it has
+    not `done` any.
     """
-    collider = Collider(model)
-    collider.place(q)
-    collider.touch(AHEAD)
-    ids, impulses = remembered(records, world, CONTACT)
-    impulse_of = dict(zip(ids.tolist(), impulses, strict=True))
-    names, body, told, deepest = model.solids.names, model.solids.body, [], 0.0
-    for contact in collider.contacts():
-        if there is not None and not (there[contact.a] and there[contact.b]):
-            continue
-        deepest = max(deepest, contact.depth)
-        if contact.id in impulse_of:
-            impulse = impulse_of[contact.id]
-            told.append(
-                ContactReport(
-                    model.body_names[int(body[contact.a])],
-                    model.body_names[int(body[contact.b])],
-                    contact.point,
-                    contact.normal,
-                    contact.depth,
-                    impulse / h,
-                    names[contact.a],
-                    names[contact.b],
-                    impulse,
-                )
-            )
-    return told, deepest
-
-
-def limits_of(model: Model, records: Records, world: int, h: float) -> list[LimitReport]:
-    """Limits and frictions of joints that had rows in the last step."""
     ids, impulses = remembered(records, world, SINGLE)
-    return [
-        limit_of(model, id, float(impulse[0]) / h, -1.0 if id % CODES == UPPER and id < CODES * model.nv else 1.0)
-        for id, impulse in zip(ids.tolist(), impulses, strict=True)
-        if 0 <= id < USERS
-    ]
+    along = np.where((ids % CODES == UPPER) & (ids < CODES * model.nv), -1.0, 1.0)
+    n = len(ids) if done else 0
+    return ids[:n], impulses[:n, 0] / h, along[:n]

@@ -25,16 +25,14 @@ from poise.batch.world_checks import (
     scattered,
     width_of,
 )
-from poise.batch.world_report import WorldReport, contacts_of, limits_of
+from poise.batch.world_report import WorldReport
 from poise.dynamics.functions import Drive
 from poise.dynamics.inputs import check_given, check_range, checked_step, checked_steps, number_within
 from poise.formulations.crowd import DRIVE, Layout, Records
 from poise.formulations.crowd_kernels import N_TOLD, TOLD
 from poise.formulations.kinds import Formulation
-from poise.formulations.stepper import STATUSES
 from poise.model.model import Model
 from poise.model.state import State
-from poise.sim.report import farthest_beyond
 
 Array = NDArray[Any]
 AT_ONCE = 4
@@ -458,21 +456,4 @@ class Batch:
         [19.62]
         """
         world = number_within("world", world, self.n, "worlds")
-        q, h = np.asarray(self.q[world], np.float64), float(self._clock.length[world])
-        there = None if self._terrains is None else self._terrains.there[self._terrains.applied[world]]
-        contacts, overlap = contacts_of(self.model, self._records, world, q, h, there)
-        return WorldReport(
-            float(self.time[world]),
-            bool(self._records.lost[world]),
-            contacts,
-            limits_of(self.model, self._records, world, h),
-            int(self._told("rows")[world]),
-            int(self._told("sweeps")[world]),
-            int(self._told("newton_steps")[world]),
-            float(self._told("residual")[world]),
-            float(self._told("work")[world]),
-            STATUSES[int(self._told("status")[world])],
-            STATUSES[int(self._told("shift_status")[world])],
-            overlap,
-            farthest_beyond(self.model, q),
-        )
+        return WorldReport(self.model, self._records, world, float(self.time[world]), float(self._clock.length[world]))

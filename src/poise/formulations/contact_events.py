@@ -11,7 +11,7 @@ from poise.constraints.ball_limit_rows import CONE, TWIST_LOWER, TWIST_UPPER
 from poise.constraints.limit_rows import CODES, LOWER, UPPER
 from poise.constraints.store import CONTACT, SINGLE
 from poise.kernel.jit import kernel
-from poise.kernel.memory import Count, Index, Int, Real, View, load, store
+from poise.kernel.memory import Count, Index, Int, Real, View, load, load_lane, store
 
 TOUCHING, REACHED = range(2)
 """Lists of keys."""
@@ -41,13 +41,13 @@ EVENTS = View(
 
 
 @kernel
-def contact_of(c, r, slot, n):
-    """The contact that a block of rows was made of, among the first n; −1 where it was made of none."""
-    id, k = load(r.id, slot), load(r.pick, slot)
-    if k >= 0 and k < n and load(c.id, k) == id:
+def contact_of(c, r, slot, n, lane):
+    """The contact that a block of rows of one lane was made of, among the first n; −1 where it was made of none."""
+    id, k = load_lane(r.id, slot, lane), load_lane(r.pick, slot, lane)
+    if k >= 0 and k < n and load_lane(c.id, k, lane) == id:
         return k
     for other in range(n):  # rows that were moved since they were made
-        if load(c.id, other) == id:
+        if load_lane(c.id, other, lane) == id:
             return other
     return -1
 
@@ -84,7 +84,7 @@ def note_pushing(c, r, e):
     for block in range(load(r.count, CONTACT)):
         slot = first + 3 * block
         if load(r.lam, slot) > 0.0:
-            k = contact_of(c, r, slot, n)
+            k = contact_of(c, r, slot, n, 0)
             if k >= 0:
                 key = load(c.a, k) * e.n_shapes + load(c.b, k)
                 if key != last:

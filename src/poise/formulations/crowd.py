@@ -37,6 +37,8 @@ LINE = 64
 """Bytes that a record is made a multiple of: no two worlds share a cache line."""
 FIRST_ROOM = (16, 0, 16, 0)
 """Blocks of each kind that a world can remember at first."""
+PLACES = ("shape", "point", "normal", "depth")
+"""What is noted of contacts."""
 DRIVE = ("gain_p", "gain_d", "goal_q", "goal_v")
 INPUTS = ("tau", "force", *DRIVE)
 MOST_NUMBERS = 2**31 - 1
@@ -115,6 +117,11 @@ class Memory(NamedTuple):
     id_size: int
     lam: Array
     id: Array
+    shape: Array
+    """Of contacts, for as many as there is room."""
+    point: Array
+    normal: Array
+    depth: Array
 
 
 class Records:
@@ -130,6 +137,8 @@ class Records:
         self.lost, self.done = aligned((n,), np.int32), aligned((n,), np.int32)
         self.told = aligned((n * N_TOLD,), dtype)
         self.count = aligned((n * len(KINDS),), np.int32)
+        self.noted = aligned((n,), np.int32)
+        """Contacts of the last step; −1 where a world has made none since it began."""
         self.order = aligned((-(-n // width.lanes) * width.lanes,), np.int32)
         self.used = {"tau"}
         """Inputs that steps are to read."""
@@ -142,12 +151,16 @@ class Records:
         lam_size, id_size = (-(-int(first[-1]) // line) * line for first in (lam_first, id_first))
         if self.n * lam_size > MOST_NUMBERS:
             raise MemoryError(f"{self.n} worlds that remember {lam_size} multipliers each are too many")
-        lam, id = aligned((self.n * lam_size,), self.width.dtype), aligned((self.n * id_size,), np.int32)
-        return Memory(room, lam_first, id_first, lam_size, id_size, lam, id)
+        dtype, contacts = self.width.dtype, self.n * room[CONTACT]
+        lam, id = aligned((self.n * lam_size,), dtype), aligned((self.n * id_size,), np.int32)
+        places = aligned((contacts, 3), dtype), aligned((contacts, 3), dtype), aligned((contacts,), dtype)
+        shape = aligned((2 * contacts,), np.int32)
+        return Memory(room, lam_first, id_first, lam_size, id_size, lam, id, shape, *places)
 
     def _take_memory(self, memory: Memory) -> None:
         """In one statement, which no interrupt divides."""
-        self.room, self.lam_first, self.id_first, self.lam_size, self.id_size, self.lam, self.id = memory
+        self.room, self.lam_first, self.id_first, self.lam_size, self.id_size, self.lam, self.id = memory[:7]
+        self.shape, self.point, self.normal, self.depth = memory[7:]
         self._block: Block | None = None
 
     def of(self, name: str) -> Array:
@@ -166,6 +179,9 @@ class Records:
             (more.lam, self.lam, more.lam_first, self.lam_first),
             (more.id, self.id, more.id_first, self.id_first),
         )
+        for name in PLACES:
+            new, old = (getattr(one, name).reshape(self.n, -1) for one in (more, self))
+            new[:, : old.shape[1]] = old
         for new, old, goals, sources in pairs:
             new2, old2 = new.reshape(self.n, -1), old.reshape(self.n, -1)
             for kind in range(len(KINDS)):
@@ -174,8 +190,9 @@ class Records:
         self._take_memory(more)
 
     def forget(self, which: Any) -> None:
-        """What some worlds remember."""
+        """Clear what some worlds remember, and what is noted of their last steps."""
         self.count.reshape(self.n, -1)[which] = 0
+        self.noted[which] = -1
 
     def use(self, *names: str) -> None:
         """Have steps read inputs."""
@@ -193,7 +210,7 @@ class Records:
         """As kernels see them."""
         if self._block is None:
             spans = self.layout.spans(self.used)
-            shared = ("numbers", "order", "lost", "done", "told", "count", "lam", "id")
+            shared = ("numbers", "order", "lost", "done", "told", "count", "lam", "id", "noted", *PLACES)
             sizes = {"size": self.layout.size, "n_state": self.layout.n_state, "n_spans": len(spans) // 2}
             self._block = RECORDS.block(
                 Width(self.width.elem),

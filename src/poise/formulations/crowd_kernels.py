@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from poise.constraints.row_kernels import N_KINDS, busiest, stride_of
 from poise.constraints.store import CONTACT
+from poise.formulations.contact_events import contact_of
+from poise.formulations.frames import record_place
 from poise.formulations.reuse import forget_places
 from poise.formulations.rules import ALL, DIVERGED, DONE, WHOLE
 from poise.formulations.step import begin_part, finish_part
@@ -68,6 +70,12 @@ RECORDS = View(
     count=Index,  # (worlds · 4)
     lam=Real,  # (worlds · lam_size)
     id=Index,  # (worlds · id_size)
+    # contacts of each world's last step, as `frames.FRAMES` has them; their forces are among what rows remember
+    noted=Index,  # (worlds) how many, −1 where there is no last step
+    shape=Index,  # (worlds · room of contacts) two each
+    point=Vec3,
+    normal=Vec3,
+    depth=Real,
 )
 
 GROUP = View(
@@ -152,6 +160,19 @@ def keep_memory(d, old, lane, world):
             store(d.id, id + n, load_lane(old.id, first + n * stride, lane))
             for k in range(n * stride, (n + 1) * stride):
                 store(d.lam, lam + k, load_lane(old.lam, first + k, lane))
+
+
+@kernel
+def keep_contacts(d, c, r, lane, world):
+    """Where the contacts of the last step were."""
+    at, found, n = world * load(d.room, CONTACT), load_lane(c.count, 0, lane), load_lane(r.count, CONTACT, lane)
+    store(d.noted, world, n)
+    for block in range(n):
+        k = contact_of(c, r, load(r.first, CONTACT) + 3 * block, found, lane)
+        if k >= 0:
+            record_place(c, d, at + block, k, lane)
+        else:
+            store(d.shape, 2 * (at + block), -1)
 
 
 @kernel
@@ -265,6 +286,7 @@ def step_group(y, c, r, old, o, d, e, k, b, dt, n, group):
             world = load_lane(e.world, 0, lane)
             keep_numbers(d, e, lane, world)
             keep_memory(d, old, lane, world)
+            keep_contacts(d, c, r, lane, world)
             keep_told(d, o, c, r, lane, world)
             store(d.done, world, load(d.done, world) + n)
     return DONE

@@ -8,7 +8,7 @@ from poise.constraints.store import CONTACT, SINGLE
 from poise.dynamics.totals import add_up
 from poise.formulations.contact_events import contact_of
 from poise.kernel.jit import kernel
-from poise.kernel.memory import Count, Index, Real, View, load, store
+from poise.kernel.memory import Count, Index, Real, View, load, load_lane, store
 from poise.kernel.spatial import Force
 from poise.kernel.vec import Vec3, zero3
 
@@ -92,18 +92,24 @@ def record_solver(o, r, f, n):
 
 
 @kernel
+def record_place(c, f, at, k, lane):
+    """Where contact k of a lane is: its shapes, point, normal and depth."""
+    store(f.shape, 2 * at, load_lane(c.a, k, lane))
+    store(f.shape, 2 * at + 1, load_lane(c.b, k, lane))
+    store(f.point, at, load_lane(c.point, k, lane))
+    store(f.normal, at, load_lane(c.normal, k, lane))
+    store(f.depth, at, -load_lane(c.gap, k, lane))
+
+
+@kernel
 def record_contacts(c, r, f, n, unit):
     """Contacts that have rows, in the order in which they were found, with their forces."""
     at, found, first = load(f.contact_start, n), min(load(c.count, 0), c.room), load(r.first, CONTACT)
     for block in range(load(r.count, CONTACT)):
         slot = first + 3 * block
-        k = contact_of(c, r, slot, found)
+        k = contact_of(c, r, slot, found, 0)
         if k >= 0:
-            store(f.shape, 2 * at, load(c.a, k))
-            store(f.shape, 2 * at + 1, load(c.b, k))
-            store(f.point, at, load(c.point, k))
-            store(f.normal, at, load(c.normal, k))
-            store(f.depth, at, -load(c.gap, k))
+            record_place(c, f, at, k, 0)
             force = zero3(unit)
             for i in range(slot, slot + 3):
                 force = force + load(r.Jb, i).f * load(r.lam, i)

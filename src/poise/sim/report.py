@@ -65,8 +65,41 @@ class LimitReport:
     """Along the coordinate; N or N·m. Of a ball the torque of the limit, negative where it lessens the twist; N·m."""
 
 
-class Report:
-    """The last step of a world. Lists are made when they are first asked for, of what was copied at once."""
+class StepReport:
+    """What every report tells of a step. Lists are made when they are first asked for, of what was copied at once."""
+
+    def __init__(self, model: Model, frame: Mapping[str, Array], limits: tuple[Array, Array, Array], h: float) -> None:
+        """`frame`: what a frame with contacts holds, see `sim.observer.FrameBuffer`; `limits`: ids, forces and
+        directions of rows of one coordinate; `h`: length of the step (s).
+        """
+        self._model, self._frame, self._limits, self._h = model, frame, limits, h
+
+    @cached_property
+    def contacts(self) -> list[ContactReport]:
+        """Contacts that have rows, in the order in which they were found."""
+        f = self._frame
+        pushing = Pushing(f["shapes"], f["point"], f["normal"], f["depth"], f["force"], self._h)
+        return pushing.listed(self._model)
+
+    @cached_property
+    def limits(self) -> list[LimitReport]:
+        """Coordinates and ball joints near an end of their range, held by friction, or tracked."""
+        found = zip(*(array.tolist() for array in self._limits), strict=True)
+        return [limit_of(self._model, id, force, along) for id, force, along in found if 0 <= id < USERS]
+
+    @property
+    def overlap(self) -> float:
+        """Of the contacts that have rows, the deepest, at the beginning of the step; 0 where there is none; m."""
+        return float(self._frame["depth"].max(initial=0.0))
+
+    @cached_property
+    def beyond(self) -> float:
+        """Farthest that a coordinate is past its limit now; 0 where none is; rad or m."""
+        return farthest_beyond(self._model, self._frame["q"][0])
+
+
+class Report(StepReport):
+    """The last step of a world."""
 
     def __init__(
         self,
@@ -77,12 +110,12 @@ class Report:
     ) -> None:
         """`frame`: what a frame of everything holds, see `sim.observer.FrameBuffer`."""
         told, rows = stepper.told, stepper.rows.now
-        self._model, self._frame, self._done, self._h = stepper.model, frame, last.done, last.h
-        self._unit = stepper.force_unit(last.h)
+        self._done = last.done
         self._loops = loop_reports(stepper.extras) if last.done and stepper.extras.joints else []
         first = int(rows.first[SINGLE])
         ends = slice(first, first + int(rows.count[SINGLE]) if last.done else first)
-        self._single = rows.id[ends].copy(), rows.lam[ends].copy(), rows.Jdof[ends].copy()
+        limits = rows.id[ends].copy(), rows.lam[ends] / stepper.force_unit(last.h), rows.Jdof[ends].copy()
+        super().__init__(stepper.model, frame, limits, last.h)
         self.time = float(frame["time"][0])
         """s."""
         self.rows = stepper.n_rows
@@ -127,29 +160,6 @@ class Report:
         """Of the state after the step."""
         both = self._frame["momentum"][0]
         return Momentum(both[3:], both[:3], self._frame["com"][0], float(self._frame["mass"][0]))
-
-    @cached_property
-    def contacts(self) -> list[ContactReport]:
-        """Contacts that have rows, in the order in which they were found."""
-        f = self._frame
-        pushing = Pushing(f["shapes"], f["point"], f["normal"], f["depth"], f["force"], self._h)
-        return pushing.listed(self._model)
-
-    @cached_property
-    def limits(self) -> list[LimitReport]:
-        """Coordinates and ball joints near an end of their range, held by friction, or tracked."""
-        found = zip(*(array.tolist() for array in self._single), strict=True)
-        return [limit_of(self._model, id, lam / self._unit, along) for id, lam, along in found if 0 <= id < USERS]
-
-    @property
-    def overlap(self) -> float:
-        """Of the contacts that were found, the deepest, at the beginning of the step; 0 where there is none; m."""
-        return float(self._frame["depth"].max(initial=0.0))
-
-    @cached_property
-    def beyond(self) -> float:
-        """Farthest that a coordinate is past its limit now; 0 where none is; rad or m."""
-        return farthest_beyond(self._model, self._frame["q"][0])
 
     @cached_property
     def motors(self) -> dict[str, Any]:
