@@ -125,6 +125,40 @@ class Reference:
         """From the first key to the last; s."""
         return self.end - self.start
 
+    @property
+    def loops(self) -> bool:
+        """Whether it goes on and on."""
+        return any(curve.loop for curve in self._curves)
+
+    @property
+    def key_times(self) -> Floats:
+        """Times of all keys, in order; s."""
+        return np.unique(np.concatenate([curve.times for curve in self._curves]))
+
+    @property
+    def has_corners(self) -> bool:
+        """Whether it may jump, or change its velocity at once, at keys."""
+        return self._keyed is not None
+
+    @property
+    def has_one_period(self) -> bool:
+        """Whether all that loops in it goes round from its start to its end."""
+        ends = {(float(curve.times[0]), float(curve.times[-1])) for curve in self._curves}
+        return not self.loops or (ends == {(self.start, self.end)} and all(curve.loop for curve in self._curves))
+
+    @property
+    def _curves(self) -> list[Spline | RotationCurve]:
+        if self._keyed is None:
+            return [self._moves, self._turns]
+        return [curve for track in self._keyed.tracks.values() for curve in (track.move, track.turn) if curve is not None]
+
+    def stride_of(self, place: Placed) -> Floats:
+        """(numbers,) what a round of a loop adds to the numbers of a place."""
+        own, found = np.zeros(self.model.nq), np.zeros(place.model.nq)
+        own[self._layout.numbers] = self._stride if self._keyed is None else 0.0
+        found[place.sources[1]] = own[place.sources[0]]
+        return np.asarray(found[place.layout.numbers])
+
     def _sample(self, times: Floats) -> Coordinates:
         """Coordinates of its own model."""
         lay, model = self._layout, self.model
@@ -161,11 +195,12 @@ class Placed:
         self.reference, self.model = reference, model
         self.joints = tuple(_counterpart(reference.model, j, model) for j in reference.joints)
         source, own = reference.model, reference.joints
-        self._q = _ranges(source.joint_q_start, own), _ranges(model.joint_q_start, self.joints)
+        self.sources = _ranges(source.joint_q_start, own), _ranges(model.joint_q_start, self.joints)
+        """Coordinates of the reference's model, and those of this one that they are for."""
         self._v = _ranges(source.joint_v_start, own), _ranges(model.joint_v_start, self.joints)
         lay = layout(model)
-        q = np.isin(lay.numbers, self._q[1])
-        turns = np.isin(lay.quats[:, 0], self._q[1])
+        q = np.isin(lay.numbers, self.sources[1])
+        turns = np.isin(lay.quats[:, 0], self.sources[1])
         self.layout = Layout(lay.numbers[q], lay.speeds[q], lay.quats[turns], lay.spins[turns])
         """Of the coordinates that the reference has."""
         self.dofs = self._v[1]
@@ -177,7 +212,7 @@ class Placed:
         q = np.broadcast_to(model.q_rest, (*times.shape, model.nq)).copy()
         v = np.zeros((*times.shape, model.nv))
         a = np.zeros_like(v)
-        q[..., self._q[1]] = found.q[..., self._q[0]]
+        q[..., self.sources[1]] = found.q[..., self.sources[0]]
         v[..., self._v[1]] = found.v[..., self._v[0]]
         a[..., self._v[1]] = found.a[..., self._v[0]]
         return Coordinates(q, v, a)

@@ -16,26 +16,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise.control.balance import Balance, BalanceReading
+from poise.control.motion_table import Tables, tabulate
 from poise.control.points import PointTarget, Pulled
 from poise.control.reference import Placed, Reference
 from poise.control.strengths import GIVE, SETTLE, by_joint, full_strength, motor_gains, named
+from poise.control.tracking_command import ROOT_SETTLE, TrackingCommand
 from poise.dynamics.functions import Drive
+from poise.formulations.motion_tracking import ACCELERATION, DRIVE, GUIDE, TARGET
 from poise.formulations.tracking import gains
 from poise.model.model import Model
 from poise.model.state import State
 from poise.motion import Clip, Coordinates
 from poise.motion.inputs import choice, positive, vectors
 from poise.motion.rotations import quat_conjugate, quat_multiply, rotate
-from poise.sim.acting import StateToAct, Targets
+from poise.sim.acting import StateToAct, StepMemory, Targets
 from poise.sim.motors import MotorGoals, motor_rows, rows_by_dof
 
 Floats = NDArray[np.float64]
 By = Literal["motors", "drives", "accelerations"]
 Root = Literal["guided", "held", "balanced", "free"]
 Adjust = Callable[[StateToAct, Coordinates], Coordinates | None]
-
-#: errors of a guided root fade in this time; s
-ROOT_SETTLE = 0.05
 
 
 class Tracking:
@@ -113,7 +113,8 @@ class Tracking:
                 raise ValueError("this tracks in a world of another model: make another Tracking for this one")
             return
         self.reference = make_reference(self.motion, model, self.floor)
-        place = self._place = Placed(self.reference, model)
+        place = self.place = Placed(self.reference, model)
+        self._tables: Tables | None = None
         self._shift = self.reference.start - self.start
         root = place.root()
         self._root = slice(*model.joint_v_start[root : root + 2].tolist()) if root >= 0 else slice(0, 0)
@@ -137,6 +138,64 @@ class Tracking:
         self._kp, self._kv = gains(2.0 * self.settle)
         self._model = model
 
+    def compile(self, memory: StepMemory, /) -> TrackingCommand | None:
+        """What sets motors and drives before each step in compiled code, from a table of the reference; None where
+        Python has to: with `adjust`, `points`, balance, and references that no table is exact enough for.
+        """
+        if self._balance is not None or self.adjust is not None or self._pulls:
+            return None
+        tables = self.tables()
+        return None if tables is None else TrackingCommand(self, tables, memory)
+
+    def tables(self) -> Tables | None:
+        """The reference as a table, made once; None where none is exact enough."""
+        self._bound()
+        if self._tables is None and (found := tabulate(self.place)) is not None:
+            self._tables = Tables([found])
+        return self._tables
+
+    @property
+    def root_dofs(self) -> slice:
+        """Degrees of freedom of the root; none where it has no free joint."""
+        return self._root
+
+    @property
+    def sets(self) -> dict[int, int]:
+        """What is set of each degree of freedom: see `formulations.motion_tracking`."""
+        if self.by == "drives":
+            followed = {d: DRIVE for d in self.place.dofs.tolist() if not self._root.start <= d < self._root.stop}
+        else:
+            followed = dict.fromkeys(self._dofs.tolist(), ACCELERATION if self.by == "accelerations" else TARGET)
+        helped = range(self._root.start, self._root.stop) if len(self._help_rows) else ()
+        return followed | dict.fromkeys(helped, GUIDE)
+
+    @property
+    def rows_of(self) -> dict[int, int]:
+        """Rows of motors by their degrees of freedom."""
+        helped = range(self._root.start, self._root.stop) if len(self._help_rows) else ()
+        both = [*zip(self._dofs.tolist(), self._rows.tolist(), strict=True)]
+        return dict([*both, *zip(helped, self._help_rows.tolist(), strict=True)])
+
+    @property
+    def acceleration_gains(self) -> tuple[float, float]:
+        """Those of KOK eq. 22."""
+        return self._kp, self._kv
+
+    @property
+    def joint_gains(self) -> Floats:
+        """(nv, 3) stiffness, damping and limit of joints, as they are scaled."""
+        return self._gains
+
+    @property
+    def motor_gains(self) -> MotorGoals | None:
+        """Gains and limits that motors are to have, where they are this controller's."""
+        if self.strength is None or not len(self._rows):
+            return None
+        stiffness, damping = self._gains[self._dofs, :2].T
+        if self.by == "accelerations":
+            return MotorGoals(self._rows, limit=self._limit)
+        return MotorGoals(self._rows, stiffness=stiffness, damping=damping, limit=self._limit)
+
     def _check_root(self, model: Model, root: int) -> None:
         held = root >= 0 and bool(model.dof_prescribed[self._root].any())
         if root >= 0 and held != (self.root == "held"):
@@ -151,7 +210,7 @@ class Tracking:
         for motor, places in zip(model.motors, motor_rows(model), strict=True):
             if motor.ball:
                 balls.setdefault(motor.dofs[0], places.start)
-        wanted = [d for d in self._place.dofs.tolist() if not self._root.start <= d < self._root.stop]
+        wanted = [d for d in self.place.dofs.tolist() if not self._root.start <= d < self._root.stop]
         by_motors = self.by != "drives" and self.root != "balanced"
         dofs = [d for d in wanted if stiff[d, 2] > 0.0] if by_motors else []
         help = list(range(self._root.start, self._root.stop)) if self.root == "guided" else []
@@ -161,7 +220,7 @@ class Tracking:
                 f"there are no motors on {listed}: use hero.track(…) or scene.motor(…) before the scene is built, "
                 f'or by="drives"{" and another root" if set(missing) & {model.dof_names[d] for d in help} else ""}'
             )
-        lay = self._place.layout
+        lay = self.place.layout
         number = dict(zip(lay.speeds.tolist(), lay.numbers.tolist(), strict=True))
         self._dofs = np.array(dofs, np.intp)
         self._rows = np.array([rows[d] for d in dofs], np.intp)
@@ -170,14 +229,14 @@ class Tracking:
         self._balls = np.array([balls[int(lay.spins[k, 0])] for k in used], np.intp)
         self._quats = lay.quats[used]
         self._help_rows = np.array([rows[d] for d in help], np.intp)
-        self._brake = self._brakes(model, help)
+        self.brake = self._brakes(model, help)
 
     def _brakes(self, model: Model, help: list[int]) -> Floats:
         """(6,) accelerations that the help of a root has for it; turns are left to be as quick as they are."""
         brakes = np.full(len(help), inf)
         for motor in model.motors:
             if len(motor.dofs) == 1 and motor.dofs[0] in help[:3]:
-                link = int(model.link_root[model.body_link[model.joint_body[self._place.root()]]])
+                link = int(model.link_root[model.body_link[model.joint_body[self.place.root()]]])
                 mass = float(model.link_mass[model.link_root == link].sum())
                 brakes[help.index(motor.dofs[0])] = min(motor.high, -motor.low) / mass
         return brakes
@@ -229,12 +288,12 @@ class Tracking:
     def at(self, time: float) -> Coordinates:
         """Coordinates of the world's model that are wanted at a time of the world (s); other joints are at rest."""
         self._bound()
-        return self._place.at(np.asarray(float(time) + self._shift))
+        return self.place.at(np.asarray(float(time) + self._shift))
 
     def first(self, state: State) -> None:
         """Put the character to where its motion begins, with its velocities."""
         self._bound()
-        now, place = self.at(state.time), self._place
+        now, place = self.at(state.time), self.place
         for joint in place.joints:
             q, v = (slice(*starts[joint : joint + 2].tolist()) for starts in self._starts())
             state.q[q], state.v[v] = now.q[q], now.v[v]
@@ -251,7 +310,7 @@ class Tracking:
         """What is to act in the next step."""
         if self._balance is not None:
             return replace(self._balance.update(state), rows=self._pull(state))
-        h, place = state.dt, self._place
+        h, place = state.dt, self.place
         both = place.at(state.time + self._shift + np.array((0.0, h)))
         now, wanted = (Coordinates(both.q[k], both.v[k], both.a[k]) for k in (0, 1))
         mean = place.difference(now.q, wanted.q) / h
@@ -265,7 +324,7 @@ class Tracking:
 
     def _in_own_axes(self, q: Floats, wanted: Floats, spin: Floats) -> Floats:
         """Velocities in the axes of the reference's links, in those of the character's."""
-        lay, result = self._place.layout, spin.copy()
+        lay, result = self.place.layout, spin.copy()
         if len(lay.quats):
             turn = quat_multiply(quat_conjugate(q[lay.quats]), wanted[lay.quats])
             result[lay.spins] = rotate(turn, spin[lay.spins])
@@ -276,7 +335,7 @@ class Tracking:
 
     def _goals(self, state: StateToAct, now: Coordinates, wanted: Coordinates, speed: Floats) -> list[MotorGoals]:
         """What motors of joints and of the root are to do."""
-        error, goals = self._place.difference(state.q, now.q), []
+        error, goals = self.place.difference(state.q, now.q), []
         if len(self._help_rows):
             root = self._root
             goals.append(MotorGoals(self._help_rows, speed=speed[root] + self._back(error[root])))
@@ -308,7 +367,7 @@ class Tracking:
         which takes a throughout: who comes faster goes too far.
         """
         way = np.abs(error)
-        near = np.minimum(way, self._brake * ROOT_SETTLE**2)
+        near = np.minimum(way, self.brake * ROOT_SETTLE**2)
         return np.asarray(np.sign(error) * np.sqrt((2.0 * way - near) * near) / ROOT_SETTLE)
 
     @property

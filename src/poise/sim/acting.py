@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +19,9 @@ from poise.dynamics.functions import Drive
 from poise.dynamics.inputs import checked_row
 from poise.dynamics.simulation import Diverged
 from poise.formulations.applied_forces import AppliedForces
+from poise.formulations.kinds import Formulation
+from poise.kernel.bound import Bound
+from poise.kernel.memory import Block
 from poise.model.errors import did_you_mean
 from poise.model.model import Model
 from poise.model.slots import SlotCheck, StateFields
@@ -69,6 +72,9 @@ class StateToAct(State):
 class Controller(Protocol):
     """What `add_controller` takes. `bind` is optional, and a plain function of the state will do as well.
 
+    A controller that can be compiled has `compile(memory)`, which gives a `StepCommand` or None: at velocity level that
+    is called instead of `update`, and steps stay in compiled code.
+
     `state` is a copy: q, v, time, the length dt of the step to come, and as `slots` what the controller has put there
     in the step before. Whatever is to survive going back in time belongs there, as arrays.
     """
@@ -80,12 +86,41 @@ class Controller(Protocol):
         """What it wants, before every step."""
 
 
+class StepMemory(NamedTuple):
+    """What controllers that compile set in a world: see `Controller`."""
+
+    model: Model
+    state: Block
+    inputs: Block
+    motors: Block
+
+
+class StepCommand(Protocol):
+    """What a controller sets before each step in compiled code."""
+
+    bound: Bound
+    """Called with the time and the length of each step, before it."""
+
+    @property
+    def drive(self) -> Drive | None:
+        """The drive whose goals it sets."""
+
+    @property
+    def motors(self) -> MotorGoals | None:
+        """Settings of motors that stay as they are from step to step."""
+
+    def undo(self) -> None:
+        """Put back what was set for a step that failed."""
+
+
 @dataclass
 class _Named:
     """A controller and its slots."""
 
     controller: Any
     slots: dict[str, Array] = field(default_factory=dict)
+    command: StepCommand | None = None
+    """What compiled code calls instead of `update`."""
 
     def update(self, q: Array, v: Array, time: float, dt: float) -> tuple[Targets | None, dict[str, Array]]:
         """What it wants, and its slots after that."""
@@ -119,8 +154,13 @@ class Hooks:
         self.events: list[Event] = []
 
     def busy(self) -> bool:
-        """Whether there is anything to call."""
-        return bool(self.before or self.after or self.controllers)
+        """Whether there is anything that Python has to call."""
+        return bool(self.before or self.after) or any(one.command is None for one in self.controllers.values())
+
+    @property
+    def commands(self) -> list[StepCommand]:
+        """What compiled code calls before each step."""
+        return [one.command for one in self.controllers.values() if one.command is not None]
 
     def copy(self) -> Hooks:
         """Lists of its own; what is in them is shared."""
@@ -177,6 +217,7 @@ class Acting(Driven):
 
     _hooks: Hooks
     _stepper: Any
+    formulation: Formulation
     _controls: Controls
     _last: LastStep
     _applied: AppliedForces
@@ -184,6 +225,8 @@ class Acting(Driven):
     """All of the state but coordinates, velocities and time."""
     _step_hooks: tuple[Callable[[Any, Any], None], ...] = ()
     """Rows that controllers have asked for in this step."""
+    _uncommanded: tuple[float, dict[str, Array], dict[str, Array] | None, dict[str, Array]] | None = None
+    """The time at which compiled code was last asked for steps, with drives and gains of motors from before that."""
 
     # ---- to add and to take away -------------------------------------------------------------------------------------
 
@@ -212,8 +255,48 @@ class Acting(Driven):
         given = _new_name("controller", controller, name, known)
         if hasattr(controller, "bind"):
             controller.bind(self.model)
-        known[given] = _Named(controller)
+        known[given] = named = _Named(controller)
+        self._compile(named)
         return given
+
+    def _compile(self, named: _Named) -> None:
+        """Let compiled code call a controller, where it can."""
+        named.command = None
+        if self.formulation.level == "velocity" and hasattr(named.controller, "compile"):
+            space = self._space
+            named.command = named.controller.compile(
+                StepMemory(self.model, space.s, space.x, self._stepper.extras.motors)
+            )
+
+    def _begin_commands(self) -> None:
+        """Before steps in compiled code: set what controllers that are compiled leave as it is from step to step."""
+        self._uncommanded = None
+        if commands := self._hooks.commands:
+            motors = self._stepper.extras.motors
+            kept = {name: motors.arrays[name].copy() for name in ("stiffness", "damping", "low", "high")}
+            self._uncommanded = self.time, self._drive_now(), self._own_drive, kept
+            self._take_drives([drive for command in commands if (drive := command.drive) is not None])
+            self._lay_gains(commands)
+
+    def _lay_gains(self, commands: Sequence[StepCommand]) -> None:
+        for command in commands:
+            if (goals := command.motors) is not None:
+                goals.lay(self._stepper)
+
+    @contextmanager
+    def _undone_commands(self) -> Iterator[None]:
+        """Around a step that compiled code has left to Python: one that fails leaves nothing of what was set for it."""
+        try:
+            yield
+        except BaseException:
+            for command in self._hooks.commands:
+                command.undo()
+            if self._uncommanded is not None and self._uncommanded[0] == self.time:  # no step was done since
+                _, drive, self._own_drive, kept = self._uncommanded
+                self._lay_drive(drive)
+                for name, array in kept.items():
+                    self._stepper.extras.motors.arrays[name][...] = array
+            raise
 
     def remove_controller(self, name: str) -> None:
         """Take a controller away, and forget its slots.
@@ -412,6 +495,8 @@ class Acting(Driven):
         """Ask all controllers, and lay what they want; what was to act without them, and their slots."""
         slots, hooks, drives = [], [], []
         for named in self._hooks.controllers.values():
+            if named.command is not None:
+                continue
             wanted, held = named.update(self.q, self.v, self.time, self.dt)
             slots.append((named, held))
             if wanted is None:
@@ -426,7 +511,12 @@ class Acting(Driven):
                 goals.lay(self._stepper)
             if wanted.rows is not None:
                 hooks.append(wanted.rows)
+        commands = self._hooks.commands
+        drives += [drive for command in commands if (drive := command.drive) is not None]
         self._take_drives(drives)
+        self._lay_gains(commands)
+        for command in commands:
+            command.bound(self.time, self.dt)
         self._step_hooks = tuple(hooks)
         return tau, force, slots
 

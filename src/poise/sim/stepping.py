@@ -96,6 +96,9 @@ class Stepped(Joined):
         """
         self._begin_joints()
         hooks, observer, done = self._hooks, self._observer, 0
+        self._begin_commands()
+        paths = [self._path_table.command] if self._path_table is not None else []
+        self._stepper.march.commands = [*paths, *(command.bound for command in hooks.commands)]
         observer.watcher = hooks.watcher
         if hooks.watcher is not None:
             hooks.watcher.block.stops[0] = int(bool(hooks.listeners))
@@ -141,7 +144,8 @@ class Stepped(Joined):
         if self._hooks.watcher is not None or self._hooks.events:
             self._note_events()
         if done < n and march.end != DONE:  # it is, where a loop joint has broken or a listener is to hear of an event
-            self._step_timed(march.end)
+            with self._undone_commands():
+                self._step_timed(march.end)
             done += 1
         if timed:
             pace.end(done)

@@ -114,7 +114,6 @@ class World(Stepped):
         self._path_table: PathTable | None = None
         if self._paths and isinstance(self._stepper, Stepper):
             self._path_table = PathTable(space.m, space.stages, self._paths)
-            self._stepper.march.commands.append(self._path_table.command)
         self._state_fields = [
             *self._stepper.state_fields,
             StateFields("hooks", self._hooks.memory, self._check_hooks, self._hooks.remember),
@@ -135,6 +134,8 @@ class World(Stepped):
     def __setstate__(self, state: dict[str, Any]) -> None:
         apart = ("_slots", "_timed")
         super().__setstate__({name: value for name, value in state.items() if name not in apart})
+        for named in self._hooks.controllers.values():
+            self._compile(named)
         events = self._hooks.events
         self._write_slots(state["_slots"])
         self._hooks.events = events
