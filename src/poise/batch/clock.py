@@ -16,8 +16,9 @@ Array = NDArray[Any]
 class WorldClock:
     """How far each world is, and how long its last step was."""
 
-    def __init__(self, n: int) -> None:
-        self.time = np.zeros(n)
+    def __init__(self, records: Records) -> None:
+        n = records.n
+        self.time = records.time
         """(n,) since it was reset; s."""
         self.length = np.zeros(n)
         """(n,) of the last step, or of the last part of one that has several; s."""
@@ -29,11 +30,8 @@ class WorldClock:
         self.time[worlds] = 0.0
 
     def go_on(self, records: Records, dt: float, parts: int) -> None:
-        """Count what worlds have done, steps of `dt` of so many parts; who was lost may have done a part of one."""
+        """Note how long the last steps were of worlds that have taken some, of `dt` in so many parts."""
         part = dt / parts
-        self.time += records.done // parts * dt
-        if parts > 1:
-            self.time += records.done % parts * part
         if part != self._alike:
             self.length[(records.done > 0) & (records.lost == 0)] = part
             self._alike = part if (self.length == part).all() else nan

@@ -14,6 +14,7 @@ from poise.batch.crew import Crew
 from poise.batch.order import Order
 from poise.batch.parameters import FIELDS, Parameters, checked_names
 from poise.batch.terrains import Terrains
+from poise.batch.tracked import BatchTracking, batch_trackings
 from poise.batch.world_checks import (
     checked_count,
     checked_threads,
@@ -31,6 +32,7 @@ from poise.dynamics.inputs import check_given, check_range, checked_step, checke
 from poise.formulations.crowd import DRIVE, Layout, Records
 from poise.formulations.crowd_kernels import N_TOLD, TOLD
 from poise.formulations.kinds import Formulation
+from poise.model.errors import did_you_mean
 from poise.model.model import Model
 from poise.model.state import State
 
@@ -75,10 +77,12 @@ class Batch:
         vary: Sequence[str] = (),
         terrains: Mapping[str, Sequence[str]] | None = None,
         keyframes: Sequence[tuple[str, State]] = (),
+        controllers: Sequence[tuple[str, Any]] = (),
     ) -> None:
         """`threads`: as many as there are processors when missing; `vary`: parameters that are to differ from world to
         world, for `Batch.vary`; `terrains`: by their names, the names of bodies and shapes that never move and that are
-        there in worlds on that terrain alone, for `Batch.terrain`.
+        there in worlds on that terrain alone, for `Batch.terrain`; `controllers`: those that follow motions, by name, and
+        bound to the model.
         """
         fitting_model(model)
         self._model, self._n, names = model, checked_count(n), checked_names(vary)
@@ -89,6 +93,7 @@ class Batch:
         there = None if self._terrains is None else self._terrains.there
         layout = Layout(model, self._width, [field for name in names for field in FIELDS[name]], there)
         self._records = Records(layout, self._width, self._n)
+        self._records.parts = self._formulation.substeps
         threads = min(checked_threads(threads), -(-self._n // self._width.lanes))
         rules = self._formulation.rules() | {"newton": self._formulation.newton}
         self._crew = Crew(model, self._width, layout, threads, rules)
@@ -96,9 +101,12 @@ class Batch:
         self._records.numbers.reshape(self._n, -1)[...] = first
         self._first_loops = first[layout.places["loops"]]
         self._first = chosen_state(State.rest(model), (), None, state).copy()
-        self._clock = WorldClock(self._n)
+        self._clock = WorldClock(self._records)
         self._order, self._controls = Order(self._records), WorldControls(model, self._records)
         self._parameters = Parameters(model, self._records, names)
+        self._tracking = batch_trackings(controllers, model, self._records)
+        if drives := [drive for one in self._tracking.values() if (drive := one.drive) is not None]:
+            self.drive = drives[0]
         self.reset()
 
     def __repr__(self) -> str:
@@ -312,6 +320,19 @@ class Batch:
             raise ValueError("all worlds have all shapes: make the batch with terrains={name: [bodies, shapes], …}")
         return self._terrains
 
+    def tracking(self, name: str | None = None) -> BatchTracking:
+        """What a character of the scene follows (`hero.track`), in all worlds: by the name of the character or of the
+        controller, or the only one.
+        """
+        known = self._tracking
+        if name is None and len(known) == 1:
+            return next(iter(known.values()))
+        for key in (name, f"{name} tracking"):
+            if key in known:
+                return known[key]
+        near = did_you_mean(str(name), known) or f"; there is {', '.join(known) or 'none'}"
+        raise ValueError(f"no character that follows a motion is called {name!r}{near}")
+
     # ---- steps -------------------------------------------------------------------------------------------------------
 
     def step(self, n: int = 1) -> None:
@@ -327,7 +348,9 @@ class Batch:
             if self._terrains is not None:
                 self._terrains.apply(records)
             self._controls.apply()
-            records.done[...] = 0
+            for tracking in self._tracking.values():
+                tracking.apply()
+            records.done[...], records.whole[0] = 0, dt
             try:
                 while steps > 0:
                     groups = self._order.arrange()

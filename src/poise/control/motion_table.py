@@ -129,7 +129,7 @@ def _values(place: Placed, times: Floats) -> tuple[Floats, Floats]:
 
 
 def _continue_signs(begin: Floats, end: tuple[Floats, Floats], first: int) -> None:
-    """Give quaternions at ends of intervals, which begin in a column, and their rates the signs of those at beginnings."""
+    """Give quaternions at ends of intervals, and their rates, the signs of those at beginnings; `first` column of them."""
     shape = (len(begin), -1, 4)
     near = np.sum(begin[:, first:].reshape(shape) * end[0][:, first:].reshape(shape), axis=-1, keepdims=True)
     for part in end:

@@ -150,7 +150,8 @@ class Reference:
     def _curves(self) -> list[Spline | RotationCurve]:
         if self._keyed is None:
             return [self._moves, self._turns]
-        return [curve for track in self._keyed.tracks.values() for curve in (track.move, track.turn) if curve is not None]
+        both = [curve for track in self._keyed.tracks.values() for curve in (track.move, track.turn)]
+        return [curve for curve in both if curve is not None]
 
     def stride_of(self, place: Placed) -> Floats:
         """(numbers,) what a round of a loop adds to the numbers of a place."""

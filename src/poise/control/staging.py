@@ -61,6 +61,8 @@ class Start:
 class _Starting:
     """Acts once, before the first step."""
 
+    acts_at_start_only = True
+
     def __init__(self, start: Start) -> None:
         self.start = start
 

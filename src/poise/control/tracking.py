@@ -142,10 +142,15 @@ class Tracking:
         """What sets motors and drives before each step in compiled code, from a table of the reference; None where
         Python has to: with `adjust`, `points`, balance, and references that no table is exact enough for.
         """
-        if self._balance is not None or self.adjust is not None or self._pulls:
+        if self.needs_python:
             return None
         tables = self.tables()
         return None if tables is None else TrackingCommand(self, tables, memory)
+
+    @property
+    def needs_python(self) -> bool:
+        """Whether something in it is computed in Python before each step."""
+        return self._balance is not None or self.adjust is not None or bool(self._pulls)
 
     def tables(self) -> Tables | None:
         """The reference as a table, made once; None where none is exact enough."""

@@ -128,4 +128,3 @@ class TrackingCommand:
             self._memory.motors.arrays[name][...] = self._kept.arrays[name][: len(self._memory.motors.arrays[name])]
         for name in _KEPT_GOALS:
             self._memory.inputs.arrays[name][...] = self._kept.arrays[name]
-

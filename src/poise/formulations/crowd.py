@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -139,6 +139,10 @@ class Records:
         self.count = aligned((n * len(KINDS),), np.int32)
         self.noted = aligned((n,), np.int32)
         """Contacts of the last step; −1 where a world has made none since it began."""
+        self.time, self.whole, self.parts = aligned((n,), np.float64), np.zeros(1), 1
+        """(n,) s; (1,) length of a step, s; parts that each step is taken in."""
+        self.commands: list[Callable[[Engine], Bound]] = []
+        """What makes the commands that an engine gives before each step."""
         self.order = aligned((-(-n // width.lanes) * width.lanes,), np.int32)
         self.used = {"tau"}
         """Inputs that steps are to read."""
@@ -200,6 +204,10 @@ class Records:
             self.used |= {*names}
             self._block = None
 
+    def changed(self) -> None:
+        """Have engines bind their kernels again."""
+        self._block = None
+
     def spare(self, *names: str) -> None:
         """Have steps read inputs no longer."""
         self.used -= {*names}
@@ -240,6 +248,8 @@ class Engine(Stepper):
         self._reach = AHEAD.block(width, ahead=Shared(self.rules.ahead))
         self._numbers = {name: np.zeros(1, np.int32) for name in ("prepared", "end", "found")}
         self._records: Block | None = None
+        self._owner: Records | None = None
+        self._now = np.zeros(width.lanes)
         self._bind()
 
     def _take_places(self, layout: Layout) -> None:
@@ -280,7 +290,7 @@ class Engine(Stepper):
         self.space.x.set_count("n_forces", int("force" in records.used))
         self.space.x.set_count("n_gains", int("gain_p" in records.used))
         if records.block is not self._records:
-            self._records = records.block
+            self._records, self._owner = records.block, records
             self._call = None
 
     def _bind(self) -> None:
@@ -290,6 +300,7 @@ class Engine(Stepper):
     def _bind_crowd(self) -> Bound:
         """Hand the kernel all that it works on."""
         assert self._records is not None
+        assert self._owner is not None
         entries, rows, extras = self.bound_entries(), self.rows, self.extras
         self._lay_axes(rows.before)
         calls = {
@@ -301,12 +312,13 @@ class Engine(Stepper):
         tables = np.zeros(N_STORES * N_STORES, np.int64)
         tables[1] = advance.table
         shared = {name: Shared(array) for name, array in self._numbers.items()}
+        commands = [make(self) for make in self._owner.commands]
         step = STEP.block(
             F64,
             lanes=self.width.lanes,
-            n_commands=0,
-            command=0,
-            command_table=0,
+            n_commands=len(commands),
+            command=np.array([one.front for one in commands], np.int64),
+            command_table=np.array([one.table for one in commands], np.int64),
             **{name: call.front for name, call in calls.items()},
             **{f"{name}_table": call.table for name, call in calls.items()},
             advance=advance.front,
@@ -324,11 +336,34 @@ class Engine(Stepper):
             clock=0,
             spent=len(TIMED),
         )
-        group = GROUP.block(F64, erp=np.array([self.joint_erp]), end=shared["end"])
-        self._called = (*calls.values(), advance)
+        self._called = (*calls.values(), advance, *commands)
+        group = self.group_block(self._owner)
         parts = (self.space.stages, self.collider.c, rows.now, rows.before, self.rules, self._records)
         parts = (*parts, self._seats, step, group)
         return Bound(_step_crowd, self.width, *(part.handle for part in parts))
+
+    def group_block(self, records: Records) -> Block:
+        """Numbers of a group, with the times of worlds."""
+        return GROUP.block(
+            F64,
+            erp=np.array([self.joint_erp]),
+            end=Shared(self._numbers["end"]),
+            parts=records.parts,
+            whole=Shared(records.whole),
+            time=Shared(records.time),
+            now=Shared(self._now),
+        )
+
+    @property
+    def seats(self) -> Block:
+        """Which worlds are in which lanes."""
+        return self._seats
+
+    @property
+    def owner(self) -> Records:
+        """The records whose worlds it steps."""
+        assert self._owner is not None
+        return self._owner
 
     def _lay_axes(self, old: Block) -> None:
         """Multipliers of contacts that are remembered are forces along the world's axes."""

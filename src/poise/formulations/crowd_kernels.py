@@ -18,7 +18,7 @@ from poise.formulations.contact_events import contact_of
 from poise.formulations.frames import record_place
 from poise.formulations.reuse import forget_places
 from poise.formulations.rules import ALL, DIVERGED, DONE, WHOLE
-from poise.formulations.step import begin_part, finish_part
+from poise.formulations.step import begin_part, finish_part, give_commands
 from poise.kernel.jit import kernel
 from poise.kernel.memory import (
     Count,
@@ -82,6 +82,11 @@ GROUP = View(
     "Group",
     erp=Real,  # (1) share of an error of loop joints that is corrected in a step
     end=Index,  # (1) how the group ended at which it stopped
+    # in float64 at every width
+    parts=Count,  # of a whole step, which controllers are asked for
+    whole=Real,  # (1) length of a whole step; s
+    time=Real,  # (worlds) s
+    now=Real,  # (lanes) time of each lane's world at the beginning of a whole step; s
 )
 """Numbers that steps of a group share, beside `step.STEP`."""
 
@@ -90,7 +95,7 @@ GROUP = View(
 
 
 @kernel
-def sit_down(d, e, group):
+def sit_down(d, e, b, group):
     """Seats for the worlds of a group: whether there are any."""
     first = -1
     for lane in range(e.lanes):
@@ -104,6 +109,7 @@ def sit_down(d, e, group):
         taken = world >= 0 and load(d.lost, world) == 0
         store_lane(e.world, 0, lane, world if taken else first)
         store_lane(e.taken, 0, lane, 1 if taken else 0)
+        store(b.now, lane, load(b.time, world if taken else first))
     return True
 
 
@@ -224,7 +230,7 @@ def pushed(r, slot):
 
 
 @kernel
-def leave(d, e, y, old, steps):
+def leave(d, e, y, old, b, steps, dt):
     """Put worlds that are lost back where their last good step left them, and others in their seats: whether anyone is
     left.
     """
@@ -238,10 +244,12 @@ def leave(d, e, y, old, steps):
                 world = load_lane(e.world, 0, lane)
                 keep_numbers(d, e, lane, world)
                 store(d.lost, world, 1)
+                store(b.time, world, load(b.now, lane) + (steps % b.parts) * dt)
                 store(d.done, world, load(d.done, world) + steps)
                 store_lane(e.taken, 0, lane, 0)
             if source >= 0:
                 repeat_lane(d, e, old, source, lane)
+                store(b.now, lane, load(b.now, source))
     return source >= 0
 
 
@@ -261,15 +269,24 @@ def repeat_lane(d, e, old, source, lane):
 
 
 @kernel
+def go_on(e, b):
+    """A whole step is done."""
+    for lane in range(e.lanes):
+        store(b.now, lane, load(b.now, lane) + load(b.whole, 0))
+
+
+@kernel
 def step_group(y, c, r, old, o, d, e, k, b, dt, n, group):
     """N steps of a group: how they end. If not DONE, none is done, but for worlds that are lost."""
-    if not sit_down(d, e, group):
+    if not sit_down(d, e, b, group):
         return DONE
     load_numbers(d, e)
     load_memory(d, e, old)
     forget_places(o)
     store(k.prepared, 0, 1)  # what others left
     for step in range(n):
+        if step % b.parts == 0:
+            give_commands(k, 0.0, load(b.whole, 0))
         found = begin_part(k, dt, ALL)
         end = finish_part(k, found, 0.0, load(b.erp, 0), 0, 1, dt, dt, WHOLE)
         if end != DONE and end != DIVERGED:
@@ -277,8 +294,10 @@ def step_group(y, c, r, old, o, d, e, k, b, dt, n, group):
         remember(r, old, e.lanes)
         if end == DIVERGED:
             forget_places(o)
-            if not leave(d, e, y, old, step):
+            if not leave(d, e, y, old, b, step, dt):
                 return DONE
+        if (step + 1) % b.parts == 0:
+            go_on(e, b)
     if not has_memory(d, e, old):
         return NO_MEMORY
     for lane in range(e.lanes):
@@ -288,6 +307,7 @@ def step_group(y, c, r, old, o, d, e, k, b, dt, n, group):
             keep_memory(d, old, lane, world)
             keep_contacts(d, c, r, lane, world)
             keep_told(d, o, c, r, lane, world)
+            store(b.time, world, load(b.now, lane))
             store(d.done, world, load(d.done, world) + n)
     return DONE
 

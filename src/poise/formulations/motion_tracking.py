@@ -1,7 +1,7 @@
 """Motor targets from tabulated motions, in compiled code before each step, for one world and for lanes of worlds.
 
-A motion is a table of cubics (`control.motion_table`). Where it is at the beginning and at the end of a step is found in
-plain float64, world by world; numbers are sampled at the width of the worlds. Springs are met at the end of a step
+A motion is a table of cubics (`control.motion_table`). Where it is at the beginning and at the end of a step is found
+in plain float64, world by world; numbers are sampled at the width of the worlds. Springs are met at the end of a step
 (LIU eqs. 9-13): their target is where the motion is then, and the mean velocity in the step is fed forward. Motors that
 are to have an acceleration get that of KOK eq. 22; motors that guide a root a velocity towards where the motion is.
 """
@@ -119,7 +119,7 @@ def find_interval(schedule, phase, at, lane, motion, since):
     elif since < 0.0 or since > length:
         since, moves = min(max(since, 0.0), length), 0.0
     place, last = since * load(schedule.rate, motion), load(schedule.n_intervals, motion) - 1
-    interval = min(max(int(floor(place)), 0), last)
+    interval = min(max(floor(place), 0), last)
     store_lane(phase.interval, at, lane, load(schedule.first_interval, motion) + interval)
     store_lane(phase.share, at, lane, place - interval)
     store_lane(phase.rounds, at, lane, rounds)
@@ -154,7 +154,7 @@ def sample_column(motions, phase, at, column):
 @kernel
 def column_rates(motions, phase, column):
     """First and second time derivative of a column at the beginning of a step."""
-    c0, c1, c2, c3 = cubic_of(motions, phase, BEGIN, column)
+    _, c1, c2, c3 = cubic_of(motions, phase, BEGIN, column)
     u, rate = load(phase.share, BEGIN), load(phase.rate, 0)
     per_second = rate * load(phase.moves, BEGIN)
     return (c1 + u * (2.0 * c2 + 3.0 * u * c3)) * per_second, (2.0 * c2 + 6.0 * u * c3) * (per_second * rate)

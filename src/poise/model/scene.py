@@ -391,16 +391,17 @@ class Scene:
         """
         from poise.model.state import State
 
-        if self.controllers:
-            name = self.controllers[0][0]
-            raise ValueError(
-                f'the scene has a controller ("{name}"), which a batch cannot call: act through tau or ctrl'
-            )
         model = self.compile()
         keys = [(frame.name, State.from_keyframe(self, k, model)) for k, frame in enumerate(self.keyframes)]
         chosen = self.settings.formulation if formulation is None else formulation
         options: dict[str, Any] = {"dt": dt, "precision": precision, "threads": threads, "keyframes": keys}
         options |= {"vary": vary, "terrains": terrains}
+        controllers = [(name, make()) for name, make in self.controllers]
+        state = State.rest(model)
+        for _, controller in controllers:
+            controller.bind(model)
+            controller.first(state)
+        options |= {"state": state, "controllers": controllers}
         batch: Batch = pkgutil.resolve_name("poise.batch.worlds:Batch")(model, n, chosen, **options)
         return batch
 
