@@ -81,8 +81,8 @@ class Batch:
     ) -> None:
         """`threads`: as many as there are processors when missing; `vary`: parameters that are to differ from world to
         world, for `Batch.vary`; `terrains`: by their names, the names of bodies and shapes that never move and that are
-        there in worlds on that terrain alone, for `Batch.terrain`; `controllers`: those that follow motions, by name, and
-        bound to the model.
+        there in worlds on that terrain alone, for `Batch.terrain`; `controllers`: those that follow motions, by name,
+        each bound to the model.
         """
         fitting_model(model)
         self._model, self._n, names = model, checked_count(n), checked_names(vary)

@@ -100,7 +100,7 @@ def _with_keys(place: Placed, n: int) -> int:
 def _cut(place: Placed, n: int) -> Intervals:
     reference = place.reference
     length = reference.duration / n
-    starts = reference.start + length * np.arange(n)
+    starts: Floats = np.asarray(reference.start + length * np.arange(n), dtype=np.float64)
     begin = _values(place, starts)
     if reference.has_corners:
         end = _values(place, starts + (1.0 - _INSIDE) * length)
@@ -129,7 +129,7 @@ def _values(place: Placed, times: Floats) -> tuple[Floats, Floats]:
 
 
 def _continue_signs(begin: Floats, end: tuple[Floats, Floats], first: int) -> None:
-    """Give quaternions at ends of intervals, and their rates, the signs of those at beginnings; `first` column of them."""
+    """Give quaternions (columns from `first` on) at ends of intervals, and their rates, the signs that begin them."""
     shape = (len(begin), -1, 4)
     near = np.sum(begin[:, first:].reshape(shape) * end[0][:, first:].reshape(shape), axis=-1, keepdims=True)
     for part in end:
