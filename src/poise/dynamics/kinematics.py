@@ -190,22 +190,40 @@ def carry_on(m, s, w, i, origin, R, r, base):
 
 
 @kernel
+def place_link(m, s, w, i):
+    """Pose, axes, velocity and velocity-product acceleration of a link, of which the parent is placed."""
+    parent = load(m.link_parent, i)
+    velocity = no_motion(load(s.q, 0))
+    if parent >= 0:
+        velocity = load(w.velocity, parent)
+    origin, R, r = set_out(m, w, i, load(s.q, 0))
+    origin, R, r, velocity, bias, _ = carry_on(m, s, w, i, origin, R, r, velocity)
+    if parent < 0:
+        store(w.origin, i, origin)
+    store(w.R, i, R)
+    store(w.r, i, r)
+    store(w.velocity, i, velocity)
+    store(w.bias, i, bias)
+
+
+@kernel
 def place_links(m, s, w):
     """Poses, axes, velocities and velocity-product accelerations of all links."""
     find_angles(m, s, w)
     for i in range(m.n_links):
-        parent = load(m.link_parent, i)
-        velocity = no_motion(load(s.q, 0))
-        if parent >= 0:
-            velocity = load(w.velocity, parent)
-        origin, R, r = set_out(m, w, i, load(s.q, 0))
-        origin, R, r, velocity, bias, _ = carry_on(m, s, w, i, origin, R, r, velocity)
-        if parent < 0:
-            store(w.origin, i, origin)
-        store(w.R, i, R)
-        store(w.r, i, r)
-        store(w.velocity, i, velocity)
-        store(w.bias, i, bias)
+        place_link(m, s, w, i)
+
+
+@kernel
+def place_chain(m, s, w, last):
+    """As `place_links`, of one link and those between it and the root alone."""
+    find_angles(m, s, w)
+    for i in range(last + 1):
+        j = last
+        while j > i:
+            j = load(m.link_parent, j)
+        if j == i:
+            place_link(m, s, w, i)
 
 
 @kernel
@@ -276,24 +294,30 @@ BODIES = View("Bodies", rotation=Mat3, position=Vec3, twist=Motion)
 
 
 @kernel
+def place_body(m, w, b, i):
+    """World pose of a body, and its twist (ω, velocity of the body's origin)."""
+    link = load(m.body_link, i)
+    rotation = load(m.body_rotation, i)
+    position = load(m.body_position, i)
+    if link < 0:
+        like = load(b.rotation, i).xx
+        store(b.rotation, i, spread_mat(rotation, like))
+        store(b.position, i, spread_vec(position, like))
+        store(b.twist, i, no_motion(like))
+    else:
+        R = load(w.R, link)
+        r = R @ position + load(w.r, link)
+        velocity = load(w.velocity, link)
+        store(b.rotation, i, R @ rotation)
+        store(b.position, i, load(w.origin, load(m.link_root, link)) + r)
+        store(b.twist, i, Motion(velocity.w, motion_at(velocity, r)))
+
+
+@kernel
 def place_bodies(m, w, b):
     """World pose of every body, and its twist (ω, velocity of the body's origin)."""
     for i in range(m.n_bodies):
-        link = load(m.body_link, i)
-        rotation = load(m.body_rotation, i)
-        position = load(m.body_position, i)
-        if link < 0:
-            like = load(b.rotation, i).xx
-            store(b.rotation, i, spread_mat(rotation, like))
-            store(b.position, i, spread_vec(position, like))
-            store(b.twist, i, no_motion(like))
-        else:
-            R = load(w.R, link)
-            r = R @ position + load(w.r, link)
-            velocity = load(w.velocity, link)
-            store(b.rotation, i, R @ rotation)
-            store(b.position, i, load(w.origin, load(m.link_root, link)) + r)
-            store(b.twist, i, Motion(velocity.w, motion_at(velocity, r)))
+        place_body(m, w, b, i)
 
 
 @kernel

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.dynamics.kinematics import BODIES, place_bodies, place_links
+from poise.dynamics.kinematics import BODIES, place_body, place_chain
 from poise.dynamics.layout import INPUT, MODEL, STATE, WORK, work_block
 from poise.kernel.bound import Bound
 from poise.kernel.jit import entry, kernel
@@ -37,8 +37,8 @@ APPLIED = View(
 @kernel
 def append_wrench(m, s, w, b, p, body, has_point, tx, ty, tz, fx, fy, fz, px, py, pz):
     """Append a force at a point, or at the centre of mass, and a torque."""
-    place_links(m, s, w)
-    place_bodies(m, w, b)
+    place_chain(m, s, w, load(m.body_link, body))
+    place_body(m, w, b, body)
     arm = Vec3(px, py, pz) - load(b.position, body)
     if has_point == 0:
         arm = load(b.rotation, body) @ load(p.com, body)

@@ -399,8 +399,9 @@ class Scene:
         controllers = [(name, make()) for name, make in self.controllers]
         state = State.rest(model)
         for _, controller in controllers:
-            controller.bind(model)
-            controller.first(state)
+            if hasattr(controller, "first"):  # the batch refuses others
+                controller.bind(model)
+                controller.first(state)
         options |= {"state": state, "controllers": controllers}
         batch: Batch = pkgutil.resolve_name("poise.batch.worlds:Batch")(model, n, chosen, **options)
         return batch
