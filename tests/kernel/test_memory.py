@@ -17,6 +17,8 @@ from poise.kernel.memory import (
     F32X8,
     F64,
     F64X8,
+    At,
+    Block,
     Count,
     Index,
     Int,
@@ -493,3 +495,134 @@ def test_arrays_are_attributes_of_blocks_unless_something_else_has_their_name() 
     assert [len(block.arrays[name]) for name in ("x", "plain", "view", "handle")] == [2, 3, 4, 5]
     with pytest.raises(AttributeError, match="y"):
         _ = block.y
+
+
+# ---- views in views --------------------------------------------------------------------------------------------------
+
+PART = View("Part", n=Count, x=Real, v=Vec3)
+TIMES = View("Times", time=Real)
+FRICTION = View("Friction", constant=True, varied=("mu",), mu=Real)
+WHOLE = View("Whole", part=PART, twin=PART, times=At(TIMES, F64), total=Real)
+DEEP = View("Deep", whole=WHOLE)
+
+
+@kernel
+def add_parts(data):
+    for i in range(data.part.n):
+        store(data.twin.x, i, load(data.part.x, i) + load(data.twin.x, i))
+        store(data.twin.v, i, load(data.part.v, i) * load(data.total, 0))
+    store(data.times.time, 0, load(data.times.time, 0) + 0.25)
+
+
+@kernel
+def add_deep(deep):
+    add_parts(deep.whole)
+    whole = deep.whole
+    part = whole.part
+    store(whole.total, 0, load(part.x, 0))
+
+
+ADD_PARTS, ADD_DEEP = entry(add_parts, WHOLE), entry(add_deep, DEEP)
+
+
+def _whole(width: Width) -> Block:
+    part = PART.block(width, n=2, x=2, v=2)
+    twin = PART.block(width, n=2, x=2, v=2)
+    whole = WHOLE.block(width, part=part, twin=twin, times=TIMES.block(F64, time=1), total=1)
+    part.x[...], twin.x[...], part.v[...], whole.total[...] = 1.0, 2.0, 3.0, 4.0
+    return whole
+
+
+@pytest.mark.parametrize("width", WIDTHS, ids=str)
+def test_kernels_reach_views_in_views(width: Width) -> None:
+    whole = _whole(width)
+    ADD_PARTS[width](whole.handle)
+    assert (whole.twin.x == 3.0).all()
+    assert (whole.twin.v == 12.0).all()
+    assert whole.times.time.tolist() == [0.25]
+    ADD_DEEP[width](DEEP.block(width, whole=whole).handle)
+    assert (whole.twin.x == 4.0).all()
+    assert (whole.total == 1.0).all()
+    assert whole.times.time.tolist() == [0.5]
+
+
+def test_views_in_views_run_as_plain_python() -> None:
+    whole = _whole(F64)
+    add_deep.py_func.__globals__["add_parts"].py_func(whole.plain())
+    assert whole.twin.x.tolist() == [3.0, 3.0]
+    assert whole.twin.v.tolist() == [[12.0] * 3] * 2
+
+
+def test_a_handle_keeps_the_blocks_behind_it_alive() -> None:
+    whole = _whole(F64)
+    handle, x, time = whole.handle, whole.twin.x, whole.times.time
+    del whole
+    gc.collect()
+    junk = [np.full(64, np.nan) for _ in range(2000)]
+    ADD_PARTS[F64](handle)
+    assert (x.tolist(), time.tolist()) == ([3.0, 3.0], [0.25])
+    del junk
+
+
+def test_a_block_that_does_not_fit_is_not_nested() -> None:
+    good = {"twin": PART.block(F64, n=0, x=0, v=0), "times": TIMES.block(F64, time=1), "total": 1}
+    wrong = {
+        "Whole.part: a block of view Part at f64x8 is not one of view Part at f64": PART.block(F64X8, n=0, x=0, v=0),
+        "Whole.part: a block of view Times at f64 is not one of view Part at f64": TIMES.block(F64, time=1),
+        "Whole.part: ndarray is not a block of view Part": np.zeros(3),
+    }
+    for message, part in wrong.items():
+        with pytest.raises(TypeError, match=re.escape(message)):
+            WHOLE.block(F64, part=part, **good)
+    other = View("Part", n=Count, v=Vec3, x=Real).block(F64, n=0, x=0, v=0)
+    with pytest.raises(TypeError, match="is not one of view Part"):
+        WHOLE.block(F64, part=other, **good)
+
+
+def test_handles_of_views_whose_nested_views_differ_are_refused() -> None:
+    def view(width: Width, other: View) -> View:
+        return View("Outer", times=At(TIMES, width), other=other)
+
+    @kernel
+    def tick(outer):
+        store(outer.times.time, 0, load(outer.times.time, 0) * 0.0 + 1.0)
+
+    plain = View("Inner", x=Real)
+    outer = view(F64, plain)
+    run = entry(tick, outer)[F64]
+    run(outer.block(F64, times=TIMES.block(F64, time=1), other=plain.block(F64, x=1)).handle)
+    wide, twin = view(F64X8, plain), View("Inner", y=Real)
+    blocks = (
+        wide.block(F64, times=TIMES.block(F64X8, time=1), other=plain.block(F64, x=1)),
+        view(F64, twin).block(F64, times=TIMES.block(F64, time=1), other=twin.block(F64, y=1)),
+    )
+    for block in blocks:
+        with pytest.raises(TypeError, match="handle 0 is not of view Outer at f64"):
+            run(block.handle)
+    assert entry(tick, wide)[F64] is not run
+    entry(tick, wide)[F64](blocks[0].handle)
+    assert (blocks[0].times.time == 1.0).all()
+
+
+def test_what_varies_in_a_nested_view_varies_in_the_outer_one() -> None:
+    outer = View("Outer", friction=FRICTION, part=PART)
+    varied = Width("f32", 8, varied=True)
+    assert (outer.at(varied), PART.at(varied), WHOLE.at(varied)) == (varied, F32X8, F32X8)
+
+    @kernel
+    def grip(outer):
+        store(outer.part.x, 0, load(outer.friction.mu, 0) * 2.0)
+
+    run = entry(grip, outer)
+    for width, mu in ((F32X8, np.ones(1)), (varied, np.arange(8.0).reshape(1, 8))):
+        part = PART.block(width, n=1, x=1, v=0)
+        run[width](outer.block(width, friction=FRICTION.block(width, mu=mu), part=part).handle)
+        assert (part.x == 2.0 * mu.reshape(1, -1)).all()
+    assert run[varied] is not run[F32X8]
+
+
+def test_names_that_blocks_use_themselves_lie_among_their_blocks() -> None:
+    view = View("Named", plain=TIMES, handle=TIMES)
+    block = view.block(F64, plain=TIMES.block(F64, time=1), handle=TIMES.block(F64, time=2))
+    assert callable(block.plain)
+    assert [len(block.blocks[name].time) for name in ("plain", "handle")] == [1, 2]

@@ -21,7 +21,7 @@ from numba.extending import lower_builtin, lower_getattr_generic
 
 from poise.kernel import trace, values
 from poise.kernel.emit import Emitter, llvm_type
-from poise.kernel.memory import Buffer, BufferType, Count, View, Width
+from poise.kernel.memory import At, Buffer, BufferType, Count, View, Width
 from poise.kernel.trace import ScalarType, Traced
 from poise.kernel.values import Value
 
@@ -70,7 +70,8 @@ class ViewType(KernelType):
 
     def __init__(self, view: View, width: Width) -> None:
         self.view, self.width = view, width
-        super().__init__(name=f"view({view.name}[{width}], {view.layout})")  # Numba knows types by their names
+        # Numba knows types by their names; the seal tells widths of nested views apart
+        super().__init__(name=f"view({view.name}[{width}], {view.layout}, {view.seal(width):x})")
 
 
 @register_default(LaneType)
@@ -296,13 +297,17 @@ class _ViewAttributes(AttributeTemplate):
         kind = t.view.fields.get(attr)
         if kind is None:
             return None
+        if isinstance(kind, At):
+            return ViewType(kind.view, kind.at(t.width))
         return types.int64 if kind is Count else PointerType(t.view.buffer_type(attr, t.width))
 
 
 @lower_getattr_generic(ViewType)
 def _view_attribute(context: Any, builder: Any, t: ViewType, value: Any, attr: str) -> Any:
     place = builder.gep(value, [ir.Constant(ir.IntType(64), t.view.places[attr])])
-    if t.view.fields[attr] is not Count:
+    if attr in t.view.nested:
+        place = builder.bitcast(place, ir.IntType(64).as_pointer().as_pointer())
+    elif t.view.fields[attr] is not Count:
         pointer = llvm_type(t.view.buffer_type(attr, t.width).scalar).as_pointer()
         place = builder.bitcast(place, pointer.as_pointer())
     entry = builder.load(place, align=8)

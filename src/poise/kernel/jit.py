@@ -272,7 +272,7 @@ class Entry:
 
     def __getitem__(self, width: Width | tuple[Width, ...]) -> Any:
         """The compiled function for a width, or for one width a view."""
-        if isinstance(width, Width) and not any(view.varied for view in self.views):
+        if isinstance(width, Width) and not any(view.varies for view in self.views):
             width = width.fixed
         found = self._by_width.get(width)
         if found is None:
@@ -309,20 +309,20 @@ class Entry:
         checks = "".join(_seal_check(n, v, w) for n, v, w in zip(names, self.views, widths, strict=True))
         exec(f"def {name}({', '.join(names + numbers)}):\n{checks}    return kernel({call})\n", scope)
         function = njit(scope[name], **OPTIONS)
-        self._use_cache(function, scope[name])
+        self._use_cache(function, scope[name], widths)
         signature = (*(types.int64[::1] for _ in names), *(getattr(types, kind) for kind in self.extra))
         return compile_now(function, name, signature)
 
-    def _use_cache(self, function: Any, wrapper: Any) -> None:
+    def _use_cache(self, function: Any, wrapper: Any, widths: tuple[Width, ...]) -> None:
         """Keep an entry on disk, under a name that no other source, kernel, closure or view shares with it."""
         homes: set[Path] = set()
-        values = tuple(kind for view in self.views for kind in view.fields.values() if isinstance(kind, type))
+        values = tuple(kind for view in self.views for kind in view.values)
         identity = fingerprint((self.function, values), homes)
         sources = SOURCES.digest(homes) if identity else None
         if sources is None:  # kernels from elsewhere, too, are compiled anew in each process
             return
-        layouts = [view.layout for view in self.views]
-        stamp = hashlib.sha256(repr((sources, identity, layouts)).encode()).hexdigest()
+        seals = [view.seal(width) for view, width in zip(self.views, widths, strict=True)]
+        stamp = hashlib.sha256(repr((sources, identity, seals)).encode()).hexdigest()
         keep(function, wrapper, stamp)
 
 

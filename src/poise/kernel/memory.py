@@ -5,6 +5,8 @@ one width; its `handle` is a table of addresses and counts, the one argument tha
 
     array of a scalar field       (n,) plain      (n, lanes)
     array of a value of k parts   (n, k) plain    (n, k, lanes)
+
+A field of a view may be a view itself: its word in the table is the address of another table.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import math
 import operator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +48,7 @@ __all__ = [
     "F64",
     "F64X4",
     "F64X8",
+    "At",
     "Block",
     "Buffer",
     "BufferType",
@@ -66,6 +70,7 @@ __all__ = [
     "load_lane",
     "scatter",
     "scatter_where",
+    "single",
     "store",
     "store_group",
     "store_lane",
@@ -132,6 +137,11 @@ F32X8 = Width("f32", 8)
 F32X16 = Width("f32", 16)
 
 
+def single(width: Width) -> Width:
+    """That of one world, where there are lanes of worlds."""
+    return Width(width.elem)
+
+
 class Field:
     """Kind of a field of a view. Value types themselves are kinds too."""
 
@@ -177,18 +187,44 @@ def lane_array(n: int, width: Width, parts: int = 1) -> np.ndarray:
 class View:
     """A named list of fields. `constant` views hold plain numbers that no kernel changes; those that are `varied` have
     a number for each lane at widths that are.
+
+    A field that is a view is at the width of this one; with `At` it is at another.
     """
 
     def __init__(self, name: str, constant: bool = False, varied: tuple[str, ...] = (), **fields: Any) -> None:
-        self.name, self.constant, self.varied, self.fields = name, constant, varied, fields
+        self.name, self.constant, self.varied = name, constant, varied
+        self.fields = {field: At(kind) if isinstance(kind, View) else kind for field, kind in fields.items()}
         self.places = {field: k for k, field in enumerate(fields)}
+        self.nested: dict[str, At] = {k: kind for k, kind in self.fields.items() if isinstance(kind, At)}
+        self.varies = bool(varied) or any(kind.view.varies for kind in self.nested.values())
+        """Whether anything in it may be different in each lane."""
+        self._layout = ""
+        self._seals: dict[Width, int] = {}
 
     @property
     def layout(self) -> str:
         """Short name of what the fields are and where they lie, so that two views of one name are told apart."""
-        kinds = [kind.name if isinstance(kind, Field) else kind.__qualname__ for kind in self.fields.values()]
-        text = repr((self.name, self.constant, list(self.fields), kinds))
-        return hashlib.sha256(text.encode()).hexdigest()[:8]
+        if not self._layout:
+            kinds = [
+                kind.view.layout
+                if isinstance(kind, At)
+                else kind.name
+                if isinstance(kind, Field)
+                else kind.__qualname__
+                for kind in self.fields.values()
+            ]
+            text = repr((self.name, self.constant, list(self.fields), kinds))
+            self._layout = hashlib.sha256(text.encode()).hexdigest()[:8]
+        return self._layout
+
+    @property
+    def values(self) -> Iterator[type]:
+        """Value types of its fields, and of those of nested views."""
+        for kind in self.fields.values():
+            if isinstance(kind, At):
+                yield from kind.view.values
+            elif isinstance(kind, type):
+                yield kind
 
     @property
     def words(self) -> int:
@@ -197,13 +233,16 @@ class View:
 
     def at(self, width: Width) -> Width:
         """What the view makes of a width: where nothing of it varies, it is the same as at the fixed one."""
-        return width if self.varied else width.fixed
+        return width if self.varies else width.fixed
 
     def seal(self, width: Width) -> int:
-        """The last word of a handle: tells views, and what they look like at other widths, apart."""
+        """The last word of a handle: tells views, and what they and views in them look like at other widths, apart."""
         width = self.at(width)
-        text = self.layout + (width.elem if self.constant and not width.varied else str(width))
-        return int(hashlib.sha256(text.encode()).hexdigest()[:15], 16)
+        if width not in self._seals:
+            text = self.layout + (width.elem if self.constant and not width.varied else str(width))
+            text += "".join(f" {kind.view.seal(kind.at(width))}" for kind in self.nested.values())
+            self._seals[width] = int(hashlib.sha256(text.encode()).hexdigest()[:15], 16)
+        return self._seals[width]
 
     def buffer_type(self, field: str, width: Width) -> BufferType:
         """Type of a field's buffer at a width."""
@@ -220,21 +259,40 @@ class View:
         return Block(self, width, given)
 
 
+@dataclass(frozen=True)
+class At:
+    """A view at a width: that of the view or entry that it is in, one of its own, or what a function makes of the
+    former.
+    """
+
+    view: View
+    width: Width | Callable[[Width], Width] | None = None
+
+    def at(self, width: Width) -> Width:
+        """Its width in a view or entry of a width."""
+        if self.width is None:
+            return self.view.at(width)
+        return self.view.at(self.width(width) if callable(self.width) else self.width)
+
+
 class _Table:
-    """Words of a handle, with the arrays that they point to: who holds the handle holds the arrays."""
+    """Words of a handle, with the arrays and handles that they point to: who holds the handle holds these too."""
 
     def __init__(self, size: int) -> None:
         self.words = np.zeros(size, np.int64)
         self.arrays: dict[str, np.ndarray] = {}
+        self.handles: list[np.ndarray] = []
         self.__array_interface__ = self.words.__array_interface__
 
 
-_OWN = ("view", "width", "handle", "arrays")
+_OWN = ("view", "width", "handle", "arrays", "blocks")
 """What a block has beside its arrays."""
 
 
 class Block:
-    """The arrays of a view at a width, each under its field's name, and the handle that kernels take."""
+    """The arrays and nested blocks of a view at a width, each under its field's name, and the handle that kernels
+    take.
+    """
 
     handle: np.ndarray
 
@@ -246,12 +304,29 @@ class Block:
         self.view, self.width = view, view.at(width)
         table = _Table(view.words)
         self.handle, self.arrays = np.asarray(table), table.arrays
+        self.blocks: dict[str, Block] = {}
         self.handle[-1] = view.seal(width)
         for field, what in given.items():
             if view.fields[field] is Count:
                 self.handle[view.places[field]] = operator.index(what)
+            elif field in view.nested:
+                self._nest(field, what)
+                table.handles.append(what.handle)
             else:
                 self._adopt(field, what)
+
+    def _nest(self, field: str, block: Block) -> None:
+        """Another block behind this one. Its seal is checked here, and not by the kernels that it reaches."""
+        view, width = self.view.nested[field].view, self.view.nested[field].at(self.width)
+        if not isinstance(block, Block):
+            raise TypeError(f"{self.view.name}.{field}: {type(block).__name__} is not a block of view {view.name}")
+        if block.handle.size != view.words or block.handle[-1] != view.seal(width):
+            found = f"a block of view {block.view.name} at {block.width}"
+            raise TypeError(f"{self.view.name}.{field}: {found} is not one of view {view.name} at {width}")
+        self.blocks[field] = block
+        if not hasattr(type(self), field) and field not in _OWN:
+            self.__dict__[field] = block
+        self.handle[self.view.places[field]] = block.handle.ctypes.data
 
     def _adopt(self, field: str, what: Any) -> None:
         t = self.view.buffer_type(field, self.width)
@@ -348,3 +423,5 @@ class PlainView:
             setattr(self, field, number)
         for field, array in block.arrays.items():
             setattr(self, field, PlainBuffer(array, block.view.buffer_type(field, block.width).value))
+        for field, nested in block.blocks.items():
+            setattr(self, field, PlainView(nested))
