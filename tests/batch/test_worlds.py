@@ -90,7 +90,7 @@ def check_beside_worlds_alone(batch: Batch, tight: poise.Reduced, steps: int, rn
         counts.append(batch.contacts)
         for one in (*alone, *others):
             one.step(batch.dt)
-            assert one.rules.look[0] == 0  # nothing was overlooked
+            assert one.stats.look[0] == 0  # nothing was overlooked
         solved &= batch.solved & [one.told.status == one.told.shift_status == "solved" for one in alone]
     assert solved.any()
     grown = max(np.abs(one.space.s.q - other.space.s.q).max() for one, other in zip(alone, others, strict=True))

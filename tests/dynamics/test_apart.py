@@ -45,7 +45,7 @@ class Bodies:
 
     def mend(self) -> None:
         space = self.stepper.space
-        blocks = (space.m, space.s, self.stepper.end, self.bodies, self.stepper.rules)
+        blocks = (space.m, space.s, self.stepper.end, self.bodies, self.stepper.options)
         MEND[F64](*(block.handle for block in blocks))
 
     @property

@@ -311,7 +311,7 @@ def test_lanes_of_worlds_are_as_single_worlds(ground: bool) -> None:
     for _ in range(120):
         assert lanes.step(1 / 240) == DONE
         assert all(single.step(1 / 240) == DONE for single in singles)
-        alike -= {k for k, single in enumerate(singles) if single.rules.look[0] > lanes.rules.look[0]}
+        alike -= {k for k, single in enumerate(singles) if single.stats.look[0] > lanes.stats.look[0]}
     assert len(alike) > 5
     assert lanes.rows.now.count[0].max() > lanes.rows.now.count[0].min()
     assert (lanes.collider.c.count[0].max() > 0) == ground

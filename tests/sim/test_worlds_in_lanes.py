@@ -100,7 +100,7 @@ def test_a_humanoid_does_not_feel_those_that_fall_beside_it() -> None:
         often = 0.0
         for _ in range(40):
             assert world.step(1 / 60) == DONE
-            often = max(often, float(world.rules.wrong[0, 1:].max()))
+            often = max(often, float(world.stats.wrong[0, 1:].max()))
         results.append(world.space.s.q[:, 0].copy())
         looks.append(often)
     assert max(looks) > 0

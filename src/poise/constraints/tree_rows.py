@@ -23,7 +23,7 @@ from poise.dynamics.layout import INPUT, MODEL, STATE, WORK
 from poise.dynamics.responses import spread_acceleration
 from poise.dynamics.workspace import Workspace, Worlds, lane_width, workspace
 from poise.kernel.jit import entry
-from poise.kernel.memory import F64, Block, Shared, Width
+from poise.kernel.memory import F64, At, Block, Shared, Width
 from poise.model.model import Model
 
 Array = NDArray[Any]
@@ -41,6 +41,8 @@ def of_system(system: int, count: int) -> Callable[[Width], tuple[Width, ...]]:
     return lambda width: tuple(rows_width(width) if k == system else width for k in range(count))
 
 
+SYSTEM_IN_LANES = At(SYSTEM, rows_width)
+"""In lanes of rows where there is one world."""
 _SEEN = (MODEL, STATE, WORK, STORE, SYSTEM, FLOW)
 _LEVEL = ("float64", "int64")
 _LOOKED = (MODEL, STATE, WORK, SYSTEM, FLOW)

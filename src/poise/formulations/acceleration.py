@@ -76,7 +76,7 @@ class Accelerated:
     """One world on its way through time at acceleration level; a `Stepper` for the rest."""
 
     def __init__(
-        self, model: Model, integrator: str = "euler", *, newton: bool = True, apart: bool = False, **rules: Any
+        self, model: Model, integrator: str = "euler", *, newton: bool = True, apart: bool = False, **options: Any
     ) -> None:
         """`apart`: where links are bodies of their own."""
         soft = np.flatnonzero(model.solids.compliance > 0.0)
@@ -87,7 +87,7 @@ class Accelerated:
         if rolling is not None:
             raise ValueError(f'"{rolling}" has rolling or torsional friction: it takes the velocity level')
         self.model, self.integrator = model, integrator
-        self.inner: Stepper = (ApartStepper if apart else Stepper)(model, newton=newton, **rules)
+        self.inner: Stepper = (ApartStepper if apart else Stepper)(model, newton=newton, **options)
         self.inner.extras.motors.set_count("explicit", 1)
         self.carrier: Carrier = OnTree(self.inner)
         if isinstance(self.inner, ApartStepper):
@@ -177,7 +177,7 @@ class Accelerated:
 
     @property
     def _most_work(self) -> float:
-        return SHARE * float(self.inner.rules.budget[0])
+        return SHARE * float(self.inner.options.budget[0])
 
     @property
     def extras(self) -> Extras:
@@ -297,8 +297,8 @@ class Accelerated:
 
     def _longest(self, left: float, held: set[int]) -> float:
         """How long a part may be: near others, nothing moves on by more than half of its least extent."""
-        rules = self.inner.rules
-        haste, top = max(float(rules.haste[0]), float(rules.whirl[0])), float(rules.top[0])
+        stats = self.inner.stats
+        haste, top = max(float(stats.haste[0]), float(stats.whirl[0])), float(stats.top[0])
         if not (np.isfinite(haste) and np.isfinite(left * top)):
             raise FloatingPointError("speeds are not finite")
         if left * haste <= HASTE:
@@ -321,7 +321,7 @@ class Accelerated:
     def _torn(self, seen: Seen) -> Array:
         """(B,) loops and couplings that move: new ones at any speed, others faster than errors grow and are mended."""
         known = np.array([key in self._before for key in seen.keys.tolist()], bool)
-        least = np.where(known, max(float(self.inner.rules.quick[0]), STRIKE), STRIKE)
+        least = np.where(known, max(float(self.inner.options.quick[0]), STRIKE), STRIKE)
         mended = np.where(known, np.minimum(np.abs(seen.phi) / (CALM * self._whole), 1.1 * CREEP), 0.0)
         apart = seen.approach() * np.sign(seen.phi)
         fast = np.where(seen.phi == 0.0, np.abs(seen.approach()) > least, (apart > least) | (-apart > least + mended))
@@ -386,7 +386,7 @@ class Accelerated:
         without end, and the answer is an impact.
         """
         change = h * float(np.abs(seen.A @ found.lam).max(initial=0.0))
-        speed = max(float(self.inner.rules.top[0]), float(np.abs(seen.speed).max(initial=0.0)))
+        speed = max(float(self.inner.stats.top[0]), float(np.abs(seen.speed).max(initial=0.0)))
         single = np.repeat(seen.kinds == SINGLE, seen.sizes)
         bend = np.where(single, seen.pull - seen.free, 0.0)
         finite = single & np.isfinite(seen.one["lo"]) & np.isfinite(seen.one["hi"])
@@ -408,7 +408,7 @@ class Accelerated:
         """Change velocities where something touches and approaches (KOK §7, lines 12, 13); rows as they are then."""
         pushing, speed = self._pushing(seen), seen.approach()
         touching = seen.one_sided & ((seen.phi <= TOUCH) | (pushing & (seen.phi <= STAY)))
-        least = np.where(pushing, max(float(self.inner.rules.quick[0]), STRIKE), STRIKE)
+        least = np.where(pushing, max(float(self.inner.options.quick[0]), STRIKE), STRIKE)
         if not ((touching & (speed < -least)) | self._torn(seen)).any():
             return seen
         lam, spent, work = impulses(seen, touching, touching & ~pushing, self._most_work - self.work)
@@ -435,23 +435,23 @@ class Accelerated:
             for path, n in ((y.path_q, model.nq), (y.path_v, model.nv), (y.path_a, model.nv)):
                 path[k * n : (k + 1) * n] = path[:n]
         self.looker.act(now)
-        rules = self.inner.rules
-        tau, slop, budget = x.tau.copy(), rules.slop.copy(), rules.budget.copy()
+        options = self.inner.options
+        tau, slop, budget = x.tau.copy(), options.slop.copy(), options.budget.copy()
         for track in self.looker.tracks:
             for d in track.dofs.tolist():
                 x.tau[d] += self._before.get(CODES * d + TRACK, (np.zeros(3), None))[0][0]
         y.path_v[: model.nv] = y.path_v[model.nv : 2 * model.nv] - left * y.path_a[: model.nv]  # as in `World`
         self.inner.rows.now.count[...] = 0  # what it remembers is of long ago
         self.inner.watch = self.watch
-        rules.budget[...] = np.maximum(budget - self.work, (1.0 - SHARE) * budget)
-        rules.slop[...] = np.minimum(slop, TOUCH)  # overlaps that are left would add up to what is too deep here
+        options.budget[...] = np.maximum(budget - self.work, (1.0 - SHARE) * budget)
+        options.slop[...] = np.minimum(slop, TOUCH)  # overlaps that are left would add up to what is too deep here
         motors = self.extras.motors
         motors.set_count("explicit", 0)
         self._use_forces(False)
         try:
             end = self.inner.step(left)
         finally:
-            x.tau[...], rules.slop[...], rules.budget[...] = tau, slop, budget
+            x.tau[...], options.slop[...], options.budget[...] = tau, slop, budget
             motors.set_count("explicit", 1)
             self._use_forces(True, dt)
         self.parts += self.inner.parts

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from poise.collision.layout import CONTACTS, SHAPES
-from poise.constraints.contact_rows import SURFACES
-from poise.constraints.limit_rows import LIMITS
-from poise.constraints.store import STORE
 from poise.constraints.tree import FLOW
 from poise.dynamics.apart_bodies import APART
 from poise.dynamics.integrate import STAGES, displace, rates
 from poise.dynamics.layout import MODEL, STATE, WORK
 from poise.formulations import apart, velocity
-from poise.formulations.rules import RULES
+from poise.formulations.data import DATA, OPTIONS
 from poise.kernel.jit import entry, kernel
 
 
@@ -21,14 +17,10 @@ def go(m, s, y, scale):
     displace(m, y.q0, y.shift, scale, s.q)
 
 
-EMIT = entry(
-    velocity.emit,
-    *(MODEL, STATE, WORK, SHAPES, SURFACES, CONTACTS, LIMITS, STORE, STORE, FLOW, RULES),
-    extra=("float64", "int64"),
-)
+EMIT = entry(velocity.emit, MODEL, DATA, OPTIONS, extra=("float64", "int64"))
 GO = entry(go, MODEL, STATE, STAGES, extra=("float64",))
 RATES = entry(rates, MODEL, STATE, STAGES)
 BEGIN = entry(apart.begin, MODEL, STATE, WORK, APART)
 KICK = entry(apart.kick, MODEL, WORK, FLOW, APART)
 SPREAD = entry(apart.spread_rates, MODEL, WORK, FLOW, APART)
-MEND = entry(apart.read_off, MODEL, STATE, WORK, APART, RULES)
+MEND = entry(apart.read_off, MODEL, STATE, WORK, APART, OPTIONS)

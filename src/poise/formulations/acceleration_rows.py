@@ -190,25 +190,15 @@ class Looker:
         stepper.flow.a[...], stepper.flow.acceleration[...] = 0.0, 0.0
         if stepper.extras.busy or stepper.driven:
             stepper.extras.emit(space, SHORT, SHORT, 1.0)
-        c, margin = stepper.collider, stepper.rules.margin[0]
-        stepper.rules.margin[...] = stepper.near
+        options, margin = stepper.options, stepper.options.margin[0]
+        options.margin[...] = stepper.near
         while True:
-            views = (
-                space.m,
-                space.s,
-                space.w,
-                c.g,
-                stepper.surfaces,
-                c.c,
-                stepper.limits,
-                stepper.extras.rows.now,
-                rows.now,
-            )
-            EMIT[F64](*(view.handle for view in (*views, stepper.flow, stepper.rules)), SHORT, 0)
+            data = stepper.data_of(rows.now, rows.before)
+            EMIT[F64](space.m.handle, data.handle, options.handle, SHORT, 0)
             if not rows.full():
                 break
             rows.grow()
-        stepper.rules.margin[...] = margin
+        options.margin[...] = margin
         self._bend_contacts()
 
     def _add_tracks(self, time: float) -> None:

@@ -15,48 +15,50 @@ what joints bend, and limits are exceeded by, to second order; rad."""
 
 
 @kernel
-def shape_haste(m, w, g, u, i, link, velocity):
+def shape_haste(model, work, shapes, surfaces, i, link, velocity):
     """Of a shape on a link with a velocity: the speed that no point of it exceeds; and its haste, in 1/s.
 
     Bodies go straight, as contacts foresee it, but for what they turn on the way: a point that turns by an angle leaves
     its line by half of the angle times the way. A shape goes its least extent at most, and turns by TURN: its points
     are off by a quarter of that extent. Trees, whose links follow their joints in arcs, take half the way (`haste`).
     """
-    most_turn = LIMB_TURN if load(m.link_parent, link) >= 0 else TURN
-    arm = load(w.R, link) @ load(g.position, i) + load(w.r, link)
+    most_turn = LIMB_TURN if load(model.link_parent, link) >= 0 else TURN
+    arm = load(work.R, link) @ load(shapes.position, i) + load(work.r, link)
     speed, spin = norm(motion_at(velocity, arm)), norm(velocity.w)
-    most = speed + spin * load(g.reach, i)
-    if load(g.kind, i) == SPHERE:  # which is nowhere else when it turns
-        return most, speed * (HASTE / load(u.thin, i))
-    return most, maximum(most * (HASTE / load(u.thin, i)), spin * (HASTE / most_turn))
+    most = speed + spin * load(shapes.reach, i)
+    if load(shapes.kind, i) == SPHERE:  # which is nowhere else when it turns
+        return most, speed * (HASTE / load(surfaces.thin, i))
+    return most, maximum(most * (HASTE / load(surfaces.thin, i)), spin * (HASTE / most_turn))
 
 
 @kernel
-def find_haste(m, w, g, u, o):
+def find_haste(model, data):
     """The top speed of all shapes, and the greatest haste."""
-    top = zero(load(o.top, 0))
+    top = zero(load(data.stats.top, 0))
     haste = top
-    for i in range(g.n_shapes):
-        link = load(g.link, i)
+    for i in range(data.shapes.n_shapes):
+        link = load(data.shapes.link, i)
         if link >= 0:
-            most, own = shape_haste(m, w, g, u, i, link, load(w.velocity, link))
+            most, own = shape_haste(
+                model, data.work, data.shapes, data.surfaces, i, link, load(data.work.velocity, link)
+            )
             top, haste = maximum(top, most), maximum(haste, own)
-    store(o.haste, 0, haste)
-    store(o.top, 0, top)
+    store(data.stats.haste, 0, haste)
+    store(data.stats.top, 0, top)
 
 
 @kernel
-def hurries(m, w, g, u, flow, o, dt):
+def hurries(model, data, dt):
     """As `haste.hurries`: whether impulses make velocities such that the step is too long for them."""
-    if not pushes_on(m, flow, o, dt):
+    if not pushes_on(model, data.flow, data.stats, dt):
         return False
-    haste = load(o.haste, 0)
-    for i in range(g.n_shapes):
-        link = load(g.link, i)
+    haste = load(data.stats.haste, 0)
+    for i in range(data.shapes.n_shapes):
+        link = load(data.shapes.link, i)
         if link >= 0:
-            _, own = shape_haste(m, w, g, u, i, link, load(flow.ahead, link))
+            _, own = shape_haste(model, data.work, data.shapes, data.surfaces, i, link, load(data.flow.ahead, link))
             haste = maximum(haste, own)
     if not any_lane(haste * dt > HASTE):
         return False
-    store(o.haste, 0, haste)
+    store(data.stats.haste, 0, haste)
     return True

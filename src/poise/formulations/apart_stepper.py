@@ -9,22 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.collision.layout import CONTACTS, SHAPES
-from poise.constraints.contact_rows import SURFACES
-from poise.constraints.islands import ISLANDS
-from poise.constraints.limit_rows import LIMITS
-from poise.constraints.motor_rows import MOTORS
-from poise.constraints.store import STORE
-from poise.constraints.tree import FLOW, PLAIN, SYSTEM
-from poise.constraints.tree_rows import of_system
 from poise.dynamics.apart_bodies import APART, OWN
 from poise.dynamics.apart_fit import BY_AXES, BY_BALL, BY_PLACE, BY_PLAIN_AXES, BY_TURNS
 from poise.dynamics.apart_forces import IMPLICIT, MOMENTUM, SINGULAR
-from poise.dynamics.integrate import STAGES
-from poise.dynamics.layout import INPUT, MODEL, STATE, WORK
+from poise.dynamics.layout import MODEL
 from poise.formulations import apart
-from poise.formulations.rules import ALL, BY_DISPLACEMENT, RULES, WITH_LOOPS
-from poise.formulations.sleep_state import SLEEP
+from poise.formulations.data import DATA, OPTIONS
+from poise.formulations.rules import ALL, BY_DISPLACEMENT, WITH_LOOPS
 from poise.formulations.step_blocks import FREE, is_free
 from poise.formulations.stepper import Stepper
 from poise.kernel.jit import entry
@@ -32,8 +23,6 @@ from poise.kernel.memory import F64, Block, Width
 from poise.model.joints import Primitive
 from poise.model.model import Model
 from poise.model.slots import SlotCheck, StateFields
-from poise.solve.newton_kernels import NEWTON
-from poise.solve.pgs_kernels import ANSWER, ROWS
 
 Array = NDArray[Any]
 
@@ -42,18 +31,8 @@ _NEGATIVE = 1e-9
 CALM = 4.0
 """Steps in which errors fade, at acceleration level."""
 
-_free_motion = entry(
-    apart.free_motion,
-    *(MODEL, STATE, INPUT, WORK, STAGES, SHAPES, SURFACES, MOTORS, SLEEP, RULES, WORK, APART),
-    extra=("float64", "int64"),
-)
-_advance = entry(
-    apart.advance,
-    *(MODEL, STATE, INPUT, WORK, STAGES, SHAPES, SURFACES, CONTACTS, LIMITS, STORE, STORE, STORE),
-    *(ISLANDS, SLEEP, SYSTEM, FLOW, PLAIN, ROWS, ANSWER, NEWTON, RULES, WORK, APART),
-    extra=("float64", "int64"),
-    widths=of_system(14, 23),
-)
+_free_motion = entry(apart.free_motion, MODEL, DATA, OPTIONS, extra=("float64", "int64"))
+_advance = entry(apart.advance, MODEL, DATA, OPTIONS, extra=("float64", "int64"))
 
 
 def ways_to_fit(model: Model) -> list[int]:
@@ -143,8 +122,7 @@ class ApartStepper(Stepper):
         **options: Any,
     ) -> None:
         """`turning`: how bodies turn on their own, see `dynamics.apart_forces`; `alpha`, `beta`: VON eq. 11."""
-        self._gains = alpha, beta
-        self.bodies = apart_block(model, width, turning)
+        self._gains, self._turning = (alpha, beta), turning
         self._drifts = options.get("stabilize", BY_DISPLACEMENT) != BY_DISPLACEMENT
         super().__init__(model, width, **options)
 
@@ -160,12 +138,11 @@ class ApartStepper(Stepper):
 
     def _note_loops(self) -> None:
         """With loops, and rows of users, free motion finds the velocity products of joints too."""
-        self.rules.set_count("separate", WITH_LOOPS if self.extras.joints or self.extras.hooks else 1)
+        self.options.set_count("separate", WITH_LOOPS if self.extras.joints or self.extras.hooks else 1)
 
-    def _own_views(self) -> tuple[Block, ...]:
-        """Links at the end of a step, and the bodies' states."""
-        self._free_views = (self.end, self.bodies)
-        return self._free_views
+    def _make_bodies(self) -> Block:
+        """Every link is one."""
+        return apart_block(self.model, self.width, self._turning)
 
     @property
     def own_fields(self) -> list[StateFields]:

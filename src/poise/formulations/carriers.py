@@ -114,7 +114,7 @@ class OnBodies:
         self.speed, self.read = space.s.v, stepper.bodies.own[n + stepper.model.nq :]
         self._spread = tuple(block.handle for block in (space.m, space.w, stepper.flow, stepper.bodies))
         self._begin = tuple(block.handle for block in (space.m, space.s, space.w, stepper.bodies))
-        self._mend = tuple(block.handle for block in (space.m, space.s, stepper.end, stepper.bodies, stepper.rules))
+        self._mend = tuple(block.handle for block in (space.m, space.s, stepper.end, stepper.bodies, stepper.options))
 
     def begin(self) -> None:
         """Bodies follow coordinates that were written to."""

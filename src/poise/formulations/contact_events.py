@@ -41,140 +41,140 @@ EVENTS = View(
 
 
 @kernel
-def contact_of(c, r, slot, n, lane):
+def contact_of(contacts, rows, slot, n, lane):
     """The contact that a block of rows of one lane was made of, among the first n; −1 where it was made of none."""
-    id, k = load_lane(r.id, slot, lane), load_lane(r.pick, slot, lane)
-    if k >= 0 and k < n and load_lane(c.id, k, lane) == id:
+    id, k = load_lane(rows.id, slot, lane), load_lane(rows.pick, slot, lane)
+    if k >= 0 and k < n and load_lane(contacts.id, k, lane) == id:
         return k
     for other in range(n):  # rows that were moved since they were made
-        if load_lane(c.id, other, lane) == id:
+        if load_lane(contacts.id, other, lane) == id:
             return other
     return -1
 
 
 @kernel
-def is_limit(e, id):
+def is_limit(events, id):
     """Whether a row of one coordinate, by its id, is a limit of a coordinate or of a ball joint."""
     if id < 0:
         return False
     number, code = id // CODES, id % CODES
-    if number < e.nv:
+    if number < events.nv:
         return code in (LOWER, UPPER)
-    return number < e.nv + e.n_joints and code in (CONE, TWIST_LOWER, TWIST_UPPER)
+    return number < events.nv + events.n_joints and code in (CONE, TWIST_LOWER, TWIST_UPPER)
 
 
 @kernel
-def add_key(e, which, key):
+def add_key(events, which, key):
     """Note a key of a part of a step."""
-    n = load(e.seen, which)
-    if n == e.key_room:
-        n = sort_keys(e, which)
-    if n < e.key_room:
-        store(e.seen_key, which * e.key_room + n, key)
-        store(e.seen, which, n + 1)
+    n = load(events.seen, which)
+    if n == events.key_room:
+        n = sort_keys(events, which)
+    if n < events.key_room:
+        store(events.seen_key, which * events.key_room + n, key)
+        store(events.seen, which, n + 1)
 
 
 @kernel
-def note_pushing(c, r, e):
+def note_pushing(contacts, rows, events):
     """Note what pushes in a part of a step, whose constraints have been solved."""
-    if load(e.wanted, 0) == 0:
-        return c.room
-    n, last = min(load(c.count, 0), c.room), -1
-    first = load(r.first, CONTACT)
-    for block in range(load(r.count, CONTACT)):
+    if load(events.wanted, 0) == 0:
+        return contacts.room
+    n, last = min(load(contacts.count, 0), contacts.room), -1
+    first = load(rows.first, CONTACT)
+    for block in range(load(rows.count, CONTACT)):
         slot = first + 3 * block
-        if load(r.lam, slot) > 0.0:
-            k = contact_of(c, r, slot, n, 0)
+        if load(rows.lam, slot) > 0.0:
+            k = contact_of(contacts, rows, slot, n, 0)
             if k >= 0:
-                key = load(c.a, k) * e.n_shapes + load(c.b, k)
+                key = load(contacts.a, k) * events.n_shapes + load(contacts.b, k)
                 if key != last:
-                    add_key(e, TOUCHING, key)
+                    add_key(events, TOUCHING, key)
                     last = key
-    first = load(r.first, SINGLE)
-    for slot in range(first, first + load(r.count, SINGLE)):
-        if load(r.lam, slot) > 0.0 and is_limit(e, load(r.id, slot)):
-            add_key(e, REACHED, load(r.id, slot))
-    return c.room  # bound entries return whole numbers
+    first = load(rows.first, SINGLE)
+    for slot in range(first, first + load(rows.count, SINGLE)):
+        if load(rows.lam, slot) > 0.0 and is_limit(events, load(rows.id, slot)):
+            add_key(events, REACHED, load(rows.id, slot))
+    return contacts.room  # bound entries return whole numbers
 
 
 @kernel
-def sort_keys(e, which):
+def sort_keys(events, which):
     """Sort the keys of a step, each once (Shell 1959, gaps of Knuth); their number."""
-    n, start, gap = load(e.seen, which), which * e.key_room, 1
+    n, start, gap = load(events.seen, which), which * events.key_room, 1
     while gap < n:
         gap = 3 * gap + 1
     while gap > 1:
         gap = gap // 3
         for i in range(gap, n):
-            key, j = load(e.seen_key, start + i), i
-            while j >= gap and load(e.seen_key, start + j - gap) > key:
-                store(e.seen_key, start + j, load(e.seen_key, start + j - gap))
+            key, j = load(events.seen_key, start + i), i
+            while j >= gap and load(events.seen_key, start + j - gap) > key:
+                store(events.seen_key, start + j, load(events.seen_key, start + j - gap))
                 j -= gap
-            store(e.seen_key, start + j, key)
+            store(events.seen_key, start + j, key)
     kept = 0
     for i in range(n):
-        key = load(e.seen_key, start + i)
-        if kept == 0 or load(e.seen_key, start + kept - 1) != key:
-            store(e.seen_key, start + kept, key)
+        key = load(events.seen_key, start + i)
+        if kept == 0 or load(events.seen_key, start + kept - 1) != key:
+            store(events.seen_key, start + kept, key)
             kept += 1
-    store(e.seen, which, kept)
+    store(events.seen, which, kept)
     return kept
 
 
 @kernel
-def has_event_room(e):
+def has_event_room(events):
     """Whether the log has room for all that this step can add to it."""
-    most = load(e.logged, 0)
+    most = load(events.logged, 0)
     for which in range(N_LISTS):
-        most += load(e.seen, which) + load(e.count, which)
-    return most <= e.log_room
+        most += load(events.seen, which) + load(events.count, which)
+    return most <= events.log_room
 
 
 @kernel
-def log_event(e, kind, key, time):
+def log_event(events, kind, key, time):
     """Add an event to the log."""
-    n = load(e.logged, 0)
-    store(e.log_time, n, time)
-    store(e.log_kind, n, kind)
-    store(e.log_key, n, key)
-    store(e.logged, 0, n + 1)
+    n = load(events.logged, 0)
+    store(events.log_time, n, time)
+    store(events.log_kind, n, kind)
+    store(events.log_key, n, key)
+    store(events.logged, 0, n + 1)
 
 
 @kernel
-def log_new(e, which, time):
+def log_new(events, which, time):
     """Log the keys that this step has and the step before had not."""
-    start, j = which * e.key_room, 0
-    for i in range(load(e.seen, which)):
-        key = load(e.seen_key, start + i)
-        while j < load(e.count, which) and load(e.key, start + j) < key:
+    start, j = which * events.key_room, 0
+    for i in range(load(events.seen, which)):
+        key = load(events.seen_key, start + i)
+        while j < load(events.count, which) and load(events.key, start + j) < key:
             j += 1
-        if j == load(e.count, which) or load(e.key, start + j) != key:
-            log_event(e, 2 * which, key, time)
+        if j == load(events.count, which) or load(events.key, start + j) != key:
+            log_event(events, 2 * which, key, time)
 
 
 @kernel
-def log_gone(e, which, time):
+def log_gone(events, which, time):
     """Log the keys that the step before had and this step has not."""
-    start, j = which * e.key_room, 0
-    for i in range(load(e.count, which)):
-        key = load(e.key, start + i)
-        while j < load(e.seen, which) and load(e.seen_key, start + j) < key:
+    start, j = which * events.key_room, 0
+    for i in range(load(events.count, which)):
+        key = load(events.key, start + i)
+        while j < load(events.seen, which) and load(events.seen_key, start + j) < key:
             j += 1
-        if j == load(e.seen, which) or load(e.seen_key, start + j) != key:
-            log_event(e, 2 * which + 1, key, time)
+        if j == load(events.seen, which) or load(events.seen_key, start + j) != key:
+            log_event(events, 2 * which + 1, key, time)
 
 
 @kernel
-def take_events(e, time):
+def take_events(events, time):
     """Log the events of a step that ends at `time`; its keys are those of the step before the next one."""
     for which in range(N_LISTS):
-        sort_keys(e, which)
-        if load(e.known, which) != 0:
-            log_new(e, which, time)
-            log_gone(e, which, time)
-        n, start = load(e.seen, which), which * e.key_room
+        sort_keys(events, which)
+        if load(events.known, which) != 0:
+            log_new(events, which, time)
+            log_gone(events, which, time)
+        n, start = load(events.seen, which), which * events.key_room
         for i in range(start, start + n):
-            store(e.key, i, load(e.seen_key, i))
-        store(e.count, which, n)
-        store(e.known, which, 1)
-        store(e.seen, which, 0)
+            store(events.key, i, load(events.seen_key, i))
+        store(events.count, which, n)
+        store(events.known, which, 1)
+        store(events.seen, which, 0)

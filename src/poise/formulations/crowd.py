@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.collision.layout import AHEAD, CONTACTS
+from poise.collision.layout import AHEAD
 from poise.collision.pipeline import Collider
 from poise.collision.terrains import terrains_block
 from poise.constraints.motor_rows import SETTINGS
-from poise.constraints.store import CONTACT, KINDS, STORE, STRIDES, moved
-from poise.dynamics.integrate import STAGES
+from poise.constraints.store import CONTACT, KINDS, STRIDES, moved
 from poise.formulations.crowd_kernels import (
+    BATCH,
     GROUP,
     N_TOLD,
     NO_MEMORY,
@@ -23,7 +23,8 @@ from poise.formulations.crowd_kernels import (
     SEATS,
     step_crowd,
 )
-from poise.formulations.rules import NO_CONTACT_ROOM, NO_PREPARED_ROOM, NO_ROOM, RULES
+from poise.formulations.data import DATA
+from poise.formulations.rules import NO_CONTACT_ROOM, NO_PREPARED_ROOM, NO_ROOM
 from poise.formulations.step import N_STORES, STEP, TIMED
 from poise.formulations.stepper import Stepper
 from poise.kernel.bound import Bound
@@ -45,17 +46,7 @@ MOST_NUMBERS = 2**31 - 1
 """Of all records: lanes of float32 count so far."""
 
 
-def _widths(width: Width) -> tuple[Width, ...]:
-    """Widths of views: records, stages and the numbers of groups are plain."""
-    return (width,) * 5 + (Width(width.elem), width, F64, F64)
-
-
-_step_crowd = entry(
-    step_crowd,
-    *(STAGES, CONTACTS, STORE, STORE, RULES, RECORDS, SEATS, STEP, GROUP),
-    extra=("float64", "int64", "int64", "int64"),
-    widths=_widths,
-)
+_step_crowd = entry(step_crowd, DATA, BATCH, extra=("float64", "int64", "int64", "int64"))
 
 
 class Layout:
@@ -237,15 +228,15 @@ class Records:
 class Engine(Stepper):
     """A stepper of as many worlds as a width has lanes, whose state is that of whoever sits in them."""
 
-    def __init__(self, model: Model, width: Width, layout: Layout, **rules: Any) -> None:
-        super().__init__(model, width, **rules)
+    def __init__(self, model: Model, width: Width, layout: Layout, **options: Any) -> None:
+        super().__init__(model, width, **options)
         self._arena = lane_array(layout.size, width)
         seats = dict.fromkeys(("world", "taken"), 1)
         self._seats = SEATS.block(width, lanes=width.lanes, arena=Shared(self._arena), **seats)
         self._take_places(layout)
         if self.collider.finder(self.space) is None:
             self.collider = Collider(model, width, search="few")
-        self._reach = AHEAD.block(width, ahead=Shared(self.rules.ahead))
+        self._reach = AHEAD.block(width, ahead=Shared(self.stats.ahead))
         self._numbers = {name: np.zeros(1, np.int32) for name in ("prepared", "end", "found")}
         self._records: Block | None = None
         self._owner: Records | None = None
@@ -337,10 +328,9 @@ class Engine(Stepper):
             spent=len(TIMED),
         )
         self._called = (*calls.values(), advance, *commands)
-        group = self.group_block(self._owner)
-        parts = (self.space.stages, self.collider.c, rows.now, rows.before, self.rules, self._records)
-        parts = (*parts, self._seats, step, group)
-        return Bound(_step_crowd, self.width, *(part.handle for part in parts))
+        shared = self.group_block(self._owner)
+        batch = BATCH.block(self.width, records=self._records, seats=self._seats, step=step, shared=shared)
+        return Bound(_step_crowd, self.width, self.data.handle, batch.handle)
 
     def group_block(self, records: Records) -> Block:
         """Numbers of a group, with the times of worlds."""

@@ -25,167 +25,179 @@ SHIFT_TOLERANCE = 50.0
 
 
 @kernel
-def overlaps(r, i, k, slop):
+def overlaps(rows, islands, k, slop):
     """Worlds in which any row of an island has an error that a displacement is to mend."""
     wrong = slop != slop
-    for n in range(load(i.block_start, k), load(i.block_start, k + 1)):
-        slot = load(i.block_slot, n)
-        phi = load(r.phi, slot)
-        wrong = wrong | (only_pushes(r, slot) & (phi < -slop)) | (is_joint(r, slot) & (phi != 0.0))
+    for n in range(load(islands.block_start, k), load(islands.block_start, k + 1)):
+        slot = load(islands.block_slot, n)
+        phi = load(rows.phi, slot)
+        wrong = wrong | (only_pushes(rows, slot) & (phi < -slop)) | (is_joint(rows, slot) & (phi != 0.0))
     return wrong
 
 
 @kernel
-def speeds_after(r, t, plain, p, a):
+def speeds_after(data):
     """Row velocities at the end of the step, from those without multipliers."""
-    none = zero(load(a.tolerance, 0))
-    find_residuals(p, a, none == none)
-    for k in range(load(p.n_rows, 0)):
-        given = load(a.w, k) - load(p.b, k) - load(r.cfm, load(t.slot, k)) * load(a.lam, k)
-        store(plain.speed, k, load(plain.speed, k) + given)
+    none = zero(load(data.answer.tolerance, 0))
+    find_residuals(data.problem, data.answer, none == none)
+    for k in range(load(data.problem.n_rows, 0)):
+        given = (
+            load(data.answer.w, k)
+            - load(data.problem.b, k)
+            - load(data.rows.cfm, load(data.system.slot, k)) * load(data.answer.lam, k)
+        )
+        store(data.scalar_view.speed, k, load(data.scalar_view.speed, k) + given)
 
 
 @kernel
-def may_shift(p, k):
+def may_shift(problem, k):
     """Whether displacements may come of a block. Friction, motors and laws have none."""
-    return load(p.block_kind, k) in (BOUNDED, CONE)
+    return load(problem.block_kind, k) in (BOUNDED, CONE)
 
 
 @kernel
-def shrink(t, i, p, lanes):
+def shrink(system, islands, problem, lanes):
     """Leave of the problem the first row of each block that may shift: how many these are. No entry moves to where one
     is that is still to move.
     """
     n = 0
-    for k in range(load(p.n_blocks, 0)):
-        if may_shift(p, k):
-            store(i.shifted, n, load(p.block_start, k))
+    for k in range(load(problem.n_blocks, 0)):
+        if may_shift(problem, k):
+            store(islands.shifted, n, load(problem.block_start, k))
             n += 1
-    stride, across = load(p.stride, 0), n
-    if t.n_lanes > lanes:  # lanes of rows, of one world
-        across = (n + t.n_lanes - 1) // t.n_lanes * t.n_lanes
+    stride, across = load(problem.stride, 0), n
+    if system.n_lanes > lanes:  # lanes of rows, of one world
+        across = (n + system.n_lanes - 1) // system.n_lanes * system.n_lanes
     for row in range(n):
-        column = load(i.shifted, row) * stride
+        column = load(islands.shifted, row) * stride
         for other in range(n):
-            store(p.a, row * across + other, load(p.a, column + load(i.shifted, other)))
-        store(p.scale, row, load(p.scale, load(i.shifted, row)))
-    store(p.stride, 0, across)
-    store(p.n_rows, 0, n)
-    store(p.n_blocks, 0, n)
+            store(problem.a, row * across + other, load(problem.a, column + load(islands.shifted, other)))
+        store(problem.scale, row, load(problem.scale, load(islands.shifted, row)))
+    store(problem.stride, 0, across)
+    store(problem.n_rows, 0, n)
+    store(problem.n_blocks, 0, n)
     return n
 
 
 @kernel
-def lay_shift(r, t, i, plain, p, a, o, dt):
+def lay_shift(data, options, dt):
     """The problem of the displacements, over dt: errors at the end of the step as they would be, less what is left
     alone. What only pushes, only pushes here too, and all at a bounded speed. Multipliers start from what rows would
     need if they were alone.
     """
-    slop, share, tolerance, lanes = load(o.slop, 0), load(o.erp, 0), load(o.tolerance, 0), o.lanes
+    slop, share, tolerance, lanes = load(options.slop, 0), load(options.erp, 0), load(options.tolerance, 0), data.lanes
     none = zero(slop)
     worst = none
-    for k in range(shrink(t, i, p, lanes)):
-        row = load(i.shifted, k)
-        slot = load(t.slot, row)
-        moves = load(p.a, k * load(p.stride, 0) + k) > 0.0  # what nothing can move has no multiplier
-        joint = is_joint(r, slot) & (load(p.lo, row) < load(p.hi, row)) & moves
-        pushes = only_pushes(r, slot) & moves
-        fastest = select(load(r.dof, slot) >= 0, load(o.fastest_turn, 0), load(o.fastest, 0))
-        ahead = load(r.phi, slot) * (1.0 / dt) + load(plain.speed, row) + bending(r, slot, dt)
+    for k in range(shrink(data.system, data.islands, data.problem, lanes)):
+        row = load(data.islands.shifted, k)
+        slot = load(data.system.slot, row)
+        moves = (
+            load(data.problem.a, k * load(data.problem.stride, 0) + k) > 0.0
+        )  # what nothing can move has no multiplier
+        joint = is_joint(data.rows, slot) & (load(data.problem.lo, row) < load(data.problem.hi, row)) & moves
+        pushes = only_pushes(data.rows, slot) & moves
+        fastest = select(load(data.rows.dof, slot) >= 0, load(options.fastest_turn, 0), load(options.fastest, 0))
+        ahead = (
+            load(data.rows.phi, slot) * (1.0 / dt) + load(data.scalar_view.speed, row) + bending(data.rows, slot, dt)
+        )
         over = select(joint, ahead, minimum(ahead + slop * (1.0 / dt), none))
-        own = select(joint, load(r.erp, slot), none + share)
+        own = select(joint, load(data.rows.erp, slot), none + share)
         mend = maximum(minimum(over * own, fastest), -fastest)
         b = select(moves, select(joint | (over < 0.0), mend, maximum(ahead, none)), none)
         worst = maximum(worst, fabs(select(joint | (over < 0.0), b, none)))
-        store(p.block_kind, k, BOUNDED)
-        store(p.block_start, k, k)
-        store(p.law_start, k, 0)
-        store(p.b, k, b)
-        store(p.lo, k, select(joint, none - inf, none))
-        store(p.hi, k, select(joint | pushes, none + inf, none))
-        store(a.lam, k, select(pushes, maximum(-b, none) / load(p.scale, k), none))
-    n = load(p.n_blocks, 0)
-    store(p.block_start, n, n)
-    store(p.law_start, n, 0)
-    begin(a, worst * (tolerance * SHIFT_TOLERANCE))
+        store(data.problem.block_kind, k, BOUNDED)
+        store(data.problem.block_start, k, k)
+        store(data.problem.law_start, k, 0)
+        store(data.problem.b, k, b)
+        store(data.problem.lo, k, select(joint, none - inf, none))
+        store(data.problem.hi, k, select(joint | pushes, none + inf, none))
+        store(data.answer.lam, k, select(pushes, maximum(-b, none) / load(data.problem.scale, k), none))
+    n = load(data.problem.n_blocks, 0)
+    store(data.problem.block_start, n, n)
+    store(data.problem.law_start, n, 0)
+    begin(data.answer, worst * (tolerance * SHIFT_TOLERANCE))
 
 
 @kernel
-def keep_shift(t, i, plain, p, a, lanes):
+def keep_shift(data, lanes):
     """The multipliers of the displacements to the system."""
-    rows = load(t.n_rows, 0)
-    if t.n_lanes > lanes:
-        rows = load(t.n_groups, 0) * t.n_lanes
+    rows = load(data.system.n_rows, 0)
+    if data.system.n_lanes > lanes:
+        rows = load(data.system.n_groups, 0) * data.system.n_lanes
     for k in range(rows):
-        store(plain.lam, k, zero(load(plain.lam, 0)))
-    for k in range(load(p.n_rows, 0)):
-        store(plain.lam, load(i.shifted, k), load(a.lam, k))
+        store(data.scalar_view.lam, k, zero(load(data.scalar_view.lam, 0)))
+    for k in range(load(data.problem.n_rows, 0)):
+        store(data.scalar_view.lam, load(data.islands.shifted, k), load(data.answer.lam, k))
 
 
 @kernel
-def shift_island(m, s, w, r, i, t, flow, plain, p, a, newton, o, dt, k, share):
+def shift_island(model, data, options, dt, k, share):
     """Multipliers of the displacements of an island, for a share of the work that is left, and what its degrees of
     freedom take of them.
     """
-    if load(i.laid, 0) != k:
-        lay_island(m, s, w, r, i, t, flow, plain, p, a, newton, o, dt, k)
-    speeds_after(r, t, plain, p, a)
-    lay_shift(r, t, i, plain, p, a, o, dt)
-    allow(a, o, load(o.last_sweeps, 0), load(o.last_work, 0), share)
-    ask_bound(o.solve, o.solve_table, o.sweeps, o.every, o.steps)
-    store(o.shift_status, 0, maximum(load(o.shift_status, 0), load(a.status, 0)))
-    count_work(a, o)
-    keep_shift(t, i, plain, p, a, o.lanes)
-    store(i.laid, 0, -1)
-    call_entry(o.share, m, w, t, flow)
+    if load(data.islands.laid, 0) != k:
+        lay_island(model, data, options, dt, k)
+    speeds_after(data)
+    lay_shift(data, options, dt)
+    allow(data.answer, data.stats, load(data.scratch.last_sweeps, 0), load(data.scratch.last_work, 0), share)
+    ask_bound(data.calls.solve, data.calls.solve_table, options.sweeps, options.every, options.steps)
+    store(data.stats.shift_status, 0, maximum(load(data.stats.shift_status, 0), load(data.answer.status, 0)))
+    count_work(data.answer, data.stats)
+    keep_shift(data, data.lanes)
+    store(data.islands.laid, 0, -1)
+    call_entry(data.calls.share, model, data.work, data.system, data.flow)
 
 
 @kernel
-def hold_back(m, w, i, flow, o, k):
+def hold_back(model, work, islands, flow, options, k):
     """Shorten the displacements of an island as a whole, so that no degree of freedom exceeds its speed."""
-    most = zero(load(o.fastest, 0)) + 1.0
-    for n in range(load(i.link_start, k), load(i.link_start, k + 1)):
-        link = load(i.link, n)
-        for d in range(load(m.link_dof_start, link), load(m.link_dof_start, link + 1)):
-            axis, speed = load(w.axis, d), fabs(load(flow.a, d))
+    most = zero(load(options.fastest, 0)) + 1.0
+    for n in range(load(islands.link_start, k), load(islands.link_start, k + 1)):
+        link = load(islands.link, n)
+        for d in range(load(model.link_dof_start, link), load(model.link_dof_start, link + 1)):
+            axis, speed = load(work.axis, d), fabs(load(flow.a, d))
             turn = norm(axis.w)
             slides = select(turn > 0.0, zero(turn), norm(axis.v))
-            most = maximum(most, maximum(speed * turn / load(o.fastest_turn, 0), speed * slides / load(o.fastest, 0)))
+            most = maximum(
+                most, maximum(speed * turn / load(options.fastest_turn, 0), speed * slides / load(options.fastest, 0))
+            )
     if any_lane(most > 1.0):
         share = 1.0 / most
-        for n in range(load(i.link_start, k), load(i.link_start, k + 1)):
-            link = load(i.link, n)
+        for n in range(load(islands.link_start, k), load(islands.link_start, k + 1)):
+            link = load(islands.link, n)
             store(flow.acceleration, link, load(flow.acceleration, link) * share)
-            for d in range(load(m.link_dof_start, link), load(m.link_dof_start, link + 1)):
+            for d in range(load(model.link_dof_start, link), load(model.link_dof_start, link + 1)):
                 store(flow.a, d, load(flow.a, d) * share)
 
 
 @kernel
-def shift_out(m, s, w, l, r, i, t, flow, plain, p, a, newton, o, dt):
+def shift_out(model, data, options, dt):
     """Displacements, as velocities over the step, that take rows of wrong worlds out of what they have come into.
 
     A limit that has no row is not exceeded for them: then they are shorter.
     """
-    slop = load(o.slop, 0)
+    slop = load(options.slop, 0)
     wrong = slop != slop
     sweeps, steps, left = zero(slop), zero(slop), 0.0
-    for k in range(load(i.count, 0)):
-        left += weight_of(i, k)
-    for k in range(load(i.count, 0)):
-        here = overlaps(r, i, k, slop)
+    for k in range(load(data.islands.count, 0)):
+        left += weight_of(data.islands, k)
+    for k in range(load(data.islands.count, 0)):
+        here = overlaps(data.rows, data.islands, k, slop)
         if any_lane(here):
             wrong = wrong | here
-            shift_island(m, s, w, r, i, t, flow, plain, p, a, newton, o, dt, k, weight_of(i, k) / left)
-            sweeps, steps = maximum(sweeps, load(a.sweeps, 0)), maximum(steps, load(newton.steps, 0))
-        left -= weight_of(i, k)
-    store(o.swept, 0, load(o.swept, 0) + sweeps)
-    store(o.stepped, 0, load(o.stepped, 0) + steps)
+            shift_island(model, data, options, dt, k, weight_of(data.islands, k) / left)
+            sweeps, steps = maximum(sweeps, load(data.answer.sweeps, 0)), maximum(steps, load(data.newton.steps, 0))
+        left -= weight_of(data.islands, k)
+    store(data.stats.swept, 0, load(data.stats.swept, 0) + sweeps)
+    store(data.stats.stepped, 0, load(data.stats.stepped, 0) + steps)
     if any_lane(wrong):
-        spread_acceleration(m, w, flow)
-        for k in range(load(i.count, 0)):
-            hold_back(m, w, i, flow, o, k)
-        share = share_within(s, w, flow, l, o.held, dt)
-        share = select(strays(s, w, flow, l, o.held, dt), share * STRAYING, share)
+        spread_acceleration(model, data.work, data.flow)
+        for k in range(load(data.islands.count, 0)):
+            hold_back(model, data.work, data.islands, data.flow, options, k)
+        share = share_within(data.state, data.work, data.flow, data.limits, data.scratch.held, dt)
+        share = select(
+            strays(data.state, data.work, data.flow, data.limits, data.scratch.held, dt), share * STRAYING, share
+        )
         share = select(wrong, share, zero(share))
-        for d in range(m.nv):
-            store(o.shift, d, load(flow.a, d) * share)
+        for d in range(model.nv):
+            store(data.scratch.shift, d, load(data.flow.a, d) * share)

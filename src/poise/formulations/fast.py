@@ -95,16 +95,16 @@ class Split:
 
     def step(self, dt: float) -> int:
         """A step whose free motion is known; DONE or DIVERGED and the state as it was."""
-        stepper, rules = self.stepper, self.stepper.rules
+        stepper, options, scratch = self.stepper, self.stepper.options, self.stepper.scratch
         s = stepper.space.s
         start, own = (s.q.copy(), s.v.copy()), stepper.own.copy()
         rows = stepper.read_rows()
         kept = {
-            name: float(rules.arrays[name][0])
-            for name in ("erp", "creep", "quick", "margin", "close", "tolerance", "carry")
+            name: float(options.arrays[name][0]) for name in ("erp", "creep", "quick", "margin", "close", "tolerance")
         }
+        carry = float(scratch.carry[0])
         paths = self._paths()
-        wanted = dt * float(rules.haste[0]) / HASTE
+        wanted = dt * float(stepper.stats.haste[0]) / HASTE
         few = ceil(wanted) if wanted <= LIMBS else LIMBS + 1  # it may be infinite, or not a number
         end = DIVERGED
         stepper.extras.begin_parts(dt)
@@ -115,9 +115,9 @@ class Split:
                 end, parts = self._parts(dt, paths, kept)
         finally:
             stepper.extras.end_parts(end == DONE)
-            rules.parted[0] = 0
+            scratch.parted[0], scratch.carry[...] = 0, carry
             for name, value in kept.items():
-                rules.arrays[name][...] = value
+                options.arrays[name][...] = value
             for name, array in paths.items():
                 stepper.space.stages.arrays[name][...] = array
         if end != DONE:
@@ -135,16 +135,16 @@ class Split:
     def _even_parts(self, dt: float, parts: int, paths: dict[str, Array]) -> tuple[int, int]:
         """So many parts of one length, in none of which anything goes far."""
         stepper, length = self.stepper, dt / parts
-        stepper.rules.erp[...] /= parts
+        stepper.options.erp[...] /= parts
         for part in range(parts):
-            stepper.rules.carry[...] = 1.0 if part else 1.0 / parts
+            stepper.scratch.carry[...] = 1.0 if part else 1.0 / parts
             self._follow(paths, part * length, (part + 1) * length, dt)
             # links are in their places, as in a march: bodies are not to follow twice what was written
             known = part == 0 and parts <= EVEN and not paths
             top = stepper.free_motion(length, THE_REST if known else ALL)
             # what is not finite is on its way to `Diverged`
             end = stepper.advance(length, stepper.near + 2.0 * length * top if top < TOO_FAST else stepper.near)
-            stepper.rules.parted[0] = 1
+            stepper.scratch.parted[0] = 1
             if end != DONE:
                 break
         scale_multipliers(stepper.rows.now, parts)
@@ -152,7 +152,7 @@ class Split:
 
     def _parts(self, dt: float, paths: dict[str, Array], kept: dict[str, float]) -> tuple[int, int]:
         """Part after part; how the last one ended, and how many there were."""
-        stepper, rules = self.stepper, self.stepper.rules
+        stepper, options = self.stepper, self.stepper.options
         left, impacts, longest = dt, 0, 0.0
         for part in range(1, PARTS + 1):
             self._follow(paths, dt - left, dt, dt)
@@ -163,19 +163,19 @@ class Split:
             impacts += strike
             if part == PARTS or impacts > IMPACTS:
                 length, speed, strike = left, top, False
-                rules.quick[...] = rules.margin[...] = inf  # impacts may lead anywhere
+                options.quick[...] = options.margin[...] = inf  # impacts may lead anywhere
                 self.fast[...] = False
             elif strike:
                 length = min(INSTANT / max(top, INSTANT / left), left)
             elif left - length < 1e-12 * dt:
                 length = left
-            rules.close[...] = 0.0 if strike else kept["close"]
-            rules.creep[...] = 0.0 if strike else kept["creep"]
-            rules.erp[...] = kept["erp"] * (length / dt)
-            rules.tolerance[...] = kept["tolerance"] * 1.0 / max(1.0, top)
+            options.close[...] = 0.0 if strike else kept["close"]
+            options.creep[...] = 0.0 if strike else kept["creep"]
+            options.erp[...] = kept["erp"] * (length / dt)
+            options.tolerance[...] = kept["tolerance"] * 1.0 / max(1.0, top)
             self._follow(paths, dt - left, dt - left + length, dt)
             end = self._advance(length, speed, LITTLE if strike else length / dt, not strike and length >= longest)
-            rules.parted[0] = 1
+            stepper.scratch.parted[0] = 1
             left, longest = left - length, max(longest, 0.0 if strike else length)
             if end != DONE or left <= 0.0:
                 break

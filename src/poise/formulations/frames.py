@@ -65,136 +65,140 @@ FRAMES = View(
 
 
 @kernel
-def has_frame_room(r, f):
+def has_frame_room(rows, frames):
     """Whether there is room for one more frame, with all contacts that have rows."""
-    n = load(f.count, 0)
-    if n >= f.room:
+    n = load(frames.count, 0)
+    if n >= frames.room:
         return False
-    return f.has_contacts == 0 or load(f.contact_start, n) + load(r.count, CONTACT) <= f.contact_room
+    return frames.has_contacts == 0 or load(frames.contact_start, n) + load(rows.count, CONTACT) <= frames.contact_room
 
 
 @kernel
-def record_solver(o, r, f, n):
+def record_solver(stats, rows, frames, n):
     """How the constraints of the step were solved."""
     at = N_SOLVER * n
-    if load(f.told, 0) != 0:
+    if load(frames.told, 0) != 0:
         for k in range(N_SOLVER):
-            store(f.solver, at + k, load(f.told_solver, k))
+            store(frames.solver, at + k, load(frames.told_solver, k))
         return
-    rows = 0
+    n_rows = 0
     for kind in range(N_KINDS):
-        rows += load(r.count, kind) * stride_of(kind)
-    store(f.solver, at, float(rows))
-    store(f.solver, at + 1, load(o.swept, 0))
-    store(f.solver, at + 2, load(o.stepped, 0))
-    store(f.solver, at + 3, load(o.residual, 0))
-    store(f.solver, at + 4, float(load(f.parts, 0)))
+        n_rows += load(rows.count, kind) * stride_of(kind)
+    store(frames.solver, at, float(n_rows))
+    store(frames.solver, at + 1, load(stats.swept, 0))
+    store(frames.solver, at + 2, load(stats.stepped, 0))
+    store(frames.solver, at + 3, load(stats.residual, 0))
+    store(frames.solver, at + 4, float(load(frames.parts, 0)))
 
 
 @kernel
-def record_place(c, f, at, k, lane):
+def record_place(contacts, f, at, k, lane):
     """Where contact k of a lane is: its shapes, point, normal and depth."""
-    store(f.shape, 2 * at, load_lane(c.a, k, lane))
-    store(f.shape, 2 * at + 1, load_lane(c.b, k, lane))
-    store(f.point, at, load_lane(c.point, k, lane))
-    store(f.normal, at, load_lane(c.normal, k, lane))
-    store(f.depth, at, -load_lane(c.gap, k, lane))
+    store(f.shape, 2 * at, load_lane(contacts.a, k, lane))
+    store(f.shape, 2 * at + 1, load_lane(contacts.b, k, lane))
+    store(f.point, at, load_lane(contacts.point, k, lane))
+    store(f.normal, at, load_lane(contacts.normal, k, lane))
+    store(f.depth, at, -load_lane(contacts.gap, k, lane))
 
 
 @kernel
-def record_contacts(c, r, f, n, unit):
+def record_contacts(contacts, rows, frames, n, unit):
     """Contacts that have rows, in the order in which they were found, with their forces."""
-    at, found, first = load(f.contact_start, n), min(load(c.count, 0), c.room), load(r.first, CONTACT)
-    for block in range(load(r.count, CONTACT)):
+    at, found, first = (
+        load(frames.contact_start, n),
+        min(load(contacts.count, 0), contacts.room),
+        load(rows.first, CONTACT),
+    )
+    for block in range(load(rows.count, CONTACT)):
         slot = first + 3 * block
-        k = contact_of(c, r, slot, found, 0)
+        k = contact_of(contacts, rows, slot, found, 0)
         if k >= 0:
-            record_place(c, f, at, k, 0)
+            record_place(contacts, frames, at, k, 0)
             force = zero3(unit)
             for i in range(slot, slot + 3):
-                force = force + load(r.Jb, i).f * load(r.lam, i)
-            store(f.force, at, Vec3(force.x / unit, force.y / unit, force.z / unit))
+                force = force + load(rows.Jb, i).f * load(rows.lam, i)
+            store(frames.force, at, Vec3(force.x / unit, force.y / unit, force.z / unit))
             at += 1
-    store(f.contact_start, n + 1, at)
+    store(frames.contact_start, n + 1, at)
 
 
 @kernel
-def record_motors(r, b, f, n, unit):
+def record_motors(rows, motors, frames, n, unit):
     """Forces of motors: of those that are rows, from their multipliers."""
-    at = n * f.n_motors
-    for j in range(f.n_motors):
-        store(f.motor, at + j, load(b.force, j))
-    first = load(r.first, SINGLE)
-    for slot in range(first, first + load(r.count, SINGLE)):
-        j = FIRST_ID - load(r.id, slot)
-        if j >= 0 and j < f.n_motors:
-            store(f.motor, at + j, load(r.lam, slot) / unit)
+    at = n * frames.n_motors
+    for j in range(frames.n_motors):
+        store(frames.motor, at + j, load(motors.force, j))
+    first = load(rows.first, SINGLE)
+    for slot in range(first, first + load(rows.count, SINGLE)):
+        j = FIRST_ID - load(rows.id, slot)
+        if j >= 0 and j < frames.n_motors:
+            store(frames.motor, at + j, load(rows.lam, slot) / unit)
 
 
 @kernel
-def record_torques(m, w, b, f, n, dt):
+def record_torques(model, work, motors, frames, n, dt):
     """Generalized forces that were given, and those of springs, dampers and drives as they were at the step's end."""
-    for d in range(m.nv):
-        store(f.plain, d, 0.0)
-    for j in range(f.n_motors):  # motors that are plain forces act with those, and are told apart
-        for term in range(load(b.term_start, j), load(b.term_start, j + 1)):
-            d = load(b.term_dof, term)
-            store(f.plain, d, load(f.plain, d) + load(b.force, j) * load(b.term_gear, term))
-    for k in range(b.n_ranges):
-        d = load(b.range_dof, k)
-        store(f.plain, d, load(f.plain, d) + load(b.range_cut, k))
-    for d in range(m.nv):
-        given, a = load(f.tau_given, d), (load(f.v_end, d) - load(f.v_begin, d)) / dt
-        store(f.tau, n * m.nv + d, given)
-        passive = load(w.total, d) - given - load(w.diagonal, d) * a - load(f.plain, d)
-        store(f.passive, n * m.nv + d, passive)
+    for d in range(model.nv):
+        store(frames.plain, d, 0.0)
+    for j in range(frames.n_motors):  # motors that are plain forces act with those, and are told apart
+        for term in range(load(motors.term_start, j), load(motors.term_start, j + 1)):
+            d = load(motors.term_dof, term)
+            store(frames.plain, d, load(frames.plain, d) + load(motors.force, j) * load(motors.term_gear, term))
+    for k in range(motors.n_ranges):
+        d = load(motors.range_dof, k)
+        store(frames.plain, d, load(frames.plain, d) + load(motors.range_cut, k))
+    for d in range(model.nv):
+        given, a = load(frames.tau_given, d), (load(frames.v_end, d) - load(frames.v_begin, d)) / dt
+        store(frames.tau, n * model.nv + d, given)
+        passive = load(work.total, d) - given - load(work.diagonal, d) * a - load(frames.plain, d)
+        store(frames.passive, n * model.nv + d, passive)
 
 
 @kernel
-def record_nothing(m, f, n):
+def record_nothing(model, frames, n):
     """The forces and statistics of a world that has made no step."""
     for k in range(N_SOLVER * n, N_SOLVER * (n + 1)):
-        store(f.solver, k, 0.0)
-    for d in range(m.nv):
-        store(f.tau, n * m.nv + d, load(f.tau_given, d))
-        store(f.passive, n * m.nv + d, 0.0)
-    for j in range(n * f.n_motors, (n + 1) * f.n_motors):
-        store(f.motor, j, 0.0)
-    store(f.contact_start, n + 1, load(f.contact_start, n))
+        store(frames.solver, k, 0.0)
+    for d in range(model.nv):
+        store(frames.tau, n * model.nv + d, load(frames.tau_given, d))
+        store(frames.passive, n * model.nv + d, 0.0)
+    for j in range(n * frames.n_motors, (n + 1) * frames.n_motors):
+        store(frames.motor, j, 0.0)
+    store(frames.contact_start, n + 1, load(frames.contact_start, n))
 
 
 @kernel
-def record_energy(m, s, own, t, f, n):
+def record_energy(model, state, own, totals, frames, n):
     """Energy, momentum and centre of mass of the state. Links are placed in memory that no step uses."""
-    add_up(m, s, own, t)
-    store(f.energy, N_ENERGIES * n, load(t.kinetic, 0) + load(t.drives, 0))
-    store(f.energy, N_ENERGIES * n + 1, load(t.gravity, 0))
-    store(f.energy, N_ENERGIES * n + 2, load(t.spring, 0))
-    store(f.momentum, n, load(t.momentum, 0))
-    store(f.com, n, load(t.com, 0))
-    store(f.mass, n, load(t.mass, 0))
+    add_up(model, state, own, totals)
+    store(frames.energy, N_ENERGIES * n, load(totals.kinetic, 0) + load(totals.drives, 0))
+    store(frames.energy, N_ENERGIES * n + 1, load(totals.gravity, 0))
+    store(frames.energy, N_ENERGIES * n + 2, load(totals.spring, 0))
+    store(frames.momentum, n, load(totals.momentum, 0))
+    store(frames.com, n, load(totals.com, 0))
+    store(frames.mass, n, load(totals.mass, 0))
 
 
 @kernel
-def record_frame(m, s, w, o, c, r, b, own, t, f, time, dt):
+def record_frame(model, state, work, stats, contacts, rows, motors, own, totals, frames, time, dt):
     """One frame, for which there is room; `dt` is the length of the last step, or of its last substep."""
-    n = load(f.count, 0)
-    unit = load(f.unit, 0) if load(f.unit, 0) != 0.0 else dt
-    store(f.time, n, time)
-    for i in range(m.nq):
-        store(f.q, n * m.nq + i, load(s.q, i))
-    for d in range(m.nv):
-        store(f.v, n * m.nv + d, load(s.v, d))
-    if f.has_energy != 0:
-        record_energy(m, s, own, t, f, n)
-    if load(f.done, 0) == 0:
-        record_nothing(m, f, n)
+    n = load(frames.count, 0)
+    unit = load(frames.unit, 0) if load(frames.unit, 0) != 0.0 else dt
+    store(frames.time, n, time)
+    for i in range(model.nq):
+        store(frames.q, n * model.nq + i, load(state.q, i))
+    for d in range(model.nv):
+        store(frames.v, n * model.nv + d, load(state.v, d))
+    if frames.has_energy != 0:
+        record_energy(model, state, own, totals, frames, n)
+    if load(frames.done, 0) == 0:
+        record_nothing(model, frames, n)
     else:
-        if f.has_solver != 0:
-            record_solver(o, r, f, n)
-        if f.has_torques != 0:
-            record_torques(m, w, b, f, n, dt)
-            record_motors(r, b, f, n, unit)
-        if f.has_contacts != 0:
-            record_contacts(c, r, f, n, unit)
-    store(f.count, 0, n + 1)
+        if frames.has_solver != 0:
+            record_solver(stats, rows, frames, n)
+        if frames.has_torques != 0:
+            record_torques(model, work, motors, frames, n, dt)
+            record_motors(rows, motors, frames, n, unit)
+        if frames.has_contacts != 0:
+            record_contacts(contacts, rows, frames, n, unit)
+    store(frames.count, 0, n + 1)

@@ -31,77 +31,80 @@ def least_share(like):
 
 
 @kernel
-def add_term(m, w, r, term, turn, push, along):
+def add_term(model, work, rows, term, turn, push, along):
     """With the sizes of a further term of a row."""
     there = term >= 0
-    body = select(there, gather_where(r.term_body, term, there), term)
-    dof = select(there, gather_where(r.term_dof, term, there), term)
-    f = about_origin(w, body, link_of(m, body), gather_where(r.term_J, term, there))
-    J = gather_where(r.term_Jdof, term, there)
+    body = select(there, gather_where(rows.term_body, term, there), term)
+    dof = select(there, gather_where(rows.term_dof, term, there), term)
+    f = about_origin(work, body, link_of(model, body), gather_where(rows.term_J, term, there))
+    J = gather_where(rows.term_Jdof, term, there)
     return turn + norm(f.t), push + norm(f.f), along + select(dof >= 0, fabs(J), zero(J))
 
 
 @kernel
-def scale_of(m, w, r, t, plain, k, lanes):
+def scale_of(model, data, k, lanes):
     """Own inverse mass of row k as it would be if no products cancelled, of the degrees of freedom that it is on."""
-    slot, nv = load(t.slot, k), load(t.n_dofs, 0)
-    a, b, dof = load(r.a, slot), load(r.b, slot), load(r.dof, slot)
-    f = about_origin(w, a, link_of(m, a), load(r.Ja, slot))
-    g = about_origin(w, b, link_of(m, b), load(r.Jb, slot))
-    turn, push, along = norm(f.t) + norm(g.t), norm(f.f) + norm(g.f), fabs(load(r.Jdof, slot))
+    slot, nv = load(data.system.slot, k), load(data.system.n_dofs, 0)
+    a, b, dof = load(data.rows.a, slot), load(data.rows.b, slot), load(data.rows.dof, slot)
+    f = about_origin(data.work, a, link_of(model, a), load(data.rows.Ja, slot))
+    g = about_origin(data.work, b, link_of(model, b), load(data.rows.Jb, slot))
+    turn, push, along = norm(f.t) + norm(g.t), norm(f.f) + norm(g.f), fabs(load(data.rows.Jdof, slot))
     along = select(dof >= 0, along, zero(along))
-    term = load(r.term, slot)
+    term = load(data.rows.term, slot)
     while any_lane(term >= 0):
-        turn, push, along = add_term(m, w, r, term, turn, push, along)
-        term = select(term >= 0, gather_where(r.term_next, term, term >= 0), term)
+        turn, push, along = add_term(model, data.work, data.rows, term, turn, push, along)
+        term = select(term >= 0, gather_where(data.rows.term_next, term, term >= 0), term)
     first, across = k * nv, 1
-    if t.n_lanes > lanes:  # lanes of rows, of one world
-        first, across = k // t.n_lanes * nv * t.n_lanes + k % t.n_lanes, t.n_lanes
+    if data.system.n_lanes > lanes:  # lanes of rows, of one world
+        first, across = (
+            k // data.system.n_lanes * nv * data.system.n_lanes + k % data.system.n_lanes,
+            data.system.n_lanes,
+        )
     total = zero(turn)
     for e in range(nv):
-        d = load(t.dof, e)
-        axis = load(w.axis, d)
+        d = load(data.system.dof, e)
+        axis = load(data.work.axis, d)
         part = along + norm(axis.w) * turn + norm(axis.v) * push
-        on = load(plain.y, first + e * across) != 0.0
-        total = total + select(on, load(w.inverse, d) * part * part, zero(total))
+        on = load(data.scalar_view.y, first + e * across) != 0.0
+        total = total + select(on, load(data.work.inverse, d) * part * part, zero(total))
     return total
 
 
 @kernel
-def is_immovable(m, w, r, t, plain, p, k, small, lanes):
+def is_immovable(model, data, k, small, lanes):
     """Worlds in which nothing moves row k."""
-    own = load(p.a, k * load(p.stride, 0) + k)
+    own = load(data.problem.a, k * load(data.problem.stride, 0) + k)
     stuck = own != own
     if any_lane((own > 0.0) & (own <= small)):
-        stuck = (own > 0.0) & (own <= small) & (own <= scale_of(m, w, r, t, plain, k, lanes) * least_share(own))
+        stuck = (own > 0.0) & (own <= small) & (own <= scale_of(model, data, k, lanes) * least_share(own))
     return stuck
 
 
 @kernel
-def blank_row(p, k, mask):
+def blank_row(problem, k, mask):
     """Take row k out of the matrix, in the worlds of a mask."""
-    n = load(p.stride, 0)
-    for j in range(load(p.n_rows, 0)):
-        x, y = load(p.a, k * n + j), load(p.a, j * n + k)
-        store(p.a, k * n + j, select(mask, zero(x), x))
-        store(p.a, j * n + k, select(mask, zero(y), y))
+    n = load(problem.stride, 0)
+    for j in range(load(problem.n_rows, 0)):
+        x, y = load(problem.a, k * n + j), load(problem.a, j * n + k)
+        store(problem.a, k * n + j, select(mask, zero(x), x))
+        store(problem.a, j * n + k, select(mask, zero(y), y))
 
 
 @kernel
-def blank_immovable(m, w, r, t, plain, p, lanes):
+def blank_immovable(model, data, lanes):
     """Take rows out of the matrix that nothing can move: with a contact's normal go its tangents."""
-    small = zero(load(p.b, 0))
-    for e in range(load(t.n_dofs, 0)):
-        small = maximum(small, load(w.inverse, load(t.dof, e)))
+    small = zero(load(data.problem.b, 0))
+    for e in range(load(data.system.n_dofs, 0)):
+        small = maximum(small, load(data.work.inverse, load(data.system.dof, e)))
     small = small * SMALL
-    for k in range(load(p.n_blocks, 0)):
-        row, end = load(p.block_start, k), load(p.block_start, k + 1)
-        first = is_immovable(m, w, r, t, plain, p, row, small, lanes)
+    for k in range(load(data.problem.n_blocks, 0)):
+        row, end = load(data.problem.block_start, k), load(data.problem.block_start, k + 1)
+        first = is_immovable(model, data, row, small, lanes)
         if any_lane(first):
-            blank_row(p, row, first)
+            blank_row(data.problem, row, first)
         for other in range(row + 1, end):
-            stuck = is_immovable(m, w, r, t, plain, p, other, small, lanes)
-            if load(p.block_kind, k) == CONE:
-                stuck = stuck | (load(p.a, row * load(p.stride, 0) + row) == 0.0)
+            stuck = is_immovable(model, data, other, small, lanes)
+            if load(data.problem.block_kind, k) == CONE:
+                stuck = stuck | (load(data.problem.a, row * load(data.problem.stride, 0) + row) == 0.0)
             if any_lane(stuck):
-                blank_row(p, other, stuck)
+                blank_row(data.problem, other, stuck)

@@ -105,7 +105,7 @@ class LooseStepper(ApartStepper):
             own[:, CENTRE:SPIN] = links.x + way[:, 3:]
             own[:, SPIN:] = twist
         if finite and np.isfinite(own).all():
-            MEND[F64](*(one.handle for one in (self.space.m, self.space.s, self.end, self.bodies, self.rules)))
+            MEND[F64](*(one.handle for one in (self.space.m, self.space.s, self.end, self.bodies, self.options)))
             self.extras.measure(self.space, self.rows.now, dt)
             if self.watch is not None:
                 self.watch(self)
@@ -116,18 +116,17 @@ class LooseStepper(ApartStepper):
 
     def _emit(self, dt: float) -> None:
         """Rows of the step, with the multipliers that they had in the last one."""
-        space, c, rules, rows = self.space, self.collider, self.rules, self.rows
+        space, rows = self.space, self.rows
         if self.extras.busy or self.driven:
             self.extras.emit(space, dt, self._whole, self.joint_erp)
         self.flow.a[...], self.flow.acceleration[...] = 0.0, 0.0
         rows.now, rows.before = rows.before, rows.now
-        views = (space.m, space.s, space.w, c.g, self.surfaces, c.c, self.limits, self.extras.rows.now)
         while True:
-            EMIT[F64](*(view.handle for view in (*views, rows.now, self.flow, rules)), dt, 0)
+            EMIT[F64](space.m.handle, self.data.handle, self.options.handle, dt, 0)
             if not rows.full():
                 break
             rows.grow()
-        rows.warm_start(float(rules.carry[0]))
+        rows.warm_start(float(self.scratch.carry[0]))
 
     def _go_on(self, joints: JointRows, links: Links, dt: float) -> Array:
         """(n_links, 6) twists at the end of the step; those without rows where they are no longer finite."""
@@ -180,9 +179,9 @@ class LooseStepper(ApartStepper):
         A = BodyRows(*_laid(parts, size), inverse)
         speed = np.einsum("mei,mei->m", A.J, _of_links(free)[A.body])
         seen = Seen(np.zeros((m, m)), speed[:m], None, np.zeros(self.model.nv), dt)
-        fastest = float(self.rules.creep[0])
+        fastest = float(self.options.creep[0])
         problem = velocity_problem(rows, seen, dt, cone=not self._dense, fastest=fastest)
-        mend = np.clip(float(self.rules.erp[0]) / dt * joints.phi, -fastest, fastest)
+        mend = np.clip(float(self.options.erp[0]) / dt * joints.phi, -fastest, fastest)
         wanted = np.concatenate((-mend, joints.v[sprung]))
         none = np.full(size - m, np.inf)
         return A, replace(

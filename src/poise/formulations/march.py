@@ -19,7 +19,8 @@ from poise.constraints.loop_layout import LOOPS
 from poise.constraints.loop_rows import MEASURE_LOOPS, any_broke, break_loops, clear_loop_forces, forget_breaks
 from poise.constraints.row_kernels import N_KINDS, stride_of
 from poise.constraints.store import STORE
-from poise.dynamics.layout import INPUT, MODEL, STATE
+from poise.dynamics.layout import MODEL
+from poise.formulations.data import DATA, OPTIONS
 from poise.formulations.fast import EVEN, TOO_FAST
 from poise.formulations.haste import HASTE
 from poise.formulations.rollback import ROLLBACK, keep_start, rollback_block, undo_step
@@ -30,14 +31,12 @@ from poise.formulations.rules import (
     NO_CONTACT_ROOM,
     NO_PREPARED_ROOM,
     NO_ROOM,
-    RULES,
     THE_REST,
     TOO_LONG,
     UNLESS_HASTY,
     UNLESS_LONG,
     WHOLE,
 )
-from poise.formulations.sleep_state import SLEEP
 from poise.formulations.step import (
     N_STORES,
     STEP,
@@ -70,11 +69,14 @@ AGAIN = -1
 
 MARCH = View(
     "March",
+    step=STEP,
+    loops=LOOPS,
+    rollback=ROLLBACK,
     grow=Count,
     grow_table=Int,  # (N_STORES) by store
     place=Index,  # (N_STORES) stores of the last rows, of those before, and the spare one
     time=Real,  # (1) of the world, at the end of the last step; s
-    erp=Real,  # (1) that of rules over this one is that of loop joints
+    erp=Real,  # (1) that of options over this one is that of loop joints
     q=Real,  # (nq) at the beginning of the last step
     v=Real,  # (nv)
     v_end=Real,  # (nv) at its end, by the equations of motion at its beginning
@@ -87,21 +89,21 @@ MARCH = View(
 
 
 @kernel
-def grow_multipliers(r, share):
+def grow_multipliers(rows, share):
     """Of all rows."""
     for kind in range(N_KINDS):
-        first = load(r.first, kind)
-        for slot in range(first, first + load(r.count, kind) * stride_of(kind)):
-            store(r.lam, slot, load(r.lam, slot) * share)
-    return r.term_room  # bound entries return whole numbers
+        first = load(rows.first, kind)
+        for slot in range(first, first + load(rows.count, kind) * stride_of(kind)):
+            store(rows.lam, slot, load(rows.lam, slot) * share)
+    return rows.term_room  # bound entries return whole numbers
 
 
 @kernel
-def count_parts(o, dt):
+def count_parts(stats, dt):
     """How many parts a step has whose haste is known: 0 where Python is to see."""
-    if not load(o.haste, 0) * dt > HASTE:
+    if not load(stats.haste, 0) * dt > HASTE:
         return 1
-    parts = ceil(dt * load(o.haste, 0) / HASTE)
+    parts = ceil(dt * load(stats.haste, 0) / HASTE)
     return 0 if parts > EVEN else int(parts)
 
 
@@ -112,142 +114,140 @@ def or_again(end):
 
 
 @kernel
-def take_whole(o, k, c, found, dt):
+def take_whole(options, loop, stats, found, dt):
     """A step in one part, whose free motion is known: how it ends."""
-    last, before = load(c.place, 0), load(c.place, 1)
-    erp = load(o.erp, 0) / load(c.erp, 0)
-    end = or_again(finish_part(k, found, load(o.ahead, 0), erp, before, last, dt, dt, UNLESS_LONG))
+    last, before = load(loop.place, 0), load(loop.place, 1)
+    erp = load(options.erp, 0) / load(loop.erp, 0)
+    end = or_again(finish_part(loop.step, found, load(stats.ahead, 0), erp, before, last, dt, dt, UNLESS_LONG))
     if end == DONE:
-        store(c.place, 0, before)
-        store(c.place, 1, last)
+        store(loop.place, 0, before)
+        store(loop.place, 1, last)
     return end
 
 
 @kernel
-def take_parts(o, j, k, c, dt, parts):
+def take_parts(options, loop, stats, scratch, dt, parts):
     """A step in parts, in the first of which links are in their places: how it ends. Rows from before it stay where
     they are.
     """
-    erp, length, prepared = load(o.erp, 0), dt / parts, load(k.prepared, 0)
-    kept, now, other = load(c.place, 0), load(c.place, 1), load(c.place, 2)
+    erp, length, prepared = load(options.erp, 0), dt / parts, load(loop.step.prepared, 0)
+    kept, now, other = load(loop.place, 0), load(loop.place, 1), load(loop.place, 2)
     old, end = kept, DONE
-    store(o.erp, 0, erp / parts)
-    store(o.carry, 0, 1.0 / parts)
-    clear_loop_forces(j)
+    store(options.erp, 0, erp / parts)
+    store(scratch.carry, 0, 1.0 / parts)
+    clear_loop_forces(loop.loops)
     for part in range(parts):
-        found = begin_part(k, length, ALL if part > 0 else THE_REST)
-        if not load(o.top, 0) < TOO_FAST:
+        found = begin_part(loop.step, length, ALL if part > 0 else THE_REST)
+        if not load(stats.top, 0) < TOO_FAST:
             end = AGAIN
             break
-        joint_erp = load(o.erp, 0) / load(c.erp, 0)
-        end = or_again(finish_part(k, found, load(o.ahead, 0), joint_erp, now, old, length, dt, WHOLE))
+        joint_erp = load(options.erp, 0) / load(loop.erp, 0)
+        end = or_again(finish_part(loop.step, found, load(stats.ahead, 0), joint_erp, now, old, length, dt, WHOLE))
         if end != DONE:
             break
-        store(o.parted, 0, 1)
-        store(o.carry, 0, 1.0)
+        store(scratch.parted, 0, 1)
+        store(scratch.carry, 0, 1.0)
         old, now, other = now, other, now
-    store(o.erp, 0, erp)
-    store(o.carry, 0, 1.0)
-    store(o.parted, 0, 0)
+    store(options.erp, 0, erp)
+    store(scratch.carry, 0, 1.0)
+    store(scratch.parted, 0, 0)
     if end != DONE:
-        store(k.prepared, 0, prepared)
+        store(loop.step.prepared, 0, prepared)
         return AGAIN
-    break_loops(j)
-    ask_bound(c.grow, load(c.grow_table, old), float(parts))
-    store(c.place, 0, old)
-    store(c.place, 1, kept)
-    store(c.place, 2, now)
+    break_loops(loop.loops)
+    ask_bound(loop.grow, load(loop.grow_table, old), float(parts))
+    store(loop.place, 0, old)
+    store(loop.place, 1, kept)
+    store(loop.place, 2, now)
     return DONE
 
 
 @kernel
-def take_step(m, s, o, j, z, k, b, c, dt):
+def take_step(model, data, options, loop, dt):
     """A step: whether it is done. If not, all is as it was before."""
-    for i in range(m.nq):
-        store(c.q, i, load(s.q, i))
-    for d in range(m.nv):
-        store(c.v, d, load(s.v, d))
-    keep_start(m, j, z, b)
-    had_prepared = load(k.prepared, 0)
-    store(c.end, 0, AGAIN)
-    store(c.parts, 0, 1)
-    forget_breaks(j)
-    found = begin_part(k, dt, UNLESS_HASTY)
+    for i in range(model.nq):
+        store(loop.q, i, load(data.state.q, i))
+    for d in range(model.nv):
+        store(loop.v, d, load(data.state.v, d))
+    keep_start(model, loop.loops, data.sleep, loop.rollback)
+    had_prepared = load(loop.step.prepared, 0)
+    store(loop.end, 0, AGAIN)
+    store(loop.parts, 0, 1)
+    forget_breaks(loop.loops)
+    found = begin_part(loop.step, dt, UNLESS_HASTY)
     if found == ASLEEP:
-        watch_part(k, load(c.place, 0))
-        store(c.end, 0, DONE)
+        watch_part(loop.step, load(loop.place, 0))
+        store(loop.end, 0, DONE)
         return True
-    parts = count_parts(o, dt)
+    parts = count_parts(data.stats, dt)
     end = AGAIN
-    if parts != 0 and load(o.top, 0) < TOO_FAST:
-        store(c.parts, 0, parts)
+    if parts != 0 and load(data.stats.top, 0) < TOO_FAST:
+        store(loop.parts, 0, parts)
         if parts == 1:
-            end = take_whole(o, k, c, found, dt)
+            end = take_whole(options, loop, data.stats, found, dt)
             if end == TOO_LONG:
-                parts, end = count_parts(o, dt), AGAIN
-                store(k.prepared, 0, had_prepared)
-                store(c.parts, 0, parts)
-        if parts > 1 and c.led == 0:
-            end = take_parts(o, j, k, c, dt, parts)
+                parts, end = count_parts(data.stats, dt), AGAIN
+                store(loop.step.prepared, 0, had_prepared)
+                store(loop.parts, 0, parts)
+        if parts > 1 and loop.led == 0:
+            end = take_parts(options, loop, data.stats, data.scratch, dt, parts)
     if end != DONE:
-        for i in range(m.nq):
-            store(s.q, i, load(c.q, i))
-        for d in range(m.nv):
-            store(s.v, d, load(c.v, d))
-        undo_step(m, j, z, b)
-        store(k.prepared, 0, had_prepared)
-    store(c.end, 0, end)
+        for i in range(model.nq):
+            store(data.state.q, i, load(loop.q, i))
+        for d in range(model.nv):
+            store(data.state.v, d, load(loop.v, d))
+        undo_step(model, loop.loops, data.sleep, loop.rollback)
+        store(loop.step.prepared, 0, had_prepared)
+    store(loop.end, 0, end)
     return end == DONE
 
 
 @kernel
-def take_timed_step(m, s, o, j, z, k, b, c, dt):
+def take_timed_step(model, data, options, loop, dt):
     """The same; where stages are timed, they are those of this step."""
-    if k.clock == 0:
-        return take_step(m, s, o, j, z, k, b, c, dt)
+    if loop.step.clock == 0:
+        return take_step(model, data, options, loop, dt)
     for stage in range(len(TIMED)):
-        store(k.spent, stage, 0.0)
-    start = tick(k)
-    done = take_step(m, s, o, j, z, k, b, c, dt)
-    add_time(k, WHOLE_STEP, start)
+        store(loop.step.spent, stage, 0.0)
+    start = tick(loop.step)
+    done = take_step(model, data, options, loop, dt)
+    add_time(loop.step, WHOLE_STEP, start)
     return done
 
 
 @kernel
-def note_end(m, s, x, o, c):
+def note_end(model, state, inputs, stats, loop):
     """Note how the last step ended, and what was given to act in it."""
-    for d in range(m.nv):
-        store(c.v_end, d, load(c.v, d) + load(o.change, d) if load(c.parts, 0) == 1 else load(s.v, d))
-        store(c.tau, d, load(x.tau, d))
-    for i in range(m.n_bodies):
-        store(c.force, i, load(x.force, i))
+    for d in range(model.nv):
+        store(loop.v_end, d, load(loop.v, d) + load(stats.change, d) if load(loop.parts, 0) == 1 else load(state.v, d))
+        store(loop.tau, d, load(inputs.tau, d))
+    for i in range(model.n_bodies):
+        store(loop.force, i, load(inputs.force, i))
 
 
 @kernel
-def march(m, s, x, o, j, z, k, b, c, dt, n):
+def march(model, data, options, loop, dt, n):
     """N steps at most, none after one in which a loop joint breaks or that the observer wants Python to see: how many
     are done, with a note of the last one.
     """
     done, goes_on = 0, True
     while goes_on and done < n:
-        time = load(c.time, 0)
-        give_commands(k, time, dt)
-        if not take_timed_step(m, s, o, j, z, k, b, c, dt):
+        time = load(loop.time, 0)
+        give_commands(loop.step, time, dt)
+        if not take_timed_step(model, data, options, loop, dt):
             break
         done += 1
-        store(c.time, 0, time + dt)
-        goes_on = not any_broke(j)
-        if k.observe != 0:
-            note_end(m, s, x, o, c)
-            goes_on = observe_step(k, load(c.place, 0), time + dt, dt) and goes_on
-    if done > 0 and k.observe == 0:
-        note_end(m, s, x, o, c)
+        store(loop.time, 0, time + dt)
+        goes_on = not any_broke(loop.loops)
+        if loop.step.observe != 0:
+            note_end(model, data.state, data.inputs, data.stats, loop)
+            goes_on = observe_step(loop.step, load(loop.place, 0), time + dt, dt) and goes_on
+    if done > 0 and loop.step.observe == 0:
+        note_end(model, data.state, data.inputs, data.stats, loop)
     return done
 
 
-_march = entry(
-    march, MODEL, STATE, INPUT, RULES, LOOPS, SLEEP, STEP, ROLLBACK, MARCH, extra=("float64", "int64"), lanes=False
-)
+_march = entry(march, MODEL, DATA, OPTIONS, MARCH, extra=("float64", "int64"), lanes=False)
 _grow = entry(grow_multipliers, STORE, extra=("float64",), lanes=False)
 
 
@@ -417,6 +417,9 @@ class March:
         )
         block = MARCH.block(
             F64,
+            step=step,
+            loops=loops,
+            rollback=rollback_block(stepper),
             grow=grow[0].front,
             grow_table=np.array([one.table for one in grow]),
             led=int(bool(stepper.model.paths)),
@@ -424,8 +427,6 @@ class March:
             erp=np.array([stepper.unit_erp]),
             **{name: self._shared[name] for name in ("q", "v", "v_end", "tau", "force", "end", "parts", "place")},
         )
-        rollback = rollback_block(stepper)
-        parts = (space.m, space.s, space.x, stepper.rules, loops, stepper.sleep.block, step, rollback, block)
-        whole = Bound(_march, F64, *(one.handle for one in parts))
+        whole = Bound(_march, F64, *(one.handle for one in (space.m, stepper.data, stepper.options, block)))
         held = (*calls.values(), *grow, *measure, *watch, *observe, *self.commands, *on)
         return Binding(stores, orders, whole, held)

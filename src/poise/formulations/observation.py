@@ -8,8 +8,8 @@ from poise.constraints.store import STORE
 from poise.dynamics.layout import MODEL, STATE, WORK
 from poise.dynamics.totals import TOTALS
 from poise.formulations.contact_events import EVENTS, has_event_room, note_pushing, take_events
+from poise.formulations.data import STATS
 from poise.formulations.frames import FRAMES, has_frame_room, record_frame
-from poise.formulations.rules import RULES
 from poise.formulations.step import GO_ON
 from poise.kernel.jit import entry, kernel
 from poise.kernel.memory import load, store
@@ -19,35 +19,35 @@ NO_ROOM_LEFT, STOP = range(2)
 
 
 @kernel
-def look_at_step(m, s, w, o, c, r, b, own, t, f, e, time, dt):
+def look_at_step(model, state, work, stats, contacts, rows, motors, own, totals, frames, events, time, dt):
     """Take the events of a step that ends at `time`, and the frame that is due: NO_ROOM_LEFT, STOP or GO_ON."""
-    due = load(f.every, 0) != 0 and load(f.due, 0) <= 1
-    watched = load(e.wanted, 0) != 0
-    if (watched and not has_event_room(e)) or (due and not has_frame_room(r, f)):
+    due = load(frames.every, 0) != 0 and load(frames.due, 0) <= 1
+    watched = load(events.wanted, 0) != 0
+    if (watched and not has_event_room(events)) or (due and not has_frame_room(rows, frames)):
         return NO_ROOM_LEFT
-    before = load(e.logged, 0)
+    before = load(events.logged, 0)
     if watched:
-        take_events(e, time)
+        take_events(events, time)
     if due:
-        record_frame(m, s, w, o, c, r, b, own, t, f, time, dt)
-        store(f.due, 0, load(f.every, 0))
-    elif load(f.every, 0) != 0:
-        store(f.due, 0, load(f.due, 0) - 1)
-    return STOP if load(e.stops, 0) != 0 and load(e.logged, 0) > before else GO_ON
+        record_frame(model, state, work, stats, contacts, rows, motors, own, totals, frames, time, dt)
+        store(frames.due, 0, load(frames.every, 0))
+    elif load(frames.every, 0) != 0:
+        store(frames.due, 0, load(frames.due, 0) - 1)
+    return STOP if load(events.stops, 0) != 0 and load(events.logged, 0) > before else GO_ON
 
 
 @kernel
-def observe(m, s, w, o, c, r, b, own, t, f, e, time, dt):
+def observe(model, state, work, stats, contacts, rows, motors, own, totals, frames, events, time, dt):
     """The same, with a note of the answer."""
-    answer = look_at_step(m, s, w, o, c, r, b, own, t, f, e, time, dt)
-    store(f.answer, 0, answer)
+    answer = look_at_step(model, state, work, stats, contacts, rows, motors, own, totals, frames, events, time, dt)
+    store(frames.answer, 0, answer)
     return answer
 
 
 WATCH = entry(note_pushing, CONTACTS, STORE, EVENTS, lanes=False)
 OBSERVE = entry(
     observe,
-    *(MODEL, STATE, WORK, RULES, CONTACTS, STORE, MOTORS, WORK, TOTALS, FRAMES, EVENTS),
+    *(MODEL, STATE, WORK, STATS, CONTACTS, STORE, MOTORS, WORK, TOTALS, FRAMES, EVENTS),
     extra=("float64", "float64"),
     lanes=False,
 )

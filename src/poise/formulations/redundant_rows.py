@@ -25,16 +25,16 @@ OFF = 100.0
 
 
 @kernel
-def one_body(m, body, J):
+def one_body(model, body, J):
     """Inverse mass of a body along a row that pushes it, or inverse inertia about one that turns it, if it were alone
     and round; and that inertia's inverse. 0 where it does not move, or has no mass.
 
     Arms do not count: all rows that hold a point weigh the same, so that loads are shared alike along any axes.
     """
-    link = link_of(m, body)
+    link = link_of(model, body)
     there, none = link >= 0, zero(J.f.x)
-    mass = select(there, none + gather_where(m.link_mass, link, there), none)
-    I = gather_where(m.link_inertia, link, there)
+    mass = select(there, none + gather_where(model.link_mass, link, there), none)
+    I = gather_where(model.link_inertia, link, there)
     mean = select(there, none + (I.xx + I.yy + I.zz) * (1.0 / 3.0), none)
     push, way = dot(J.f, J.f), select(mass > 0.0, 1.0 / select(mass > 0.0, mass, none + 1.0), none)
     turn = select(mean > 0.0, 1.0 / select(mean > 0.0, mean, none + 1.0), none)
@@ -42,54 +42,58 @@ def one_body(m, body, J):
 
 
 @kernel
-def weigh_row(m, r, slot, largest):
+def weigh_row(model, rows, slot, largest):
     """Inverse mass that a row would have if its two bodies were free, and the square of the angle that its error is.
 
     A row on coordinates has the largest there is; what has no inertia has no more than that.
     """
-    one, turn = one_body(m, load(r.a, slot), load(r.Ja, slot))
-    two, other = one_body(m, load(r.b, slot), load(r.Jb, slot))
-    phi = load(r.phi, slot)
+    one, turn = one_body(model, load(rows.a, slot), load(rows.Ja, slot))
+    two, other = one_body(model, load(rows.b, slot), load(rows.Jb, slot))
+    phi = load(rows.phi, slot)
     weight, turn, none = one + two, turn + other, zero(phi)
-    plain = (weight > 0.0) & (load(r.term, slot) < 0)
+    plain = (weight > 0.0) & (load(rows.term, slot) < 0)
     off = select(plain, phi * phi * turn / select(plain, weight, none + 1.0), phi * phi)
     return select(plain, minimum(weight, largest), largest), off
 
 
 @kernel
-def list_joints(r, t, p, n):
+def list_joints(data):
     """Rows that hold joints, in any world; whether there are any."""
     count = 0
-    for k in range(load(p.n_blocks, 0)):
-        if load(p.block_kind, k) == BOUNDED:
-            row = load(p.block_start, k)
-            if any_lane(is_joint(r, load(t.slot, row))):
-                store(n.joint, count, row)
+    for k in range(load(data.problem.n_blocks, 0)):
+        if load(data.problem.block_kind, k) == BOUNDED:
+            row = load(data.problem.block_start, k)
+            if any_lane(is_joint(data.rows, load(data.system.slot, row))):
+                store(data.newton.joint, count, row)
                 count += 1
-    store(n.n_joint, 0, count)
+    store(data.newton.n_joint, 0, count)
     return count > 0
 
 
 @kernel
-def lay_joints(m, r, t, p, n):
+def lay_joints(model, data):
     """Their part of A, weights, and how far bodies are off."""
-    count, stride = load(n.n_joint, 0), load(p.stride, 0)
-    across, largest = (count + GROUP) // GROUP * GROUP, zero(load(p.b, 0))
-    for k in range(load(p.n_rows, 0)):
-        largest = maximum(largest, load(p.a, k * stride + k))
+    count, stride = load(data.newton.n_joint, 0), load(data.problem.stride, 0)
+    across, largest = (count + GROUP) // GROUP * GROUP, zero(load(data.problem.b, 0))
+    for k in range(load(data.problem.n_rows, 0)):
+        largest = maximum(largest, load(data.problem.a, k * stride + k))
     blur = zero(largest)
     for k in range(count):
-        row = load(n.joint, k)
-        slot = load(t.slot, row)
-        part = is_joint(r, slot)
-        weight, off = weigh_row(m, r, slot, largest)
-        store(n.part, k, select(part, zero(largest) + 1.0, zero(largest)))
-        store(n.weight, k, weight)
+        row = load(data.newton.joint, k)
+        slot = load(data.system.slot, row)
+        part = is_joint(data.rows, slot)
+        weight, off = weigh_row(model, data.rows, slot, largest)
+        store(data.newton.part, k, select(part, zero(largest) + 1.0, zero(largest)))
+        store(data.newton.weight, k, weight)
         blur = maximum(blur, select(part, off * OFF, zero(off)))
         for j in range(k + 1):
-            other = load(p.a, row * stride + load(n.joint, j)) * load(n.part, k) * load(n.part, j)
-            store(n.matrix, k * across + j, other)
-    store(n.blur, 0, blur)
+            other = (
+                load(data.problem.a, row * stride + load(data.newton.joint, j))
+                * load(data.newton.part, k)
+                * load(data.newton.part, j)
+            )
+            store(data.newton.matrix, k * across + j, other)
+    store(data.newton.blur, 0, blur)
 
 
 @formula
@@ -99,76 +103,85 @@ def finest(tolerance):
 
 
 @kernel
-def least_share(n):
+def least_share(newton):
     """The least pivot of rows that were taken, of their weight: an error of a row's velocity is a multiplier of that
     error over the pivot.
     """
-    least, across = zero(load(n.blur, 0)) + 1.0, across_of(n)
-    for k in range(load(n.n_joint, 0)):
-        root, weight = load(n.matrix, k * across + k), load(n.weight, k)
-        taken = (load(n.turn, k) > 0.5) & (weight > 0.0)
+    least, across = zero(load(newton.blur, 0)) + 1.0, across_of(newton)
+    for k in range(load(newton.n_joint, 0)):
+        root, weight = load(newton.matrix, k * across + k), load(newton.weight, k)
+        taken = (load(newton.turn, k) > 0.5) & (weight > 0.0)
         share = root * root / select(taken, weight, zero(weight) + 1.0)
         least = select(taken, minimum(least, share), least)
     return least
 
 
 @kernel
-def only_joints(r, t, p):
+def only_joints(rows, system, problem):
     """Worlds in which all rows that move anything hold joints."""
-    alone, stride = load(p.b, 0) == load(p.b, 0), load(p.stride, 0)
-    for k in range(load(p.n_blocks, 0)):
-        row = load(p.block_start, k)
-        moves = load(p.a, row * stride + row) > 0.0
-        if load(p.block_kind, k) == BOUNDED:
-            alone = alone & (is_joint(r, load(t.slot, row)) | ~moves)
+    alone, stride = load(problem.b, 0) == load(problem.b, 0), load(problem.stride, 0)
+    for k in range(load(problem.n_blocks, 0)):
+        row = load(problem.block_start, k)
+        moves = load(problem.a, row * stride + row) > 0.0
+        if load(problem.block_kind, k) == BOUNDED:
+            alone = alone & (is_joint(rows, load(system.slot, row)) | ~moves)
         else:
             alone = alone & ~moves
     return alone
 
 
 @kernel
-def sharpen(r, t, p, a, n, o):
+def sharpen(data, options):
     """Ask for joints as closely as multipliers need it, where rows nearly depend on each other. Newton's method finds
     those of joints alone to rounding; with contacts among them the tolerance stays.
     """
-    tolerance = load(a.tolerance, 0)
-    share = maximum(least_share(n), finest(load(o.tolerance, 0)))
-    store(a.tolerance, 0, select(only_joints(r, t, p), tolerance * share, tolerance))
+    tolerance = load(data.answer.tolerance, 0)
+    share = maximum(least_share(data.newton), finest(load(options.tolerance, 0)))
+    store(
+        data.answer.tolerance,
+        0,
+        select(only_joints(data.rows, data.system, data.problem), tolerance * share, tolerance),
+    )
 
 
 @kernel
-def hold_redundant(m, w, r, t, plain, p, a, n, o, dt):
+def hold_redundant(model, data, options, dt):
     """Let redundant rows of joints stay as they are: what moves nothing has no multiplier, what others can do has the
     one that it starts from. So do rows of separate bodies that vanish within the step.
     """
-    store(n.depends, 0, 0)
-    if not list_joints(r, t, p, n):
+    store(data.newton.depends, 0, 0)
+    if not list_joints(data):
         return
-    lay_joints(m, r, t, p, n)
-    if any_lane(find_redundant(n, STRONG if o.separate != 0 else 0.0)):
-        store(n.depends, 0, 1)
-    none = zero(load(n.blur, 0))
-    for k in range(load(n.n_joint, 0)):
-        row = load(n.joint, k)
-        left = load(n.redundant, k) > 0.5
-        keeps = select(load(n.open, k) > 0.5, load(a.lam, row), none)
-        store_where(p.lo, row, keeps, left)
-        store_where(p.hi, row, keeps, left)
-    sharpen(r, t, p, a, n, o)
-    if o.separate != 0:
-        hold_singular(m, w, r, t, plain, p, a, n, dt, o.lanes)
+    lay_joints(model, data)
+    if any_lane(find_redundant(data.newton, STRONG if options.separate != 0 else 0.0)):
+        store(data.newton.depends, 0, 1)
+    none = zero(load(data.newton.blur, 0))
+    for k in range(load(data.newton.n_joint, 0)):
+        row = load(data.newton.joint, k)
+        left = load(data.newton.redundant, k) > 0.5
+        keeps = select(load(data.newton.open, k) > 0.5, load(data.answer.lam, row), none)
+        store_where(data.problem.lo, row, keeps, left)
+        store_where(data.problem.hi, row, keeps, left)
+    sharpen(data, options)
+    if options.separate != 0:
+        hold_singular(model, data, dt, data.lanes)
 
 
 @kernel
-def share_load(m, r, t, p, a, n, o):
+def share_load(model, data, options):
     """The shortest multipliers with the same effect, where rows depend on others."""
-    if load(n.depends, 0) == 0:
+    if load(data.newton.depends, 0) == 0:
         return
-    list_joints(r, t, p, n)
-    lay_joints(m, r, t, p, n)
-    some = find_redundant(n, STRONG if o.separate != 0 else 0.0)
-    for k in range(load(n.n_joint, 0)):
-        store(n.known, k, load(a.lam, load(n.joint, k)) * load(n.part, k))
-    shorten(n)
-    for k in range(load(n.n_joint, 0)):
-        store_where(a.lam, load(n.joint, k), load(n.known, k), some & (load(n.part, k) > 0.5))
+    list_joints(data)
+    lay_joints(model, data)
+    some = find_redundant(data.newton, STRONG if options.separate != 0 else 0.0)
+    for k in range(load(data.newton.n_joint, 0)):
+        store(data.newton.known, k, load(data.answer.lam, load(data.newton.joint, k)) * load(data.newton.part, k))
+    shorten(data.newton)
+    for k in range(load(data.newton.n_joint, 0)):
+        store_where(
+            data.answer.lam,
+            load(data.newton.joint, k),
+            load(data.newton.known, k),
+            some & (load(data.newton.part, k) > 0.5),
+        )

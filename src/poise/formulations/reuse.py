@@ -16,50 +16,50 @@ from poise.kernel.scalars import any_lane, zero
 
 
 @kernel
-def see_places(m, s, o):
-    """Note that links are placed and factored in `ahead` for the coordinates that there are."""
-    for j in range(m.nq):
-        store(o.seen, j, load(s.q, j))
+def see_places(model, state, scratch):
+    """Note that links are placed and factored in `end_work` for the coordinates that there are."""
+    for j in range(model.nq):
+        store(scratch.seen, j, load(state.q, j))
 
 
 @kernel
-def forget_places(o):
+def forget_places(scratch):
     """That links are placed anywhere."""
-    store(o.seen, 0, zero(load(o.seen, 0)) + nan)
+    store(scratch.seen, 0, zero(load(scratch.seen, 0)) + nan)
 
 
 @kernel
-def are_seen(m, s, y, o):
-    """Whether links are placed in `ahead` for the coordinates that there are."""
-    if o.centred == 0 or y.n_prescribed != 0:
+def are_seen(model, state, stages, options, scratch):
+    """Whether links are placed in `end_work` for the coordinates that there are."""
+    if options.centred == 0 or stages.n_prescribed != 0:
         return False
-    other = load(s.q, 0) != load(s.q, 0)
-    for j in range(m.nq):
-        other = other | (load(s.q, j) != load(o.seen, j))
+    other = load(state.q, 0) != load(state.q, 0)
+    for j in range(model.nq):
+        other = other | (load(state.q, j) != load(scratch.seen, j))
     return not any_lane(other)
 
 
 @kernel
-def place_again(m, s, w, y, o, ahead):
+def place_again(model, data, options):
     """`place_links`, with what is known from the end of the last step: same bits."""
-    if are_seen(m, s, y, o):
-        take_places(m, ahead, w)
-        move_links(m, s.v, w, w)
+    if are_seen(model, data.state, data.stages, options, data.scratch):
+        take_places(model, data.end_work, data.work)
+        move_links(model, data.state.v, data.work, data.work)
     else:
-        place_links(m, s, w)
+        place_links(model, data.state, data.work)
 
 
 @kernel
-def factor_again(m, s, w, y, o, ahead):
+def factor_again(model, data, options):
     """`factor`, likewise, where laws add the same to inertias."""
-    seen = are_seen(m, s, y, o)
+    seen = are_seen(model, data.state, data.stages, options, data.scratch)
     if seen:
-        other = load(w.diagonal, 0) != load(w.diagonal, 0)
-        for d in range(m.nv):
-            other = other | (load(w.diagonal, d) != load(ahead.diagonal, d))
+        other = load(data.work.diagonal, 0) != load(data.work.diagonal, 0)
+        for d in range(model.nv):
+            other = other | (load(data.work.diagonal, d) != load(data.end_work.diagonal, d))
         seen = not any_lane(other)
     if seen:
-        take_factors(m, ahead, w)
-        factor_velocities(m, ahead, w)
+        take_factors(model, data.end_work, data.work)
+        factor_velocities(model, data.end_work, data.work)
     else:
-        factor(m, w)
+        factor(model, data.work)

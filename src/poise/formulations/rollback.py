@@ -51,53 +51,53 @@ def copy_numbers(source, target, n):
 
 
 @kernel
-def keep_start(m, j, z, k):
+def keep_start(model, loops, sleep, rollback):
     """Keep what there is at the beginning of a step."""
-    copy_numbers(k.own, k.kept_own, k.n_own)
-    copy_numbers(k.motor_force, k.kept_motor_force, k.n_motors)
-    if j.n_loops != 0:
-        copy_numbers(j.active, k.kept_active, j.n_loops)
-        copy_numbers(j.broke, k.kept_broke, j.n_loops)
-        copy_numbers(j.value, k.kept_value, k.n_values)
-        copy_numbers(j.force, k.kept_loop_force, j.n_loops)
-        copy_numbers(j.torque, k.kept_loop_torque, j.n_loops)
-    if z.sleeps != 0:
-        copy_numbers(z.motor, k.kept_settings, k.n_settings)
-        copy_numbers(z.rotation, k.kept_rotation, k.n_rotations)
-        copy_numbers(z.still, k.kept_still, m.n_links)
-        copy_numbers(z.asleep, k.kept_asleep, m.n_links + 1)
-        copy_numbers(z.q, k.kept_q, m.nq)
-        copy_numbers(z.tau, k.kept_tau, m.nv)
-        copy_numbers(z.force, k.kept_force, m.n_bodies)
-        copy_numbers(z.gain_p, k.kept_gain_p, m.nv)
-        copy_numbers(z.gain_d, k.kept_gain_d, m.nv)
-        copy_numbers(z.goal_q, k.kept_goal_q, m.nq)
-        copy_numbers(z.goal_v, k.kept_goal_v, m.nv)
+    copy_numbers(rollback.own, rollback.kept_own, rollback.n_own)
+    copy_numbers(rollback.motor_force, rollback.kept_motor_force, rollback.n_motors)
+    if loops.n_loops != 0:
+        copy_numbers(loops.active, rollback.kept_active, loops.n_loops)
+        copy_numbers(loops.broke, rollback.kept_broke, loops.n_loops)
+        copy_numbers(loops.value, rollback.kept_value, rollback.n_values)
+        copy_numbers(loops.force, rollback.kept_loop_force, loops.n_loops)
+        copy_numbers(loops.torque, rollback.kept_loop_torque, loops.n_loops)
+    if sleep.sleeps != 0:
+        copy_numbers(sleep.motor, rollback.kept_settings, rollback.n_settings)
+        copy_numbers(sleep.rotation, rollback.kept_rotation, rollback.n_rotations)
+        copy_numbers(sleep.still, rollback.kept_still, model.n_links)
+        copy_numbers(sleep.asleep, rollback.kept_asleep, model.n_links + 1)
+        copy_numbers(sleep.q, rollback.kept_q, model.nq)
+        copy_numbers(sleep.tau, rollback.kept_tau, model.nv)
+        copy_numbers(sleep.force, rollback.kept_force, model.n_bodies)
+        copy_numbers(sleep.gain_p, rollback.kept_gain_p, model.nv)
+        copy_numbers(sleep.gain_d, rollback.kept_gain_d, model.nv)
+        copy_numbers(sleep.goal_q, rollback.kept_goal_q, model.nq)
+        copy_numbers(sleep.goal_v, rollback.kept_goal_v, model.nv)
 
 
 @kernel
-def undo_step(m, j, z, k):
+def undo_step(model, loops, sleep, rollback):
     """Put back what was kept."""
-    copy_numbers(k.kept_own, k.own, k.n_own)
-    copy_numbers(k.kept_motor_force, k.motor_force, k.n_motors)
-    if j.n_loops != 0:
-        copy_numbers(k.kept_active, j.active, j.n_loops)
-        copy_numbers(k.kept_broke, j.broke, j.n_loops)
-        copy_numbers(k.kept_value, j.value, k.n_values)
-        copy_numbers(k.kept_loop_force, j.force, j.n_loops)
-        copy_numbers(k.kept_loop_torque, j.torque, j.n_loops)
-    if z.sleeps != 0:
-        copy_numbers(k.kept_settings, z.motor, k.n_settings)
-        copy_numbers(k.kept_rotation, z.rotation, k.n_rotations)
-        copy_numbers(k.kept_still, z.still, m.n_links)
-        copy_numbers(k.kept_asleep, z.asleep, m.n_links + 1)
-        copy_numbers(k.kept_q, z.q, m.nq)
-        copy_numbers(k.kept_tau, z.tau, m.nv)
-        copy_numbers(k.kept_force, z.force, m.n_bodies)
-        copy_numbers(k.kept_gain_p, z.gain_p, m.nv)
-        copy_numbers(k.kept_gain_d, z.gain_d, m.nv)
-        copy_numbers(k.kept_goal_q, z.goal_q, m.nq)
-        copy_numbers(k.kept_goal_v, z.goal_v, m.nv)
+    copy_numbers(rollback.kept_own, rollback.own, rollback.n_own)
+    copy_numbers(rollback.kept_motor_force, rollback.motor_force, rollback.n_motors)
+    if loops.n_loops != 0:
+        copy_numbers(rollback.kept_active, loops.active, loops.n_loops)
+        copy_numbers(rollback.kept_broke, loops.broke, loops.n_loops)
+        copy_numbers(rollback.kept_value, loops.value, rollback.n_values)
+        copy_numbers(rollback.kept_loop_force, loops.force, loops.n_loops)
+        copy_numbers(rollback.kept_loop_torque, loops.torque, loops.n_loops)
+    if sleep.sleeps != 0:
+        copy_numbers(rollback.kept_settings, sleep.motor, rollback.n_settings)
+        copy_numbers(rollback.kept_rotation, sleep.rotation, rollback.n_rotations)
+        copy_numbers(rollback.kept_still, sleep.still, model.n_links)
+        copy_numbers(rollback.kept_asleep, sleep.asleep, model.n_links + 1)
+        copy_numbers(rollback.kept_q, sleep.q, model.nq)
+        copy_numbers(rollback.kept_tau, sleep.tau, model.nv)
+        copy_numbers(rollback.kept_force, sleep.force, model.n_bodies)
+        copy_numbers(rollback.kept_gain_p, sleep.gain_p, model.nv)
+        copy_numbers(rollback.kept_gain_d, sleep.gain_d, model.nv)
+        copy_numbers(rollback.kept_goal_q, sleep.goal_q, model.nq)
+        copy_numbers(rollback.kept_goal_v, sleep.goal_v, model.nv)
 
 
 def rollback_block(stepper: Stepper) -> Block:

@@ -35,105 +35,111 @@ REACH = 2.0
 
 
 @kernel
-def clear_links(m, w, t):
-    """No forces on links of the island, in `w.gyro`, nor rates of them, in `w.lag`."""
-    none = no_force(load(w.a, 0))
-    for n in range(load(t.n_links, 0)):
-        store(w.gyro, load(t.link, n), none)
-        store(w.lag, load(t.link, n), none)
-        store(w.p, load(t.link, n), none)
+def clear_links(model, work, system):
+    """No forces on links of the island, in `work.gyro`, nor rates of them, in `work.lag`."""
+    none = no_force(load(work.a, 0))
+    for n in range(load(system.n_links, 0)):
+        store(work.gyro, load(system.link, n), none)
+        store(work.lag, load(system.link, n), none)
+        store(work.p, load(system.link, n), none)
 
 
 @kernel
-def lay_force(m, w, body, J, first, there):
+def lay_force(model, work, body, J, first, there):
     """Add a covector at a body's centre of mass, which goes with a `first` body, to its link, and its rate."""
-    link, lead, none = link_of(m, body), link_of(m, first), load(w.a, 0)
+    link, lead, none = link_of(model, body), link_of(model, first), load(work.a, 0)
     on, led = there & (link >= 0), lead >= 0
-    velocity, root = gather_where(w.velocity, lead, led), gather_where(m.link_root, lead, led)
-    own = gather_where(w.origin, gather_where(m.link_root, link, on), on)
-    way = own + gather_where(w.centre, body, on) - gather_where(w.origin, root, led)
+    velocity, root = gather_where(work.velocity, lead, led), gather_where(model.link_root, lead, led)
+    own = gather_where(work.origin, gather_where(model.link_root, link, on), on)
+    way = own + gather_where(work.centre, body, on) - gather_where(work.origin, root, led)
     speed = select(led, motion_at(velocity, way), zero3(none))
     spin = select(led, velocity.w, zero3(none))
     rate = Force(cross(spin, J.t) + cross(speed, J.f), cross(spin, J.f))
-    scatter_where(w.gyro, link, gather_where(w.gyro, link, on) + about_origin(w, body, link, J), on)
-    scatter_where(w.lag, link, gather_where(w.lag, link, on) + about_origin(w, body, link, rate), on)
+    scatter_where(work.gyro, link, gather_where(work.gyro, link, on) + about_origin(work, body, link, J), on)
+    scatter_where(work.lag, link, gather_where(work.lag, link, on) + about_origin(work, body, link, rate), on)
 
 
 @kernel
-def lay_row(m, w, r, slot, share, there):
+def lay_row(model, work, rows, slot, share, there):
     """Add a share of a row. What it has on coordinates does not change."""
-    first = load(r.a, slot)
-    lay_force(m, w, first, load(r.Ja, slot) * share, first, there)
-    lay_force(m, w, load(r.b, slot), load(r.Jb, slot) * share, first, there)
-    term = load(r.term, slot)
+    first = load(rows.a, slot)
+    lay_force(model, work, first, load(rows.Ja, slot) * share, first, there)
+    lay_force(model, work, load(rows.b, slot), load(rows.Jb, slot) * share, first, there)
+    term = load(rows.term, slot)
     while any_lane(there & (term >= 0)):
         on = there & (term >= 0)
-        body = select(on, gather_where(r.term_body, term, on), zero(term) - 1)
-        lay_force(m, w, body, gather_where(r.term_J, term, on) * share, body, on)
-        term = select(on, gather_where(r.term_next, term, on), zero(term) - 1)
+        body = select(on, gather_where(rows.term_body, term, on), zero(term) - 1)
+        lay_force(model, work, body, gather_where(rows.term_J, term, on) * share, body, on)
+        term = select(on, gather_where(rows.term_next, term, on), zero(term) - 1)
 
 
 @kernel
-def find_rates(m, w, t):
-    """ċ of what was laid on links, in `w.u`, as rows have it in Y: ċ · ċ, in the metric of M⁻¹, is its square."""
-    for n in range(load(t.n_links, 0)):
-        i = load(t.link, n)
-        first, last = load(m.link_dof_start, i), load(m.link_dof_start, i + 1)
-        p, parent = load(w.p, i), load(m.link_parent, i)
-        change = load(w.lag, i) - cross_force(load(w.velocity, i), load(w.gyro, i))
+def find_rates(model, work, system):
+    """ċ of what was laid on links, in `work.u`, as rows have it in Y: ċ · ċ, in the metric of M⁻¹, is its square."""
+    for n in range(load(system.n_links, 0)):
+        i = load(system.link, n)
+        first, last = load(model.link_dof_start, i), load(model.link_dof_start, i + 1)
+        p, parent = load(work.p, i), load(model.link_parent, i)
+        change = load(work.lag, i) - cross_force(load(work.velocity, i), load(work.gyro, i))
         for k in range(last - first):
             d = last - 1 - k
-            axis = load(w.axis, d)
+            axis = load(work.axis, d)
             taken = less(pair(axis, change), axis, p)
-            p = p + load(w.gain, d) * taken
-            store(w.u, d, taken * sqrt(load(w.inverse, d)))
+            p = p + load(work.gain, d) * taken
+            store(work.u, d, taken * sqrt(load(work.inverse, d)))
         if parent >= 0:
-            store(w.p, parent, load(w.p, parent) + p)
-            store(w.gyro, parent, load(w.gyro, parent) + load(w.gyro, i))
-            store(w.lag, parent, load(w.lag, parent) + load(w.lag, i))
+            store(work.p, parent, load(work.p, parent) + p)
+            store(work.gyro, parent, load(work.gyro, parent) + load(work.gyro, i))
+            store(work.lag, parent, load(work.lag, parent) + load(work.lag, i))
 
 
 @kernel
-def entry_of(t, plain, row, e, lanes):
+def entry_of(system, scalar_view, row, e, lanes):
     """Y of a row, of a degree of freedom of the island."""
-    nv = load(t.n_dofs, 0)
-    if t.n_lanes > lanes:  # lanes of rows, of one world
-        return load(plain.y, row // t.n_lanes * nv * t.n_lanes + row % t.n_lanes + e * t.n_lanes)
-    return load(plain.y, row * nv + e)
+    nv = load(system.n_dofs, 0)
+    if system.n_lanes > lanes:  # lanes of rows, of one world
+        return load(
+            scalar_view.y, row // system.n_lanes * nv * system.n_lanes + row % system.n_lanes + e * system.n_lanes
+        )
+    return load(scalar_view.y, row * nv + e)
 
 
 @kernel
-def compare(w, t, plain, n, lanes):
-    """c · c, c · ċ and ċ · ċ, of the combination of rows in `known` and the rates in `w.u`."""
-    size, inner, rate = zero(load(w.a, 0)), zero(load(w.a, 0)), zero(load(w.a, 0))
-    for e in range(load(t.n_dofs, 0)):
-        c, change = zero(size), load(w.u, load(t.dof, e))
-        for i in range(load(n.n_joint, 0)):
-            c = c + load(n.known, i) * entry_of(t, plain, load(n.joint, i), e, lanes)
+def compare(data, lanes):
+    """c · c, c · ċ and ċ · ċ, of the combination of rows in `known` and the rates in `work.u`."""
+    size, inner, rate = zero(load(data.work.a, 0)), zero(load(data.work.a, 0)), zero(load(data.work.a, 0))
+    for e in range(load(data.system.n_dofs, 0)):
+        c, change = zero(size), load(data.work.u, load(data.system.dof, e))
+        for i in range(load(data.newton.n_joint, 0)):
+            c = c + load(data.newton.known, i) * entry_of(
+                data.system, data.scalar_view, load(data.newton.joint, i), e, lanes
+            )
         size, inner, rate = size + c * c, inner + c * change, rate + change * change
     return size, inner, rate
 
 
 @kernel
-def done_by_others(w, t, plain, n, k, lanes):
+def done_by_others(data, k, lanes):
     """Square of the part of ċ that rows taken before row k can do: L z = Y ċ, forwards; `step` has z."""
-    count, across = load(n.n_joint, 0), across_of(n)
-    total = zero(load(w.a, 0))
+    count, across = load(data.newton.n_joint, 0), across_of(data.newton)
+    total = zero(load(data.work.a, 0))
     for i in range(count):
-        store(n.step, i, zero(total))
+        store(data.newton.step, i, zero(total))
     for round in range(ROUNDS):
         for j in range(count):
-            before = came_before(n, j, k, 1.0 + round)
+            before = came_before(data.newton, j, k, 1.0 + round)
             if any_lane(before):
                 along = zero(total)
-                for e in range(load(t.n_dofs, 0)):
-                    along = along + entry_of(t, plain, load(n.joint, j), e, lanes) * load(w.u, load(t.dof, e))
+                for e in range(load(data.system.n_dofs, 0)):
+                    along = along + entry_of(
+                        data.system, data.scalar_view, load(data.newton.joint, j), e, lanes
+                    ) * load(data.work.u, load(data.system.dof, e))
                 for i in range(count):
                     if i != j:
-                        along = along - load(n.matrix, j * across + i) * load(n.step, i)
-                along = along / select(before, load(n.matrix, j * across + j), zero(total) + 1.0)
+                        along = along - load(data.newton.matrix, j * across + i) * load(data.newton.step, i)
+                along = along / select(before, load(data.newton.matrix, j * across + j), zero(total) + 1.0)
                 along = select(before, along, zero(total))
-                store(n.step, j, along)
+                store(data.newton.step, j, along)
                 total = total + along * along
     return total
 
@@ -142,36 +148,38 @@ def done_by_others(w, t, plain, n, k, lanes):
 
 
 @kernel
-def is_small(n, k):
+def is_small(newton, k):
     """Lanes in which row k was taken with a small pivot."""
-    pivot = load(n.matrix, k * across_of(n) + k)
+    pivot = load(newton.matrix, k * across_of(newton) + k)
     pivot = pivot * pivot
-    small = (pivot < SMALL * load(n.own, k)) | (pivot < SMALL * load(n.weight, k))
-    return (load(n.turn, k) > 0.5) & small
+    small = (pivot < SMALL * load(newton.own, k)) | (pivot < SMALL * load(newton.weight, k))
+    return (load(newton.turn, k) > 0.5) & small
 
 
 @kernel
-def vanishes(m, w, r, t, plain, n, k, dt, lanes):
+def vanishes(model, data, k, dt, lanes):
     """Lanes in which what row k adds to those taken before it vanishes within a step from here."""
-    find_remainder(n, k)
-    clear_links(m, w, t)
-    for i in range(load(n.n_joint, 0)):
-        share = load(n.known, i)
+    find_remainder(data.newton, k)
+    clear_links(model, data.work, data.system)
+    for i in range(load(data.newton.n_joint, 0)):
+        share = load(data.newton.known, i)
         if any_lane(share != 0.0):
-            lay_row(m, w, r, load(t.slot, load(n.joint, i)), share, share != 0.0)
-    find_rates(m, w, t)
-    size, inner, rate = compare(w, t, plain, n, lanes)
-    rate = rate - done_by_others(w, t, plain, n, k, lanes)
+            lay_row(
+                model, data.work, data.rows, load(data.system.slot, load(data.newton.joint, i)), share, share != 0.0
+            )
+    find_rates(model, data.work, data.system)
+    size, inner, rate = compare(data, lanes)
+    rate = rate - done_by_others(data, k, lanes)
     least, way = size * rate - inner * inner, rate * dt
     return (fabs(inner) < way * REACH) & (least < way * way * LEFT)
 
 
 @kernel
-def hold_singular(m, w, r, t, plain, p, a, n, dt, lanes):
+def hold_singular(model, data, dt, lanes):
     """Let rows that vanish within the step keep the multipliers that they start from; `find_redundant` was there."""
-    for k in range(load(n.n_joint, 0)):
-        small = is_small(n, k)
+    for k in range(load(data.newton.n_joint, 0)):
+        small = is_small(data.newton, k)
         if any_lane(small):
-            goes, row = small & vanishes(m, w, r, t, plain, n, k, dt, lanes), load(n.joint, k)
-            store_where(p.lo, row, load(a.lam, row), goes)
-            store_where(p.hi, row, load(a.lam, row), goes)
+            goes, row = small & vanishes(model, data, k, dt, lanes), load(data.newton.joint, k)
+            store_where(data.problem.lo, row, load(data.answer.lam, row), goes)
+            store_where(data.problem.hi, row, load(data.answer.lam, row), goes)

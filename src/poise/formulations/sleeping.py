@@ -27,30 +27,30 @@ SET = 9
 
 
 @kernel
-def stir(m, z, link):
+def stir(model, sleep, link):
     """Let the tree of a link wake with all that sleep with it."""
-    store(z.stirred, load(m.link_root, link), 1)
+    store(sleep.stirred, load(model.link_root, link), 1)
 
 
 @kernel
-def is_asleep(m, z, link):
+def is_asleep(model, sleep, link):
     """Whether the tree of a link sleeps."""
-    return load(z.asleep, load(m.link_root, link)) != 0
+    return load(sleep.asleep, load(model.link_root, link)) != 0
 
 
 @kernel
-def wake_stirred(m, z):
+def wake_stirred(model, sleep):
     """Wake all that fell asleep with anyone who was stirred; whether there was any."""
     any_woke = False
-    for i in range(m.n_links):
-        group = load(z.asleep, i)
-        if group != 0 and load(z.stirred, i) != 0:
+    for i in range(model.n_links):
+        group = load(sleep.asleep, i)
+        if group != 0 and load(sleep.stirred, i) != 0:
             any_woke = True
-            for j in range(m.n_links):
-                if load(z.asleep, j) == group:
-                    store(z.asleep, j, 0)
-                    store(z.still, j, zero(load(z.still, j)))
-        store(z.stirred, i, 0)
+            for j in range(model.n_links):
+                if load(sleep.asleep, j) == group:
+                    store(sleep.asleep, j, 0)
+                    store(sleep.still, j, zero(load(sleep.still, j)))
+        store(sleep.stirred, i, 0)
     return any_woke
 
 
@@ -68,235 +68,260 @@ def other_force(a, b):
 
 
 @kernel
-def stir_changed(m, s, x, z):
+def stir_changed(model, state, inputs, sleep):
     """Stir trees whose state, or what acts on them, is not what it was."""
-    for j in range(z.nq):
-        link = load(z.q_link, j)
-        if is_asleep(m, z, link) and (other(load(s.q, j), load(z.q, j)) or other(load(x.goal_q, j), load(z.goal_q, j))):
-            stir(m, z, link)
-    for d in range(m.nv):
-        link = load(m.dof_link, d)
-        if is_asleep(m, z, link):
-            moved = other(load(s.v, d), zero(load(s.v, d))) or other(load(x.tau, d), load(z.tau, d))
-            gains = other(load(x.gain_p, d), load(z.gain_p, d)) or other(load(x.gain_d, d), load(z.gain_d, d))
-            if moved or gains or other(load(x.goal_v, d), load(z.goal_v, d)):
-                stir(m, z, link)
-    for i in range(m.n_bodies):
-        link = load(m.body_link, i)
-        if link >= 0 and is_asleep(m, z, link) and other_force(load(x.force, i), load(z.force, i)):
-            stir(m, z, link)
+    for j in range(sleep.nq):
+        link = load(sleep.q_link, j)
+        if is_asleep(model, sleep, link) and (
+            other(load(state.q, j), load(sleep.q, j)) or other(load(inputs.goal_q, j), load(sleep.goal_q, j))
+        ):
+            stir(model, sleep, link)
+    for d in range(model.nv):
+        link = load(model.dof_link, d)
+        if is_asleep(model, sleep, link):
+            moved = other(load(state.v, d), zero(load(state.v, d))) or other(load(inputs.tau, d), load(sleep.tau, d))
+            gains = other(load(inputs.gain_p, d), load(sleep.gain_p, d)) or other(
+                load(inputs.gain_d, d), load(sleep.gain_d, d)
+            )
+            if moved or gains or other(load(inputs.goal_v, d), load(sleep.goal_v, d)):
+                stir(model, sleep, link)
+    for i in range(model.n_bodies):
+        link = load(model.body_link, i)
+        if link >= 0 and is_asleep(model, sleep, link) and other_force(load(inputs.force, i), load(sleep.force, i)):
+            stir(model, sleep, link)
 
 
 @kernel
-def reset(z, at, x):
+def reset(sleep, at, x):
     """Note a number that a motor is set by; whether it is another than before."""
-    changed = other(x, load(z.motor, at))
-    store(z.motor, at, x)
+    changed = other(x, load(sleep.motor, at))
+    store(sleep.motor, at, x)
     return changed
 
 
 @kernel
-def wake_placed(m, s, z):
+def wake_placed(model, state, sleep):
     """Wake everyone where a kinematic body is not where its last step left it; note where it is."""
     placed = False
-    for j in range(z.nq):
-        if load(z.placed, j) != 0:
-            placed = placed or other(load(s.q, j), load(z.q, j))
-            store(z.q, j, load(s.q, j))
+    for j in range(sleep.nq):
+        if load(sleep.placed, j) != 0:
+            placed = placed or other(load(state.q, j), load(sleep.q, j))
+            store(sleep.q, j, load(state.q, j))
     if placed:
-        for i in range(m.n_links):
-            store(z.asleep, i, 0)
-            store(z.still, i, zero(load(z.still, i)))
+        for i in range(model.n_links):
+            store(sleep.asleep, i, 0)
+            store(sleep.still, i, zero(load(sleep.still, i)))
 
 
 @kernel
-def note_placed(s, z):
+def note_placed(state, sleep):
     """Note where kinematic bodies are at the end of a step."""
-    for j in range(z.nq):
-        if load(z.placed, j) != 0:
-            store(z.q, j, load(s.q, j))
+    for j in range(sleep.nq):
+        if load(sleep.placed, j) != 0:
+            store(sleep.q, j, load(state.q, j))
 
 
 @kernel
-def stir_driven(m, b, z):
+def stir_driven(model, motors, sleep):
     """Stir trees of motors that are set otherwise than in the last step; note those that are to keep moving."""
-    for link in range(m.n_links):
-        store(z.busy, link, 0)
+    for link in range(model.n_links):
+        store(sleep.busy, link, 0)
     turned = False
-    for n in range(len_rotations(b)):
-        turned = turned or other(load(b.rotation, n), load(z.rotation, n))
-        store(z.rotation, n, load(b.rotation, n))
-    for j in range(b.n_rows):
+    for n in range(len_rotations(motors)):
+        turned = turned or other(load(motors.rotation, n), load(sleep.rotation, n))
+        store(sleep.rotation, n, load(motors.rotation, n))
+    for j in range(motors.n_rows):
         k = SET * j
-        changed = reset(z, k, load(b.stiffness, j)) | reset(z, k + 1, load(b.damping, j))
-        changed = changed | reset(z, k + 2, load(b.target, j)) | reset(z, k + 3, load(b.speed, j))
-        changed = changed | reset(z, k + 4, load(b.torque, j)) | reset(z, k + 5, load(b.acceleration, j))
-        changed = changed | reset(z, k + 6, load(b.hurries, j)) | reset(z, k + 7, load(b.low, j))
-        changed = changed | reset(z, k + 8, load(b.high, j)) | (turned and load(b.ball, j) >= 0)
-        none = zero(load(b.speed, j))
-        keeps = (other(load(b.speed, j), none) and other(load(b.damping, j), none)) or other(load(b.hurries, j), none)
-        for n in range(load(b.term_start, j), load(b.term_start, j + 1)):
-            link = load(m.dof_link, load(b.term_dof, n))
+        changed = reset(sleep, k, load(motors.stiffness, j)) | reset(sleep, k + 1, load(motors.damping, j))
+        changed = changed | reset(sleep, k + 2, load(motors.target, j)) | reset(sleep, k + 3, load(motors.speed, j))
+        changed = (
+            changed | reset(sleep, k + 4, load(motors.torque, j)) | reset(sleep, k + 5, load(motors.acceleration, j))
+        )
+        changed = changed | reset(sleep, k + 6, load(motors.hurries, j)) | reset(sleep, k + 7, load(motors.low, j))
+        changed = changed | reset(sleep, k + 8, load(motors.high, j)) | (turned and load(motors.ball, j) >= 0)
+        none = zero(load(motors.speed, j))
+        keeps = (other(load(motors.speed, j), none) and other(load(motors.damping, j), none)) or other(
+            load(motors.hurries, j), none
+        )
+        for n in range(load(motors.term_start, j), load(motors.term_start, j + 1)):
+            link = load(model.dof_link, load(motors.term_dof, n))
             if changed:
-                stir(m, z, link)
+                stir(model, sleep, link)
             if keeps:
-                stir(m, z, link)
-                store(z.busy, load(m.link_root, link), 1)
+                stir(model, sleep, link)
+                store(sleep.busy, load(model.link_root, link), 1)
 
 
 @kernel
-def len_rotations(b):
+def len_rotations(motors):
     """Numbers of all balls' targets."""
     last = 0
-    for j in range(b.n_rows):
-        last = maximum(last, 4 * (load(b.ball, j) + 1))
+    for j in range(motors.n_rows):
+        last = maximum(last, 4 * (load(motors.ball, j) + 1))
     return last
 
 
 @kernel
-def count_awake(m, s, z):
+def count_awake(model, state, sleep):
     """Trees that are awake and can move, and those that are led and do."""
     count = 0
-    for i in range(m.n_links):
-        root = load(m.link_root, i)
-        if load(z.moves, root) != 0:
-            if i == root and load(z.asleep, root) == 0:
+    for i in range(model.n_links):
+        root = load(model.link_root, i)
+        if load(sleep.moves, root) != 0:
+            if i == root and load(sleep.asleep, root) == 0:
                 count += 1
-        elif is_led_along(m, s, i):
+        elif is_led_along(model, state, i):
             count += 1
-    store(z.n_awake, 0, count)
+    store(sleep.n_awake, 0, count)
 
 
 @kernel
-def is_led_along(m, s, link):
+def is_led_along(model, state, link):
     """Whether a link has any velocity of its own."""
-    for d in range(load(m.link_dof_start, link), load(m.link_dof_start, link + 1)):
-        if other(load(s.v, d), zero(load(s.v, d))):
+    for d in range(load(model.link_dof_start, link), load(model.link_dof_start, link + 1)):
+        if other(load(state.v, d), zero(load(state.v, d))):
             return True
     return False
 
 
 @kernel
-def wake_changed(m, s, x, b, z):
+def wake_changed(model, data):
     """Before a step: wake who was changed; how many are awake."""
-    if z.sleeps == 0:
+    if data.sleep.sleeps == 0:
         return 1
-    if z.n_placed != 0:
-        wake_placed(m, s, z)
-    stir_changed(m, s, x, z)
-    stir_driven(m, b, z)
-    wake_stirred(m, z)
-    count_awake(m, s, z)
-    awake = load(z.n_awake, 0) + load(z.fresh, 0)
-    store(z.fresh, 0, 0)
+    if data.sleep.n_placed != 0:
+        wake_placed(model, data.state, data.sleep)
+    stir_changed(model, data.state, data.inputs, data.sleep)
+    stir_driven(model, data.motors, data.sleep)
+    wake_stirred(model, data.sleep)
+    count_awake(model, data.state, data.sleep)
+    awake = load(data.sleep.n_awake, 0) + load(data.sleep.fresh, 0)
+    store(data.sleep.fresh, 0, 0)
     return awake
 
 
 @kernel
-def freeze(m, w, z):
+def freeze(model, work, sleep):
     """Those asleep do not accelerate."""
-    if z.sleeps != 0:
-        for d in range(m.nv):
-            if is_asleep(m, z, load(m.dof_link, d)):
-                store(w.a, d, zero(load(w.a, d)))
+    if sleep.sleeps != 0:
+        for d in range(model.nv):
+            if is_asleep(model, sleep, load(model.dof_link, d)):
+                store(work.a, d, zero(load(work.a, d)))
 
 
 @kernel
-def led_along(m, s, z, body):
+def led_along(model, state, sleep, body):
     """Whether a body is led, and moves."""
     if body < 0:
         return False
-    link = load(m.body_link, body)
-    if link < 0 or load(z.moves, load(m.link_root, link)) != 0:
+    link = load(model.body_link, body)
+    if link < 0 or load(sleep.moves, load(model.link_root, link)) != 0:
         return False
     while link >= 0:
-        if is_led_along(m, s, link):
+        if is_led_along(model, state, link):
             return True
-        link = load(m.link_parent, link)
+        link = load(model.link_parent, link)
     return False
 
 
 @kernel
-def wake_tied(m, s, r, i, z):
+def wake_tied(model, data):
     """Wake islands that rows tie to what is awake, or to what is led along; whether there were any."""
-    for link in range(m.n_links):
-        if link == load(m.link_root, link) and load(z.moves, link) != 0 and load(z.asleep, link) == 0:
-            store(z.stirred, first_of(i, link), 1)
+    for link in range(model.n_links):
+        if (
+            link == load(model.link_root, link)
+            and load(data.sleep.moves, link) != 0
+            and load(data.sleep.asleep, link) == 0
+        ):
+            store(data.sleep.stirred, first_of(data.islands, link), 1)
     n = 0
     for kind in range(N_KINDS):
-        for k in range(get_lane(load(r.count, kind), 0)):
-            slot = load(r.first, kind) + k * stride_of(kind)
-            if led_along(m, s, z, get_lane(load(r.a, slot), 0)) or led_along(m, s, z, get_lane(load(r.b, slot), 0)):
-                store(z.stirred, first_of(i, load(i.first, n)), 1)
+        for k in range(get_lane(load(data.rows.count, kind), 0)):
+            slot = load(data.rows.first, kind) + k * stride_of(kind)
+            if led_along(model, data.state, data.sleep, get_lane(load(data.rows.a, slot), 0)) or led_along(
+                model, data.state, data.sleep, get_lane(load(data.rows.b, slot), 0)
+            ):
+                store(data.sleep.stirred, first_of(data.islands, load(data.islands.first, n)), 1)
             n += 1
-    for link in range(m.n_links):  # from those who stand for an island to all of it; roots come before others
-        if link == load(m.link_root, link) and load(z.stirred, first_of(i, link)) != 0:
-            store(z.stirred, link, 1)
-    store(z.stirred, m.n_links, 0)
-    return wake_stirred(m, z)
+    for link in range(model.n_links):  # from those who stand for an island to all of it; roots come before others
+        if link == load(model.link_root, link) and load(data.sleep.stirred, first_of(data.islands, link)) != 0:
+            store(data.sleep.stirred, link, 1)
+    store(data.sleep.stirred, model.n_links, 0)
+    return wake_stirred(model, data.sleep)
 
 
 # ---- falling asleep --------------------------------------------------------------------------------------------------
 
 
 @kernel
-def find_fastest(m, w, z):
+def find_fastest(model, work, sleep):
     """Speed of the fastest point of every tree at the beginning of the step."""
-    none = zero(load(z.speed, 0))
-    for i in range(m.n_links):
-        store(z.fastest, i, none)
-    for i in range(m.n_links):
-        velocity, root = load(w.velocity, i), load(m.link_root, i)
-        centre = load(w.R, i) @ load(z.centre, i) + load(w.r, i)
-        speed = norm(motion_at(velocity, centre)) + norm(velocity.w) * load(z.extent, i)
-        store(z.fastest, root, maximum(load(z.fastest, root), speed))
+    none = zero(load(sleep.speed, 0))
+    for i in range(model.n_links):
+        store(sleep.fastest, i, none)
+    for i in range(model.n_links):
+        velocity, root = load(work.velocity, i), load(model.link_root, i)
+        centre = load(work.R, i) @ load(sleep.centre, i) + load(work.r, i)
+        speed = norm(motion_at(velocity, centre)) + norm(velocity.w) * load(sleep.extent, i)
+        store(sleep.fastest, root, maximum(load(sleep.fastest, root), speed))
 
 
 @kernel
-def note(m, s, x, z):
+def note(model, state, inputs, sleep):
     """Take note of what there is, of those who sleep."""
-    for j in range(z.nq):
-        if is_asleep(m, z, load(z.q_link, j)):
-            store(z.q, j, load(s.q, j))
-            store(z.goal_q, j, load(x.goal_q, j))
-    for d in range(m.nv):
-        if is_asleep(m, z, load(m.dof_link, d)):
-            store(s.v, d, zero(load(s.v, d)))
-            store(z.tau, d, load(x.tau, d))
-            store(z.gain_p, d, load(x.gain_p, d))
-            store(z.gain_d, d, load(x.gain_d, d))
-            store(z.goal_v, d, load(x.goal_v, d))
-    for k in range(m.n_bodies):
-        link = load(m.body_link, k)
-        if link >= 0 and is_asleep(m, z, link):
-            store(z.force, k, load(x.force, k))
+    for j in range(sleep.nq):
+        if is_asleep(model, sleep, load(sleep.q_link, j)):
+            store(sleep.q, j, load(state.q, j))
+            store(sleep.goal_q, j, load(inputs.goal_q, j))
+    for d in range(model.nv):
+        if is_asleep(model, sleep, load(model.dof_link, d)):
+            store(state.v, d, zero(load(state.v, d)))
+            store(sleep.tau, d, load(inputs.tau, d))
+            store(sleep.gain_p, d, load(inputs.gain_p, d))
+            store(sleep.gain_d, d, load(inputs.gain_d, d))
+            store(sleep.goal_v, d, load(inputs.goal_v, d))
+    for k in range(model.n_bodies):
+        link = load(model.body_link, k)
+        if link >= 0 and is_asleep(model, sleep, link):
+            store(sleep.force, k, load(inputs.force, k))
 
 
 @kernel
-def fall_asleep(m, s, x, w, i, z, dt):
+def fall_asleep(model, data, dt):
     """After a step: who has been still for long enough, with the whole island, falls asleep."""
-    for j in range(z.nq):  # those who sleep have been moved by nothing, and rounded
-        if is_asleep(m, z, load(z.q_link, j)):
-            store(s.q, j, load(z.q, j))
-    if z.n_placed != 0:
-        note_placed(s, z)
-    find_fastest(m, w, z)
-    for link in range(m.n_links):
-        if link == load(m.link_root, link) and load(z.moves, link) != 0 and load(z.asleep, link) == 0:
-            still = load(z.still, link) + dt
-            if get_lane(load(z.fastest, link), 0) > get_lane(load(z.speed, 0), 0) or load(z.busy, link) != 0:
+    for j in range(data.sleep.nq):  # those who sleep have been moved by nothing, and rounded
+        if is_asleep(model, data.sleep, load(data.sleep.q_link, j)):
+            store(data.state.q, j, load(data.sleep.q, j))
+    if data.sleep.n_placed != 0:
+        note_placed(data.state, data.sleep)
+    find_fastest(model, data.work, data.sleep)
+    for link in range(model.n_links):
+        if (
+            link == load(model.link_root, link)
+            and load(data.sleep.moves, link) != 0
+            and load(data.sleep.asleep, link) == 0
+        ):
+            still = load(data.sleep.still, link) + dt
+            if (
+                get_lane(load(data.sleep.fastest, link), 0) > get_lane(load(data.sleep.speed, 0), 0)
+                or load(data.sleep.busy, link) != 0
+            ):
                 still = zero(still)
-            store(z.still, link, still)
-            if get_lane(still, 0) < get_lane(load(z.after, 0), 0):
-                store(z.stirred, first_of(i, link), 1)  # keeps the others awake
+            store(data.sleep.still, link, still)
+            if get_lane(still, 0) < get_lane(load(data.sleep.after, 0), 0):
+                store(data.sleep.stirred, first_of(data.islands, link), 1)  # keeps the others awake
     any_slept = False
-    for link in range(m.n_links):
-        if link == load(m.link_root, link) and load(z.moves, link) != 0 and load(z.asleep, link) == 0:
-            first = first_of(i, link)
-            if load(z.stirred, first) == 0:
-                store(z.asleep, link, first + 1)
+    for link in range(model.n_links):
+        if (
+            link == load(model.link_root, link)
+            and load(data.sleep.moves, link) != 0
+            and load(data.sleep.asleep, link) == 0
+        ):
+            first = first_of(data.islands, link)
+            if load(data.sleep.stirred, first) == 0:
+                store(data.sleep.asleep, link, first + 1)
                 any_slept = True
-    for link in range(m.n_links):
-        store(z.stirred, link, 0)
+    for link in range(model.n_links):
+        store(data.sleep.stirred, link, 0)
     if any_slept:
-        note(m, s, x, z)
+        note(model, data.state, data.inputs, data.sleep)

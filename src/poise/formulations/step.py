@@ -61,75 +61,75 @@ FREE_MOTION, DETECTION, SOLUTION, WHOLE_STEP = range(len(TIMED))
 
 
 @kernel
-def tick(k):
+def tick(step):
     """The time now, where stages are timed."""
-    return read_clock(k.clock) if k.clock != 0 else 0.0
+    return read_clock(step.clock) if step.clock != 0 else 0.0
 
 
 @kernel
-def add_time(k, stage, start):
+def add_time(step, stage, start):
     """Add the time since `start` to that of a stage; the time now."""
-    if k.clock == 0:
+    if step.clock == 0:
         return start
-    now = read_clock(k.clock)
-    store(k.spent, stage, load(k.spent, stage) + (now - start))
+    now = read_clock(step.clock)
+    store(step.spent, stage, load(step.spent, stage) + (now - start))
     return now
 
 
 @kernel
-def give_commands(k, time, dt):
+def give_commands(step, time, dt):
     """Set what is commanded for a step of length `dt` that begins at `time`."""
-    for i in range(k.n_commands):
-        ask_bound(load(k.command, i), load(k.command_table, i), time, dt)
+    for i in range(step.n_commands):
+        ask_bound(load(step.command, i), load(step.command_table, i), time, dt)
 
 
 @kernel
-def watch_part(k, now):
+def watch_part(step, now):
     """Note which contacts and limits push in a part of a step, whose constraints are in store `now`."""
-    if k.watch != 0:
-        ask_bound(k.watch, load(k.watch_table, now))
+    if step.watch != 0:
+        ask_bound(step.watch, load(step.watch_table, now))
 
 
 @kernel
-def observe_step(k, now, time, dt):
+def observe_step(step, now, time, dt):
     """Take the events of a step that ends at `time`, and the frame that is due: whether the loop may go on."""
-    if k.observe == 0:
+    if step.observe == 0:
         return True
-    return ask_bound(k.observe, load(k.observe_table, now), time, dt) == GO_ON
+    return ask_bound(step.observe, load(step.observe_table, now), time, dt) == GO_ON
 
 
 @kernel
-def begin_part(k, dt, wanted):
+def begin_part(step, dt, wanted):
     """The free motion of a step, or of a part of one: what it has found (see `rules`)."""
-    start = tick(k)
-    found = ask_bound(k.free_motion, k.free_motion_table, dt, wanted)
-    add_time(k, FREE_MOTION, start)
+    start = tick(step)
+    found = ask_bound(step.free_motion, step.free_motion_table, dt, wanted)
+    add_time(step, FREE_MOTION, start)
     return found
 
 
 @kernel
-def finish_part(k, found, slack, erp, now, old, dt, whole, wanted):
+def finish_part(step, found, slack, erp, now, old, dt, whole, wanted):
     """The other stages of a part of a step that is `whole` long: how it ends. Constraints go to store `now`; those of
     the step before are in store `old`.
     """
-    start = tick(k)
-    most = ask_bound(k.detect, k.detect_table, slack, PLACE | SIFT)
-    add_time(k, DETECTION, start)
-    if most > k.contact_room:
-        store(k.found, 0, most)
+    start = tick(step)
+    most = ask_bound(step.detect, step.detect_table, slack, PLACE | SIFT)
+    add_time(step, DETECTION, start)
+    if most > step.contact_room:
+        store(step.found, 0, most)
         return NO_CONTACT_ROOM
     driven = found == DRIVEN
-    if driven or load(k.prepared, 0) != 0 or k.always_prepares != 0:
-        if ask_bound(k.prepare, k.prepare_table, dt, whole, erp, 0, k.lanes) == 0:
+    if driven or load(step.prepared, 0) != 0 or step.always_prepares != 0:
+        if ask_bound(step.prepare, step.prepare_table, dt, whole, erp, 0, step.lanes) == 0:
             return NO_PREPARED_ROOM
-        store(k.prepared, 0, 1 if driven or k.always_prepares != 0 else 0)
-    table, start = load(k.advance_table, N_STORES * now + old), tick(k)
-    end = ask_bound(k.advance, table, dt, wanted)
+        store(step.prepared, 0, 1 if driven or step.always_prepares != 0 else 0)
+    table, start = load(step.advance_table, N_STORES * now + old), tick(step)
+    end = ask_bound(step.advance, table, dt, wanted)
     while end == UNSOLVED:  # the best impulses that were found
-        end = ask_bound(k.advance, table, dt, GOES_ON)
-    add_time(k, SOLUTION, start)
+        end = ask_bound(step.advance, table, dt, GOES_ON)
+    add_time(step, SOLUTION, start)
     if end == DONE:
-        if k.measure != 0:
-            ask_bound(k.measure, load(k.measure_table, now), whole, 1 if dt < whole else 0)
-        watch_part(k, now)
+        if step.measure != 0:
+            ask_bound(step.measure, load(step.measure_table, now), whole, 1 if dt < whole else 0)
+        watch_part(step, now)
     return end

@@ -11,36 +11,32 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.collision.layout import CONTACTS, SHAPES
 from poise.collision.pipeline import Collider
 from poise.constraints import tree
-from poise.constraints.contact_rows import SURFACES, surfaces_block
-from poise.constraints.islands import ISLANDS, islands_block
-from poise.constraints.limit_rows import LIMITS, limits_block
-from poise.constraints.motor_rows import MOTORS
+from poise.constraints.contact_rows import surfaces_block
+from poise.constraints.islands import islands_block
+from poise.constraints.limit_rows import limits_block
 from poise.constraints.rows import Rows
-from poise.constraints.store import LAW, STORE, STRIDES, make_store, moved
-from poise.constraints.tree import FLOW, PLAIN, SYSTEM, flow_block
+from poise.constraints.store import LAW, STRIDES, make_store, moved
+from poise.constraints.tree import PLAIN, SYSTEM, flow_block
 from poise.constraints.tree_rows import (
     GRAM_LANES,
     SEE_LANES,
     SEE_ROWS,
     SHARE_LANES,
     SHARE_ROWS,
-    of_system,
     row_by_row,
     rows_width,
 )
 from poise.constraints.warm_start import COUNT, WarmStart, check_warm_start
-from poise.dynamics.integrate import STAGES
-from poise.dynamics.layout import INPUT, MODEL, STATE, WORK, work_block
+from poise.dynamics.layout import MODEL, work_block
 from poise.dynamics.workspace import Workspace
 from poise.formulations import velocity
+from poise.formulations.data import CALLS, DATA, OPTIONS, no_bodies, options_block, scratch_block, stats_block
 from poise.formulations.extras import Extras
 from poise.formulations.fast import TOO_FAST, Split
 from poise.formulations.haste import HASTE
 from poise.formulations.march import March
-from poise.formulations.options import BUDGET
 from poise.formulations.rules import (
     ALL,
     ASLEEP,
@@ -49,20 +45,17 @@ from poise.formulations.rules import (
     DRIVEN,
     GOES_ON,
     NO_ROOM,
-    RULES,
     TOO_LONG,
     UNLESS_LONG,
     UNSOLVED,
     WHOLE,
 )
-from poise.formulations.sleep_state import SLEEP, Sleep, sleep_block
-from poise.formulations.smooth import TREE_FLAGS
+from poise.formulations.sleep_state import Sleep, sleep_block
 from poise.formulations.step_blocks import (
     Entries,
     answer_block,
     bound,
     bound_solver,
-    is_free,
     problem_block,
     system_block,
 )
@@ -70,8 +63,7 @@ from poise.kernel.jit import entry, kernel
 from poise.kernel.memory import F64, Block, Width
 from poise.model.model import Model
 from poise.model.slots import SlotCheck, StateFields
-from poise.solve.newton_kernels import NEWTON, STEPS, newton_block
-from poise.solve.pgs_kernels import ANSWER, ROWS
+from poise.solve.newton_kernels import STEPS, newton_block
 
 Array = NDArray[Any]
 ISLAND_ROWS = 128
@@ -87,18 +79,8 @@ def multiply_worlds(m, t, plain):
 _MULTIPLY = entry(multiply_worlds, MODEL, SYSTEM, PLAIN)
 
 
-_free_motion = entry(
-    velocity.free_motion,
-    *(MODEL, STATE, INPUT, WORK, STAGES, SHAPES, SURFACES, MOTORS, SLEEP, RULES, WORK),
-    extra=("float64", "int64"),
-)
-_advance = entry(
-    velocity.advance,
-    *(MODEL, STATE, INPUT, WORK, STAGES, SHAPES, SURFACES, CONTACTS, LIMITS, STORE, STORE, STORE),
-    *(ISLANDS, SLEEP, SYSTEM, FLOW, PLAIN, ROWS, ANSWER, NEWTON, RULES, WORK),
-    extra=("float64", "int64"),
-    widths=of_system(14, 22),
-)
+_free_motion = entry(velocity.free_motion, MODEL, DATA, OPTIONS, extra=("float64", "int64"))
+_advance = entry(velocity.advance, MODEL, DATA, OPTIONS, extra=("float64", "int64"))
 STATUSES = ("solved", "stalled", "capped")
 """By their numbers: see `solve.pgs_kernels`."""
 
@@ -131,8 +113,6 @@ class Stepper:
     """One world in float64, or lanes of worlds, on their way through time at velocity level."""
 
     _free_motion, _advance = _free_motion, _advance
-    _free_views: tuple[Block, ...]
-    """What the free motion works on beside."""
     _drifts, _separate = False, False
     _centred = True
     """Whether free flight moves coordinates by v + h a/2, and not by the velocity at the end of the step."""
@@ -148,7 +128,7 @@ class Stepper:
         split: bool = True,
         sleep_speed: float | None = None,
         sleep_after: float = 0.5,
-        **rules: Any,
+        **options: Any,
     ) -> None:
         """`newton`: between sweeps; `split`: steps in which something moves far, which lanes of worlds do not;
         `sleep_speed`: nobody sleeps without one.
@@ -159,7 +139,7 @@ class Stepper:
         self.space = Workspace(model, width, self._drifts)
         self.end = work_block(model, width)
         """Links as they are at the end of a step."""
-        self._views = self._own_views()
+        self.bodies = self._make_bodies()
         self.collider = Collider(model, width)
         self.rows, self._warm_start = Rows(model, width), WarmStart()
         self.extras = Extras(model, width)
@@ -169,8 +149,15 @@ class Stepper:
         self._lanes = rows_width(width)
         self.surfaces, self.limits = surfaces_block(model, width), limits_block(model, width)
         self.flow = flow_block(model.nv, model.n_links, width)
-        self.rules = self._rules(**rules)
-        self._top, self._haste, self._ahead = (self.rules.arrays[name] for name in ("top", "haste", "ahead"))
+        steps = STEPS if newton else 0
+        self.options = options_block(width, steps=steps, separate=self._separate, centred=self._centred, **options)
+        self.stats, self.scratch = stats_block(model, width), scratch_block(model, width, self.limits)
+        self.near, self._far, self._erp = (float(self.options.arrays[name].flat[0]) for name in ("near", "far", "erp"))
+        self._stabilize = self.options.counts()["stabilize"]
+        if self._of_rows:
+            self.options.far[...] = inf  # what moves so far is looked after: see `step`
+        self._calls = self._make_calls()
+        self._top, self._haste, self._ahead = (self.stats.arrays[name] for name in ("top", "haste", "ahead"))
         self._split: Split | None = None
         self.march = March(self)
         self._island_room = ISLAND_ROWS
@@ -178,107 +165,20 @@ class Stepper:
         """Called after every part of a step."""
         self._make_room()
 
-    def _own_views(self) -> tuple[Block, ...]:
-        """What a step of this formulation works on beside."""
-        self._free_views = (self.end,)
-        return self._free_views
+    def _make_bodies(self) -> Block:
+        """Links that are bodies on their own, in formulations that have such."""
+        return no_bodies(self.width)
 
-    def _rules(
-        self,
-        sweeps: int = 500,
-        every: int = 2,
-        stabilize: int = BY_DISPLACEMENT,
-        erp: float = 0.2,
-        creep: float = 1e-3,
-        slop: float = 1e-4,
-        quick: float = 0.01,
-        near: float = 2e-3,
-        far: float = 0.05,
-        margin: float = 2e-4,
-        push: float = 40.0,
-        close: float = 2e-3,
-        turn: float = 800.0,
-        tolerance: float = 1e-3,
-        budget: float = BUDGET,
-        fastest: float = 3.0,
-        fastest_turn: float = 10.0,
-    ) -> Block:
+    def _make_calls(self) -> Block:
         width, alone = self.width, self._of_rows
-        addresses = {
-            "see": (SEE_LANES if alone else SEE_ROWS).address(width),
-            "multiply": (GRAM_LANES if alone else _MULTIPLY).address(width),
-            "share": (SHARE_LANES if alone else SHARE_ROWS).address(width),
-            "solve": 0,  # see `_make_room`
-            "solve_table": 0,
-        }
-        numbers = {
-            "erp": erp,
-            "creep": creep,
-            "slop": slop,
-            "quick": quick,
-            "near": near,
-            "far": far,
-            "margin": margin,
-            "push": push,
-            "close": close,
-            "turn": turn,
-            "tolerance": tolerance,
-            "carry": 1.0,
-            "budget": budget,
-            "fastest": fastest,
-            "fastest_turn": fastest_turn,
-        }
-        counts = {"lanes": width.lanes, "sweeps": sweeps, "every": every, "stabilize": stabilize}
-        counts |= {"steps": STEPS if self.newton else 0, "separate": int(self._separate)}
-        counts |= {"centred": int(self._centred)}
-        held = 2 * self.limits.counts()["n_limits"] + 3 * self.limits.counts()["n_balls"]
-        told = dict.fromkeys((*numbers, "top", "haste", "whirl", "ahead", "residual", "swept", "stepped", "wrong"), 1)
-        told |= dict.fromkeys(("work", "newton_work", "status", "shift_status"), 1)
-        told |= dict.fromkeys(("most_sweeps", "most_work", "last_sweeps", "last_work"), 1)
-        told |= dict.fromkeys(("looked_swept", "looked_stepped", "looked_work", "looked_newton_work"), 1)
-        self.near, self._far = near, far
-        self._stabilize, self._erp = stabilize, erp
-        block = RULES.block(
+        return CALLS.block(
             width,
-            shift=self.model.nv,
-            known=self.model.nv,
-            known_motion=self.model.n_links,
-            start=self.model.nv,
-            all_products=self.model.nv,
-            has_products=1,
-            products=self.model.nv,
-            any_split=1,
-            again=self.model.nv,
-            moved=self.model.nv,
-            late=self.model.nv,
-            spin=1,
-            fast=1,
-            seen=max(self.model.nq, 1),
-            from_q=self.model.nq,
-            from_v=self.model.nv,
-            change=self.model.nv,
-            **dict.fromkeys(TREE_FLAGS, self.model.n_links),
-            held=held,
-            look=1,
-            answered=1,
-            solved_again=1,
-            parted=1,
-            unmoved=self.model.nv,
-            lagging=self.model.n_links,
-            falling=self.model.n_links,
-            any_unmoved=1,
-            **(told | counts | addresses),
+            see=(SEE_LANES if alone else SEE_ROWS).address(width),
+            multiply=(GRAM_LANES if alone else _MULTIPLY).address(width),
+            share=(SHARE_LANES if alone else SHARE_ROWS).address(width),
+            solve=0,  # see `_make_room`
+            solve_table=0,
         )
-        for name, value in numbers.items():
-            block.arrays[name][...] = value
-        floats = np.array([is_free(self.model, link) for link in range(self.model.n_links)], float)
-        chained = (np.bincount(self.model.link_root, minlength=self.model.n_links) > 1).astype(float)
-        block.floats[...] = floats if width.lanes == 1 else floats[:, None]
-        block.chained[...] = chained if width.lanes == 1 else chained[:, None]
-        block.seen[...] = np.nan  # unlike any coordinate
-        if alone:
-            block.far[...] = inf  # what moves so far is looked after: see `step`
-        return block
 
     def _make_room(self) -> None:
         """Memory for as many rows as the store has room for."""
@@ -295,29 +195,73 @@ class Stepper:
         self.answer = answer_block(width, rows)
         self.newton_room = newton_block(width, rows)
         self._solver = bound_solver(self.problem, self.answer, self.newton_room, rows, room[LAW])
-        self.rules.set_count("solve", self._solver.front)
-        self.rules.set_count("solve_table", self._solver.table)
+        self._calls.set_count("solve", self._solver.front)
+        self._calls.set_count("solve_table", self._solver.table)
         self.islands = islands_block(model, width, total, rows, self.sleep.block.asleep)
         self._bind()
 
     def _bind(self) -> None:
         """Hand the entries all that they work on; again whenever it grows."""
-        space, c, rows = self.space, self.collider, self.rows
-        state = (space.m, space.s, space.x, space.w, space.stages)
-        solve = (self.islands, self.sleep.block, self.system, self.flow, self.plain, self.problem, self.answer)
-        solve = (*solve, self.newton_room, self.rules, *self._views)
-        found = (c.g, self.surfaces, c.c, self.limits, self.extras.rows.now)
-        free = (c.g, self.surfaces, self.extras.motors, self.sleep.block, self.rules)
-        stores = (rows.now, rows.before, self.spare)
+        rows, self._data = self.rows, {}
+        self._contacts, self._guests = self.collider.c, self.extras.rows.now
+        pairs = list(permutations(dict.fromkeys((id(one), one) for one in (rows.now, rows.before, self.spare)), 2))
+        whole = {(a, b): self.data_of(now, old) for (a, now), (b, old) in pairs}
+        model = self.space.m
         self._entries = Entries(
-            free_motion=bound(self._free_motion, self.width, *state, *free, *self._free_views),
-            advance={
-                (id(now), id(old)): bound(self._advance, self.width, *state, *found, now, old, *solve)
-                for now, old in permutations(stores, 2)
-                if now is not old
-            },
+            free_motion=bound(self._free_motion, self.width, model, self.data, self.options),
+            advance={key: bound(self._advance, self.width, model, data, self.options) for key, data in whole.items()},
         )
-        self._contacts, self._guests = c.c, self.extras.rows.now
+
+    @property
+    def data(self) -> Block:
+        """All that a step works on, with the rows of the last step and of the one before."""
+        return self.data_of(self.rows.now, self.rows.before)
+
+    def data_of(self, rows: Block, old_rows: Block) -> Block:
+        """All that a step works on, with rows in one store and those of the step before in another."""
+        if self._has_grown:
+            self._bind()
+        key = id(rows), id(old_rows)
+        if key not in self._data:
+            self._data[key] = self._make_data(rows, old_rows)
+        return self._data[key]
+
+    def _make_data(self, rows: Block, old_rows: Block) -> Block:
+        space, extras = self.space, self.extras
+        return DATA.block(
+            self.width,
+            lanes=self.width.lanes,
+            state=space.s,
+            inputs=space.x,
+            work=space.w,
+            end_work=self.end,
+            stages=space.stages,
+            bodies=self.bodies,
+            shapes=self.collider.g,
+            surfaces=self.surfaces,
+            contacts=self.collider.c,
+            motors=extras.motors,
+            limits=self.limits,
+            sleep=self.sleep.block,
+            prebuilt=extras.rows.now,
+            rows=rows,
+            old_rows=old_rows,
+            islands=self.islands,
+            system=self.system,
+            scalar_view=self.plain,
+            flow=self.flow,
+            problem=self.problem,
+            answer=self.answer,
+            newton=self.newton_room,
+            stats=self.stats,
+            scratch=self.scratch,
+            calls=self._calls,
+        )
+
+    @property
+    def _has_grown(self) -> bool:
+        """Whether there are more contacts, or more rows that are made once a step, than what entries are bound to."""
+        return self._contacts is not self.collider.c or self._guests is not self.extras.rows.now
 
     def step(self, dt: float, time: float = 0.0) -> int:
         """One step, at whatever time; DONE or DIVERGED.
@@ -402,8 +346,8 @@ class Stepper:
 
     @property
     def unit_erp(self) -> float:
-        """The rules' share of errors that is mended, over that of a loop's: displacements, which leave no speed behind,
-        mend loops whole.
+        """The options' share of errors that is mended, over that of a loop's: displacements, which leave no speed
+        behind, mend loops whole.
         """
         if self._stabilize != BY_DISPLACEMENT:
             return 1.0
@@ -412,11 +356,11 @@ class Stepper:
     @property
     def joint_erp(self) -> float:
         """Share of a loop's error that is mended."""
-        return float(self.rules.erp.flat[0]) / self.unit_erp
+        return float(self.options.erp.flat[0]) / self.unit_erp
 
     def bound_entries(self) -> Entries:
         """What a step calls, with all that it works on."""
-        if self._contacts is not self.collider.c or self._guests is not self.extras.rows.now:  # there was no room
+        if self._has_grown:
             self._bind()
         return self._entries
 
@@ -427,7 +371,7 @@ class Stepper:
     @property
     def change(self) -> Array | None:
         """(nv,) what the equations of motion at the beginning of the last step add to velocities; None for parts."""
-        return self.rules.change if self.parts == 1 else None
+        return self.stats.change if self.parts == 1 else None
 
     def force_unit(self, dt: float) -> float:
         """What multipliers are to be divided by, to be forces: impulses by the step."""
@@ -445,7 +389,7 @@ class Stepper:
     def told(self) -> Told:
         """How the rows of the last step were solved, in the world that was hardest."""
         names = ("swept", "stepped", "residual", "work", "newton_work", "status", "shift_status")
-        arrays = (self.rules.arrays[name] for name in names)
+        arrays = (self.stats.arrays[name] for name in names)
         swept, stepped, residual, work, newton_work, status, shift = (
             array.item() if array.size == 1 else array.max().item() for array in arrays
         )

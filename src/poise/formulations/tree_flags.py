@@ -9,23 +9,23 @@ from poise.kernel.scalars import select, spread, zero
 
 
 @kernel
-def root_of(m, link):
+def root_of(model, link):
     """First links of the trees of links, −1 where there is none."""
     there = link >= 0
-    return select(there, spread(gather_where(m.link_root, link, there), link), link)
+    return select(there, spread(gather_where(model.link_root, link, there), link), link)
 
 
 @kernel
-def root_of_body(m, body):
+def root_of_body(model, body):
     """First links of the trees of bodies, −1 where they do not move."""
-    return root_of(m, link_of(m, body))
+    return root_of(model, link_of(model, body))
 
 
 @kernel
-def root_of_dof(m, dof):
+def root_of_dof(model, dof):
     """First links of the trees of degrees of freedom, −1 where there is none."""
     there = dof >= 0
-    return select(there, spread(gather_where(m.dof_root, dof, there), dof), dof)
+    return select(there, spread(gather_where(model.dof_root, dof, there), dof), dof)
 
 
 @kernel
@@ -41,6 +41,6 @@ def set_flag(flags, root, mark, there):
 
 
 @kernel
-def is_in(m, flags, d):
+def is_in(model, flags, d):
     """Worlds in which the tree of a degree of freedom has a flag at its first link."""
-    return load(flags, load(m.dof_root, d)) > 0.5
+    return load(flags, load(model.dof_root, d)) > 0.5

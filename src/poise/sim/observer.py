@@ -178,7 +178,7 @@ class StepObserver:
 
     def _bind(self, store: Block, frames: FrameBuffer, events: Block) -> Bound:
         stepper, space = self._stepper, self._stepper.space
-        step = (space.m, space.s, space.w, self._inner.rules, stepper.collider.c, store, stepper.extras.motors)
+        step = (space.m, space.s, space.w, self._inner.stats, stepper.collider.c, store, stepper.extras.motors)
         blocks = (*step, self._links, self._totals, frames.block, events)
         key = tuple(map(id, blocks))
         if key not in self._bound:
