@@ -24,7 +24,7 @@ from poise.collision.layout import (
 from poise.collision.narrow import collide
 from poise.dynamics.layout import matrices
 from poise.kernel.jit import entry
-from poise.kernel.memory import F64, Width
+from poise.kernel.memory import F64, At, Width, single
 from poise.model.shapes import Shape
 
 Array = NDArray[Any]
@@ -36,9 +36,8 @@ _collide = entry(
     PLACES,
     PAIRS,
     CONTACTS,
-    MANIFOLD,
+    At(MANIFOLD, single),
     extra=("float64",),
-    widths=lambda width: (width, width, width, width, Width(width.elem)),
 )
 
 

@@ -14,6 +14,7 @@ from poise.kernel.memory import (
     F32X16,
     F64,
     F64X8,
+    At,
     Count,
     Index,
     Int,
@@ -134,7 +135,7 @@ def add_up(io, all_of_them):
 
 def test_an_entry_knows_the_widths_of_its_views() -> None:
     """Worlds may be one while something else is in lanes."""
-    run = entry(add_up, IO, IO, widths=lambda width: (width, F32X16), lanes=False)
+    run = entry(add_up, IO, At(IO, F32X16), lanes=False)
     plain, wide = block_of(F64), block_of(F32X16)
     run[F64](plain.handle, wide.handle)
     assert np.array_equal(plain.bits, ((wide.x > 0.0) << np.arange(16)).sum(axis=1))

@@ -17,7 +17,7 @@ from poise.collision.terrains import TERRAINS
 from poise.dynamics.layout import WORK
 from poise.kernel.bound import Bound
 from poise.kernel.jit import Entry, entry
-from poise.kernel.memory import Block, Shared, Width
+from poise.kernel.memory import At, Block, Shared, Width, single
 from poise.model.model import Model
 from poise.model.solids import Solid
 
@@ -35,40 +35,18 @@ def shape_lanes(width: Width) -> Width:
     return Width(width.elem, 8 if width.elem == "f64" else 16)
 
 
-def _of_one(width: Width) -> tuple[Width, ...]:
-    """Widths of views where one world's shapes are in lanes."""
-    return (width,) * 5 + (shape_lanes(width),) + (width,) * 3
-
-
-def _of_worlds(width: Width) -> tuple[Width, ...]:
-    """Widths of views in lanes of worlds."""
-    return (width,) * 7 + (Width(width.elem),)
-
-
-def _of_each(width: Width) -> tuple[Width, ...]:
-    """The same, where each world looks as far ahead as it wants."""
-    return (*_of_worlds(width), width)
-
-
-def _of_chosen(width: Width) -> tuple[Width, ...]:
-    """The same, where each world has a terrain."""
-    return (*_of_each(width), width)
-
-
-def _of_tree(width: Width) -> tuple[Width, ...]:
-    """Widths of views where near pairs are found one world after another."""
-    return (width,) * 5 + (Width(width.elem), shape_lanes(width), width)
-
-
 _VIEWS = (WORK, SHAPES, PLACES, RANKS, BOXES)
+_FOUND = (NEAR, CONTACTS, MANIFOLD)
+_FOUND_IN_LANES = (NEAR, CONTACTS, At(MANIFOLD, single))
 _NUMBERS = ("float64", "int64")
-_find_one = entry(find_one, *_VIEWS, BOXES, NEAR, CONTACTS, MANIFOLD, extra=_NUMBERS, widths=_of_one, lanes=False)
-_find_worlds = entry(find_worlds, *_VIEWS, NEAR, CONTACTS, MANIFOLD, extra=_NUMBERS, widths=_of_worlds)
-_find_each = entry(find_each, *_VIEWS, NEAR, CONTACTS, MANIFOLD, AHEAD, extra=_NUMBERS, widths=_of_each)
-_find_chosen = entry(find_chosen, *_VIEWS, NEAR, CONTACTS, MANIFOLD, AHEAD, TERRAINS, extra=_NUMBERS, widths=_of_chosen)
+_SHAPE_BOXES = At(BOXES, shape_lanes)
+_find_one = entry(find_one, *_VIEWS, _SHAPE_BOXES, *_FOUND, extra=_NUMBERS, lanes=False)
+_find_worlds = entry(find_worlds, *_VIEWS, *_FOUND_IN_LANES, extra=_NUMBERS)
+_find_each = entry(find_each, *_VIEWS, *_FOUND_IN_LANES, AHEAD, extra=_NUMBERS)
+_find_chosen = entry(find_chosen, *_VIEWS, *_FOUND_IN_LANES, AHEAD, TERRAINS, extra=_NUMBERS)
 _prepare = entry(prepare, *_VIEWS, extra=_NUMBERS)
 _find_near = entry(
-    find_near, SHAPES, PLACES, RANKS, TREE, BOXES, BOXES, BOXES, NEAR, extra=("float64",), widths=_of_tree
+    find_near, SHAPES, PLACES, RANKS, TREE, BOXES, At(BOXES, single), _SHAPE_BOXES, NEAR, extra=("float64",)
 )
 
 

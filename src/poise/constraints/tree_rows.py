@@ -5,7 +5,6 @@ Rows in lanes take a batch of as many states as there are lanes, and answer with
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,24 +35,20 @@ def rows_width(width: Width) -> Width:
     return lane_width(np.float64) if width == F64 else width
 
 
-def of_system(system: int, count: int) -> Callable[[Width], tuple[Width, ...]]:
-    """Widths of views of which the one at a place is a system."""
-    return lambda width: tuple(rows_width(width) if k == system else width for k in range(count))
-
-
 SYSTEM_IN_LANES = At(SYSTEM, rows_width)
 """In lanes of rows where there is one world."""
 _SEEN = (MODEL, STATE, WORK, STORE, SYSTEM, FLOW)
+_SEEN_IN_LANES = (MODEL, STATE, WORK, STORE, SYSTEM_IN_LANES, FLOW)
 _LEVEL = ("float64", "int64")
 _LOOKED = (MODEL, STATE, WORK, SYSTEM, FLOW)
 _LOOK_ROWS = entry(tree_values.look, *_LOOKED, extra=("float64",))
-_LOOK_LANES = entry(tree_values.look, *_LOOKED, extra=("float64",), lanes=False, widths=of_system(3, 5))
+_LOOK_LANES = entry(tree_values.look, MODEL, STATE, WORK, SYSTEM_IN_LANES, FLOW, extra=("float64",), lanes=False)
 SEE_ROWS = entry(tree_values.see_rows, *_SEEN, extra=_LEVEL)
-SEE_LANES = entry(tree_values.see_lanes, *_SEEN, extra=_LEVEL, lanes=False, widths=of_system(4, 6))
+SEE_LANES = entry(tree_values.see_lanes, *_SEEN_IN_LANES, extra=_LEVEL, lanes=False)
 GRAM = entry(tree.gram, MODEL, SYSTEM)
-GRAM_LANES = entry(tree.gram_lanes, MODEL, SYSTEM, PLAIN, lanes=False, widths=of_system(1, 3))
+GRAM_LANES = entry(tree.gram_lanes, MODEL, SYSTEM_IN_LANES, PLAIN, lanes=False)
 SHARE_ROWS = entry(tree_values.share, MODEL, WORK, SYSTEM, FLOW)
-SHARE_LANES = entry(tree_values.share_lanes, MODEL, WORK, SYSTEM, FLOW, lanes=False, widths=of_system(2, 4))
+SHARE_LANES = entry(tree_values.share_lanes, MODEL, WORK, SYSTEM_IN_LANES, FLOW, lanes=False)
 _SPREAD = entry(spread_acceleration, MODEL, WORK, FLOW)
 
 

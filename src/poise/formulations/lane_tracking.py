@@ -7,7 +7,7 @@ from poise.dynamics.layout import INPUT, STATE
 from poise.formulations.crowd_kernels import GROUP, SEATS
 from poise.formulations.motion_tracking import MOTIONS, PHASE, SCHEDULE, TRACKING, find_step, follow
 from poise.kernel.jit import entry, kernel
-from poise.kernel.memory import F64, Index, Real, View, Width, load, load_lane, store_lane
+from poise.kernel.memory import F64, At, Index, Real, View, load, load_lane, store_lane
 
 FOLLOWERS = View(
     "MotionFollowers",
@@ -44,14 +44,8 @@ def follow_in_lanes(state, inputs, motors, motions, schedule, phase, tracking, s
     return tracking.n_numbers  # bound entries return whole numbers
 
 
-def _widths(width: Width) -> tuple[Width, ...]:
-    """Widths of views: when motions are where is found in float64."""
-    return (width, width, width, width, F64, width, width, width, F64, F64)
-
-
 FOLLOW_IN_LANES = entry(
     follow_in_lanes,
-    *(STATE, INPUT, MOTORS, MOTIONS, SCHEDULE, PHASE, TRACKING, SEATS, GROUP, FOLLOWERS),
+    *(STATE, INPUT, MOTORS, MOTIONS, At(SCHEDULE, F64), PHASE, TRACKING, SEATS, At(GROUP, F64), At(FOLLOWERS, F64)),
     extra=("float64", "float64"),
-    widths=_widths,
 )

@@ -38,7 +38,7 @@ from poise.kernel import bridge, calls, clock, quat, scalars, spatial, vec  # no
 from poise.kernel.cachefile import SealedFile, fingerprint, forget_oldest, prune
 from poise.kernel.emit import align_stack
 from poise.kernel.fuse import fused_multiply_adds, has_fma
-from poise.kernel.memory import View, Width
+from poise.kernel.memory import At, View, Width
 from poise.kernel.sources import Sources
 from poise.kernel.trace import FLAGS
 
@@ -261,12 +261,13 @@ class Entry:
     def __init__(
         self,
         function: Any,
-        views: tuple[View, ...],
+        views: tuple[View | At, ...],
         extra: tuple[str, ...] = (),
         lanes: bool = True,
-        widths: Callable[[Width], tuple[Width, ...]] | None = None,
     ) -> None:
-        self.function, self.views, self.extra, self.lanes, self.widths = function, views, extra, lanes, widths
+        self.function, self.extra, self.lanes = function, extra, lanes
+        self._places = tuple(view if isinstance(view, At) else At(view) for view in views)
+        self.views = tuple(place.view for place in self._places)
         self.name = function.py_func.__name__
         self._by_width: dict[Any, Any] = {}
 
@@ -279,13 +280,12 @@ class Entry:
             with global_compiler_lock:  # of threads that ask at once, one compiles and the others wait
                 found = self._by_width.get(width)
                 if found is None:
-                    widths = width if isinstance(width, tuple) else (width,) * len(self.views)
-                    if not self.lanes and any(one.lanes > 1 for one in widths):
+                    several = isinstance(width, tuple)
+                    if not self.lanes and any(one.lanes > 1 for one in (width if several else (width,))):
                         raise TypeError(
                             f"{self.name} branches on its numbers: it runs one world at a time, not {width}"
                         )
-                    if self.widths is not None and not isinstance(width, tuple):
-                        widths = self.widths(width)
+                    widths = width if several else tuple(place.at(width) for place in self._places)
                     found = self._by_width[width] = self._compile(widths)
         return found
 
@@ -425,14 +425,13 @@ def _in_cache(function: Any) -> bool:
 
 def entry(
     function: Any,
-    *views: View,
+    *views: View | At,
     extra: tuple[str, ...] = (),
     lanes: bool = True,
-    widths: Callable[[Width], tuple[Width, ...]] | None = None,
 ) -> Entry:
     """Make a kernel callable from Python: `entry(k, A, B, extra=("float64",))[width](a.handle, b.handle, 0.1)`.
 
-    `lanes=False` says that the kernel branches on state values and runs one world at a time. `widths` tells what width
-    each view has where the worlds have one: some views may be plain, or in lanes of something else than worlds.
+    `lanes=False` says that the kernel branches on state values and runs one world at a time. Views that are not at the
+    width of the worlds, but plain, or in lanes of something else, say so with `At`.
     """
-    return Entry(function, views, extra, lanes, widths)
+    return Entry(function, views, extra, lanes)

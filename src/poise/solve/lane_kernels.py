@@ -13,7 +13,7 @@ from math import inf
 
 from poise.kernel.buffers import GROUP
 from poise.kernel.jit import entry, kernel
-from poise.kernel.memory import Index, View, Width, load, load_lane, store, store_lane
+from poise.kernel.memory import At, Index, View, load, load_lane, single, store, store_lane
 from poise.kernel.scalars import any_lane, get_lane, select, spread, zero
 from poise.solve.gliding_kernels import glide, prepare, weigh
 from poise.solve.newton_kernels import NEWTON, solve
@@ -188,11 +188,9 @@ def solve_lanes(p, s, n, one, answer, newton, alone, sweeps, every, most):
     return n.lanes
 
 
-def _widths(width: Width) -> tuple[Width, ...]:
-    """Of the views: lanes of problems, then one by itself."""
-    return (width,) * 3 + (Width(width.elem),) * 4
-
-
 SOLVE_LANES = entry(
-    solve_lanes, ROWS, ANSWER, NEWTON, ROWS, ANSWER, NEWTON, ALONE, extra=("int64", "int64", "int64"), widths=_widths
+    solve_lanes,
+    *(ROWS, ANSWER, NEWTON),  # lanes of problems, then one by itself
+    *(At(view, single) for view in (ROWS, ANSWER, NEWTON, ALONE)),
+    extra=("int64", "int64", "int64"),
 )
