@@ -420,6 +420,7 @@ class Batch:
             self._chosen_terrains().put(self._records, worlds, chosen)
         self._records.of("q")[worlds], self._records.of("v")[worlds] = rows["q"], rows["v"]
         self._records.of("loops")[worlds] = self._first_loops
+        self._records.of("motors/unsaturated")[worlds] = 1.0
         self._records.forget(worlds)
         self._records.lost[worlds] = 0
         self._records.told.reshape(self.n, N_TOLD)[worlds] = 0.0

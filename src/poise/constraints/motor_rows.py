@@ -11,6 +11,12 @@ damping joins the torque, as it is at the start of the step.
 Ranges bound what all motors of a degree of freedom do together. Forces are known before rows are made: rows have what
 they leave of the range, and where there are no rows, what is beyond the range is taken off.
 
+Most motors are far from the bounds of their force. Such a motor on a single coordinate is a spring and damper without
+bounds, and is folded into the inertia as drives are (`fold_motors`): with f = f₀ − c a, a being the acceleration of its
+coordinate, f₀ is a force and c adds to the diagonal. It costs no row. Once impulses are known, `check_motors` looks
+whether its force is within bounds. If one is not, these are rows, and the step is taken again from its free motion on.
+Which ones are folded in the next step is a part of the state: those well within their bounds in this one.
+
 At acceleration level (`explicit`) every motor is a force, that of eq. 1 at the present state, but for those that are to
 have an acceleration: they are rows with it as a_ref.
 """
@@ -27,17 +33,23 @@ from poise.constraints.row_kernels import open_block, put_bounds, put_dof_row, p
 from poise.constraints.softness import spring_row
 from poise.constraints.store import SINGLE
 from poise.dynamics.kinematics import load_four
-from poise.dynamics.passive import component
+from poise.dynamics.passive import component, pull, stiffening
 from poise.kernel.jit import kernel
 from poise.kernel.memory import Block, Count, Index, Real, View, Width, load, scatter_where, store
 from poise.kernel.quat import conjugate, log_rotation, normalize
-from poise.kernel.scalars import any_lane, maximum, minimum, select, zero
+from poise.kernel.scalars import any_lane, fabs, maximum, minimum, select, zero
 from poise.kernel.spatial import no_force
 from poise.kernel.trace import formula
 from poise.model.joints import Primitive
 from poise.model.model import Model
 
 Array = NDArray[Any]
+FOLDED_SHARE = 0.8
+"""Of its bound: a motor with less force is folded in the next step."""
+BEYOND = 1e-9
+"""By how much of its bounds the force of a folded motor may be beyond them."""
+ATTEMPTS = 2
+"""At a step with folded motors; then all that can be are rows, in worlds where any were beyond their bounds."""
 FIRST_ID = -2
 """Id of the first motor's row; those of the others go downwards. Rows of joints have ids from 0 on."""
 MOST = 1e30
@@ -67,6 +79,13 @@ MOTORS = View(
     low=Real,
     high=Real,
     force=Real,  # of the last step, where it was no row's; N or N·m
+    unsaturated=Real,  # 1 where it was well within its bounds in the last step: it may be folded in the next
+    folded=Real,  # 1 where it is folded into the inertia
+    barred=Real,  # 1 where it must not be in this step
+    base=Real,  # its force without acceleration; N or N·m
+    slope=Real,  # what acceleration takes off it; kg or kg·m²
+    folds=Count,  # 0 where none may be folded
+    attempts=Real,  # (1) at this step that ended beyond bounds
     rotation=Real,  # (4 · balls) targets of balls; w, x, y, z
     # (n_ranges)
     range_dof=Index,
@@ -80,6 +99,7 @@ MOTORS = View(
 SETTINGS = (
     *("stiffness", "damping", "target", "speed", "torque", "acceleration", "hurries", "low", "high", "rotation"),
     "force",
+    "unsaturated",
 )
 """What may change from step to step, and is a part of the state."""
 
@@ -121,6 +141,10 @@ def motors_block(model: Model, width: Width) -> Block:
         acceleration=n,
         hurries=n,
         force=n,
+        unsaturated=np.ones(n),
+        **dict.fromkeys(("folded", "barred", "base", "slope"), n),
+        folds=1,
+        attempts=1,
         rotation=np.array(rotations, np.float64),
         range_dof=model.actuator_range_dof.copy(),
         range_lifted=model.actuator_range_lifted.copy(),
@@ -272,6 +296,106 @@ def drives(b, j):
 
 
 @kernel
+def is_row(b, j):
+    """Worlds in which a motor is a row: where it is not folded into the inertia."""
+    return drives(b, j) & (load(b.folded, j) == 0.0)
+
+
+@kernel
+def begin_folding(b):
+    """A new step: none is barred from folding yet."""
+    for j in range(b.n_rows):
+        store(b.barred, j, zero(load(b.force, j)))
+    if b.n_rows > 0:
+        store(b.attempts, 0, zero(load(b.force, 0)))
+
+
+@kernel
+def can_fold(b, j):
+    """Worlds in which a motor is a spring and damper on a single coordinate, without a range and with finite gains."""
+    first = load(b.term_start, j)
+    k, c = load(b.stiffness, j), load(b.damping, j)
+    plain = (k >= 0.0) & (c >= 0.0) & (k + c > 0.0) & (k < inf) & (c < inf) & (load(b.hurries, j) == 0.0)
+    if b.explicit != 0 or b.folds == 0 or load(b.term_start, j + 1) != first + 1:
+        return plain & ~plain
+    if load(b.term_range, first) >= 0:
+        return plain & ~plain
+    return plain
+
+
+@kernel
+def fold_motors(s, b, w, dt):
+    """Motors as forces and inertias of their coordinates, in worlds in which they can be and are well within bounds."""
+    for j in range(b.n_rows):
+        able = can_fold(b, j)
+        none = zero(load(b.force, j))
+        folded = able & (load(b.unsaturated, j) > 0.0) & (load(b.barred, j) == 0.0)
+        store(b.folded, j, select(folded, none + 1.0, none))
+        if any_lane(able):
+            error, now = motor_reach(s, b, j)
+            k, c = select(able, load(b.stiffness, j), none), select(able, load(b.damping, j), none)
+            error, speed = within_most(error), within_most(load(b.speed, j))
+            base = pull(k, c, error, now, none + dt) + c * speed + within_most(load(b.torque, j))
+            slope = stiffening(k, c, none + dt)
+            store(b.base, j, base)
+            store(b.slope, j, slope)
+            n = load(b.term_start, j)
+            d, gear = load(b.term_dof, n), load(b.term_gear, n)
+            store(w.total, d, load(w.total, d) + select(folded, base * gear, none))
+            store(w.diagonal, d, load(w.diagonal, d) + select(folded, slope * (gear * gear), none))
+
+
+@kernel
+def check_motors(b, change, dt):
+    """Worlds in which a folded motor is beyond its bounds, where velocities change so: it is barred from folding.
+    In the others the forces of folded motors, and which ones are well within their bounds.
+    """
+    none = zero(load(change, 0))
+    again = none != none
+    for j in range(b.n_rows):
+        folded = load(b.folded, j) > 0.0
+        if any_lane(folded):
+            force = folded_force(b, j, change, dt)
+            low, high = load(b.low, j), load(b.high, j)
+            room = BEYOND * (fabs(force) + 1.0)
+            beyond = folded & ~((force >= low - room) & (force <= high + room))
+            again = again | beyond
+            store(b.barred, j, select(beyond, zero(force) + 1.0, load(b.barred, j)))
+    return again
+
+
+@kernel
+def bar_all(b, again):
+    """After ATTEMPTS all motors are rows."""
+    attempts = load(b.attempts, 0)
+    store(b.attempts, 0, select(again, attempts + 1.0, attempts))
+    many = again & (attempts + 1.0 >= float(ATTEMPTS))
+    for j in range(b.n_rows):
+        store(b.barred, j, select(many, zero(attempts) + 1.0, load(b.barred, j)))
+
+
+@kernel
+def folded_force(b, j, change, dt):
+    """Force of a motor by its law, where velocities change so in a step."""
+    n = load(b.term_start, j)
+    a = load(change, load(b.term_dof, n)) * load(b.term_gear, n) / dt
+    return load(b.base, j) - load(b.slope, j) * a
+
+
+@kernel
+def note_motors(b, change, dt):
+    """Note the forces of folded motors, and which motors are well within their bounds."""
+    for j in range(b.n_rows):
+        able = can_fold(b, j)
+        none = zero(load(b.force, j))
+        if any_lane(able):
+            force = folded_force(b, j, change, dt)
+            well = (force >= load(b.low, j) * FOLDED_SHARE) & (force <= load(b.high, j) * FOLDED_SHARE)
+            store(b.unsaturated, j, select(able & ~well, none, none + 1.0))
+            store(b.force, j, select(load(b.folded, j) > 0.0, force, load(b.force, j)))
+
+
+@kernel
 def motor_force(b, j, error, now):
     """Eq. 1 of `model.motors` at the present state."""
     force = load(b.torque, j) + load(b.stiffness, j) * error + load(b.damping, j) * (load(b.speed, j) - now)
@@ -293,9 +417,9 @@ def add_motor_forces(s, b, w):
             elif b.has_negative != 0:
                 error, now = motor_reach(s, b, j)
                 force = maximum(minimum(lawless_torque(b, j, error, now), load(b.high, j)), load(b.low, j))
-            row = drives(b, j)
+            row, folded = is_row(b, j), load(b.folded, j) > 0.0
             driven = driven | row
-            force = select(row, zero(force), force)
+            force = select(row | folded, zero(force), force)
             store(b.force, j, force)
             if b.n_ranges > 0:
                 note_in_ranges(b, j, force, row)
@@ -359,6 +483,6 @@ def emit_motors(s, b, e, dt, whole):
     """Rows of all motors on coordinates."""
     for j in range(b.n_rows):
         if load(b.term_start, j + 1) > load(b.term_start, j):
-            there = drives(b, j)
+            there = is_row(b, j)
             if any_lane(there):
                 emit_motor(s, b, e, j, there, dt, whole)

@@ -62,6 +62,7 @@ class Layout:
         nq, nv = model.nq, model.nv
         motors = sum(3 if motor.ball else 1 for motor in model.motors)
         sizes = {"q": nq, "v": nv, "loops": sum(len(loop.limits) for loop in model.loops)}
+        sizes["motors/unsaturated"] = motors
         self.n_state = sum(sizes.values())
         """Numbers that a step changes; they come first."""
         sizes |= {"tau": nv, "force": 6 * model.n_bodies, "gain_p": nv, "gain_d": nv, "goal_q": nq, "goal_v": nv}

@@ -241,6 +241,8 @@ class Extras:
         for slot, name in MOTOR_SLOTS.items():
             if slot in slots:
                 self.motors.arrays[name][...] = slots[slot]
+            elif name == "unsaturated":
+                self.motors.arrays[name][...] = 1.0
         if not self._lists(slots):
             self._attach_listed(slots)
         for slot, name in LOOP_SLOTS.items():

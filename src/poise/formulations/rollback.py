@@ -20,6 +20,8 @@ ROLLBACK = View(
     n_motors=Count,  # rows of motors
     motor_force=Real,
     kept_motor_force=Real,
+    motor_unsaturated=Real,
+    kept_motor_unsaturated=Real,
     n_values=Count,  # coordinates of loop joints
     kept_active=Int,
     kept_broke=Int,
@@ -55,6 +57,7 @@ def keep_start(model, loops, sleep, rollback):
     """Keep what there is at the beginning of a step."""
     copy_numbers(rollback.own, rollback.kept_own, rollback.n_own)
     copy_numbers(rollback.motor_force, rollback.kept_motor_force, rollback.n_motors)
+    copy_numbers(rollback.motor_unsaturated, rollback.kept_motor_unsaturated, rollback.n_motors)
     if loops.n_loops != 0:
         copy_numbers(loops.active, rollback.kept_active, loops.n_loops)
         copy_numbers(loops.broke, rollback.kept_broke, loops.n_loops)
@@ -80,6 +83,7 @@ def undo_step(model, loops, sleep, rollback):
     """Put back what was kept."""
     copy_numbers(rollback.kept_own, rollback.own, rollback.n_own)
     copy_numbers(rollback.kept_motor_force, rollback.motor_force, rollback.n_motors)
+    copy_numbers(rollback.kept_motor_unsaturated, rollback.motor_unsaturated, rollback.n_motors)
     if loops.n_loops != 0:
         copy_numbers(rollback.kept_active, loops.active, loops.n_loops)
         copy_numbers(rollback.kept_broke, loops.broke, loops.n_loops)
@@ -107,12 +111,14 @@ def rollback_block(stepper: Stepper) -> Block:
     n |= {"settings": len(sleep.motor), "rotations": len(sleep.rotation)}
     per_loop = dict.fromkeys(("active", "broke", "loop_force", "loop_torque"), len(loops.active))
     per_sleep = {name: len(sleep.arrays[name]) for name in ("still", "asleep", "q", "tau", "force", *_DRIVE)}
-    kept: dict[str, Any] = {"own": n["own"], "motor_force": n["motors"], "value": n["values"]}
+    per_motor = dict.fromkeys(("motor_force", "motor_unsaturated"), n["motors"])
+    kept: dict[str, Any] = {"own": n["own"], **per_motor, "value": n["values"]}
     kept |= per_loop | per_sleep | {"settings": n["settings"], "rotation": n["rotations"]}
     return ROLLBACK.block(
         F64,
         own=Shared(own),
         motor_force=Shared(motors.force),
+        motor_unsaturated=Shared(motors.unsaturated),
         **{f"n_{name}": number for name, number in n.items()},
         **{f"kept_{name}": size for name, size in kept.items()},
     )

@@ -8,9 +8,10 @@ from poise.kernel.scalars import minimum
 
 BY_SPEED, BY_DISPLACEMENT = 1, 2
 """How errors of position are mended."""
-DONE, UNSOLVED, NO_ROOM, DIVERGED, TOO_LONG, NO_CONTACT_ROOM, NO_PREPARED_ROOM = range(7)
+DONE, UNSOLVED, NO_ROOM, DIVERGED, TOO_LONG, NO_CONTACT_ROOM, NO_PREPARED_ROOM, SATURATED = range(8)
 """How a part of a step ends; TOO_LONG for what impulses make of velocities, and nothing is done yet; no room for all
-constraints, contacts, or constraints that are prepared once a step.
+constraints, contacts, or constraints that are prepared once a step. SATURATED where motors that are folded into the
+inertia would be beyond their bounds: nothing is done, and they are rows from the next free motion on.
 """
 WHOLE, GOES_ON, UNLESS_LONG = range(3)
 """Of a part of a step: all of it; what is left where it was UNSOLVED; all of it unless it is TOO_LONG."""

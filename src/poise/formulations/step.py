@@ -16,7 +16,16 @@ edit compiles one of them. Whoever drives steps repeats a part that had no room,
 from __future__ import annotations
 
 from poise.collision.narrow import PLACE, SIFT
-from poise.formulations.rules import DONE, DRIVEN, GOES_ON, NO_CONTACT_ROOM, NO_PREPARED_ROOM, UNSOLVED
+from poise.formulations.rules import (
+    DONE,
+    DRIVEN,
+    GOES_ON,
+    NO_CONTACT_ROOM,
+    NO_PREPARED_ROOM,
+    SATURATED,
+    THE_REST,
+    UNSOLVED,
+)
 from poise.kernel.calls import ask_bound
 from poise.kernel.clock import read_clock
 from poise.kernel.jit import kernel
@@ -118,6 +127,19 @@ def finish_part(step, found, slack, erp, now, old, dt, whole, wanted):
     if most > step.contact_room:
         store(step.found, 0, most)
         return NO_CONTACT_ROOM
+    end = solve_part(step, found, erp, now, old, dt, whole, wanted)
+    while end == SATURATED:
+        end = solve_part(step, begin_part(step, dt, THE_REST), erp, now, old, dt, whole, wanted)
+    if end == DONE:
+        if step.measure != 0:
+            ask_bound(step.measure, load(step.measure_table, now), whole, 1 if dt < whole else 0)
+        watch_part(step, now)
+    return end
+
+
+@kernel
+def solve_part(step, found, erp, now, old, dt, whole, wanted):
+    """Preparation and solution, see `finish_part`: SATURATED where they have to be repeated from the free motion on."""
     driven = found == DRIVEN
     if driven or load(step.prepared, 0) != 0 or step.always_prepares != 0:
         if ask_bound(step.prepare, step.prepare_table, dt, whole, erp, 0, step.lanes) == 0:
@@ -128,8 +150,4 @@ def finish_part(step, found, slack, erp, now, old, dt, whole, wanted):
     while end == UNSOLVED:  # the best impulses that were found
         end = ask_bound(step.advance, table, dt, GOES_ON)
     add_time(step, SOLUTION, start)
-    if end == DONE:
-        if step.measure != 0:
-            ask_bound(step.measure, load(step.measure_table, now), whole, 1 if dt < whole else 0)
-        watch_part(step, now)
     return end

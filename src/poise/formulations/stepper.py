@@ -45,6 +45,8 @@ from poise.formulations.rules import (
     DRIVEN,
     GOES_ON,
     NO_ROOM,
+    SATURATED,
+    THE_REST,
     TOO_LONG,
     UNLESS_LONG,
     UNSOLVED,
@@ -289,6 +291,7 @@ class Stepper:
 
     def begin_steps(self) -> None:
         """What steps depend on that others may have changed between them."""
+        self.extras.motors.set_count("folds", int(not self.extras.hooks))  # which are called once a step
         self.sleep.look()
 
     def _in_parts(self, dt: float) -> int:
@@ -314,18 +317,24 @@ class Stepper:
         self.collider.find(self.space, slack)
         if choose is not None:
             choose(self.collider.c)
-        if self.extras.busy or self.driven:
-            self.extras.emit(self.space, dt, self._whole, self.joint_erp)
+        self._prepare(dt)
         rows = self.rows
         rows.now, rows.before = rows.before, rows.now
         return self.close(self._find(dt, wanted), dt, wanted)
 
+    def _prepare(self, dt: float) -> None:
+        if self.extras.busy or self.driven:
+            self.extras.emit(self.space, dt, self._whole, self.joint_erp)
+
     def close(self, end: int, dt: float, wanted: int = WHOLE) -> int:
         """The end of a step whose impulses have been looked for: where they were not found, with the best ones."""
         rows = self.rows
-        while end in (NO_ROOM, UNSOLVED):
+        while end in (NO_ROOM, UNSOLVED, SATURATED):
             if end == NO_ROOM:
                 self._grow()
+            elif end == SATURATED:
+                self.free_motion(dt, THE_REST)
+                self._prepare(dt)
             end = self._find(dt, GOES_ON if end == UNSOLVED else wanted)
         if end != DONE:
             rows.now, rows.before = rows.before, rows.now  # multipliers that are not finite would start the next step

@@ -13,7 +13,14 @@ from poise.constraints.contact_rows import emit_contacts, overlooked_contacts
 from poise.constraints.guest_rows import bend_guests, emit_guests
 from poise.constraints.islands import find_islands, join_blocks
 from poise.constraints.limit_rows import emit_frictions, emit_limits, overlooked_limits
-from poise.constraints.motor_rows import add_motor_forces
+from poise.constraints.motor_rows import (
+    add_motor_forces,
+    bar_all,
+    begin_folding,
+    check_motors,
+    fold_motors,
+    note_motors,
+)
 from poise.constraints.row_kernels import N_KINDS, blank, has_room, warm_start
 from poise.constraints.tree import place_centres, take_roots
 from poise.constraints.tree_values import spread_velocity
@@ -24,7 +31,7 @@ from poise.dynamics.responses import spread_acceleration
 from poise.formulations.displacements import shift_out
 from poise.formulations.haste import find_haste, hurries, is_hasty, whirls
 from poise.formulations.impulses import answer_islands, solve_islands
-from poise.formulations.reuse import factor_again, place_again
+from poise.formulations.reuse import factor_again, forget_places, place_again
 from poise.formulations.rules import (
     ASLEEP,
     BY_DISPLACEMENT,
@@ -34,6 +41,7 @@ from poise.formulations.rules import (
     GOES_ON,
     HASTY,
     NO_ROOM,
+    SATURATED,
     THE_REST,
     TOO_LONG,
     UNLESS_HASTY,
@@ -161,6 +169,7 @@ def free_motion(model, data, options, dt, wanted):
     are wanted UNLESS_HASTY, else 0.
     """
     if wanted != THE_REST:
+        begin_folding(data.motors)
         if data.stages.n_prescribed != 0:
             follow(model, data.state, data.inputs, data.stages, 0)
         keep(model, data.state, data.stages)
@@ -173,6 +182,7 @@ def free_motion(model, data, options, dt, wanted):
         if is_hasty(data.stats, dt) and wanted == UNLESS_HASTY:
             return HASTY
     gather_forces(model, data.state, data.inputs, data.work, dt)
+    fold_motors(data.state, data.motors, data.work, dt)
     factor_again(model, data, options)
     driven = add_motor_forces(data.state, data.motors, data.work)
     balance(model, data.inputs, data.work)
@@ -401,6 +411,23 @@ def hold_back(model, work, flow, scratch, dt):
 
 
 @kernel
+def is_saturated(model, data, dt):
+    """Whether folded motors would be beyond their bounds in any world; else their forces are noted."""
+    if data.motors.n_rows == 0 or model.nv == 0:
+        return False
+    for d in range(model.nv):
+        free = load(data.scratch.start, d) + centring_of(model, data.scratch, d)
+        store(data.stats.change, d, load(data.flow.a, d) + free * dt)
+    again = check_motors(data.motors, data.stats.change, dt)
+    if any_lane(again):
+        bar_all(data.motors, again)
+        forget_places(data.scratch)  # `end_work` may have been used for something else
+        return True
+    note_motors(data.motors, data.stats.change, dt)
+    return False
+
+
+@kernel
 def end_speeds(model, data, options, dt):
     """Velocities at the end of a step, and those that coordinates move along, which displacements add to."""
     for d in range(model.nv):
@@ -429,7 +456,8 @@ def advance(model, data, options, dt, goes_on):
     `data.end_work` links are as they are at the end.
 
     DONE or DIVERGED; or NO_ROOM for all rows; or UNSOLVED, and the impulses as good as they are: then it GOES_ON, with
-    these or with better ones in the rows (and `answered` 0). Of one world it may be TOO_LONG, and nothing is done.
+    these or with better ones in the rows (and `answered` 0). Of one world it may be TOO_LONG, and nothing is done; of
+    any SATURATED, where motors have to be rows, likewise.
     """
     end = find_impulses(model, data, options, dt, goes_on)
     if end != DONE:
@@ -438,6 +466,8 @@ def advance(model, data, options, dt, goes_on):
         foresee(model, data.flow)
         if hurries(model, data, dt):
             return TOO_LONG
+    if is_saturated(model, data, dt):
+        return SATURATED
     correct_products(model, data, dt)
     end_speeds(model, data, options, dt)
     displace(model, data.state.q, data.scratch.shift, dt, data.state.q)
