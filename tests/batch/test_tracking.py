@@ -183,4 +183,4 @@ def test_bounded_springs_hold_balls_in_lanes():
     assert any(motor.ball for motor in world.model.motors)
     for one in (world, batch):
         one.step(3)
-    np.testing.assert_allclose(batch.q[0], world.q, atol=1e-6)
+    np.testing.assert_allclose(batch.q[0], world.q, atol=1e-5)  # contacts are solved to 1e-4 of their speeds

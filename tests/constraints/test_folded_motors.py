@@ -43,7 +43,7 @@ def chain(seed: int, *, limit: float = np.inf, gear: float = 1.0) -> poise.Scene
 
 
 def moved(world: poise.World, seed: int) -> poise.World:
-    """Goals and speeds at random: so slow that it hardly counts how velocity products are integrated, as rows decide."""
+    """Goals and speeds at random: so slow that it hardly counts how velocity products are integrated."""
     rng = np.random.default_rng(seed)
     world.v[...] = 0.01 * rng.normal(size=world.model.nv)
     for k, motor in enumerate(world.model.motors):

@@ -130,7 +130,7 @@ def take_parts(options, loop, stats, scratch, dt, parts):
     """A step in parts, in the first of which links are in their places: how it ends. Rows from before it stay where
     they are.
     """
-    erp, length, prepared = load(options.erp, 0), dt / parts, load(loop.step.prepared, 0)
+    erp, length = load(options.erp, 0), dt / parts
     kept, now, other = load(loop.place, 0), load(loop.place, 1), load(loop.place, 2)
     old, end = kept, DONE
     store(options.erp, 0, erp / parts)
@@ -152,7 +152,6 @@ def take_parts(options, loop, stats, scratch, dt, parts):
     store(scratch.carry, 0, 1.0)
     store(scratch.parted, 0, 0)
     if end != DONE:
-        store(loop.step.prepared, 0, prepared)
         return AGAIN
     break_loops(loop.loops)
     ask_bound(loop.grow, load(loop.grow_table, old), float(parts))
@@ -170,7 +169,6 @@ def take_step(model, data, options, loop, dt):
     for d in range(model.nv):
         store(loop.v, d, load(data.state.v, d))
     keep_start(model, loop.loops, data.sleep, loop.rollback)
-    had_prepared = load(loop.step.prepared, 0)
     store(loop.end, 0, AGAIN)
     store(loop.parts, 0, 1)
     forget_breaks(loop.loops)
@@ -187,7 +185,6 @@ def take_step(model, data, options, loop, dt):
             end = take_whole(options, loop, data.stats, found, dt)
             if end == TOO_LONG:
                 parts, end = count_parts(data.stats, dt), AGAIN
-                store(loop.step.prepared, 0, had_prepared)
                 store(loop.parts, 0, parts)
         if parts > 1 and loop.led == 0:
             end = take_parts(options, loop, data.stats, data.scratch, dt, parts)
@@ -197,7 +194,6 @@ def take_step(model, data, options, loop, dt):
         for d in range(model.nv):
             store(data.state.v, d, load(loop.v, d))
         undo_step(model, loop.loops, data.sleep, loop.rollback)
-        store(loop.step.prepared, 0, had_prepared)
     store(loop.end, 0, end)
     return end == DONE
 

@@ -460,12 +460,14 @@ def advance(model, data, options, dt, goes_on):
     any SATURATED, where motors have to be rows, likewise.
     """
     end = find_impulses(model, data, options, dt, goes_on)
-    if end != DONE:
-        return end
-    if goes_on == UNLESS_LONG and load(data.islands.count, 0) > 0:
+    if end == DONE and goes_on == UNLESS_LONG and load(data.islands.count, 0) > 0:
         foresee(model, data.flow)
         if hurries(model, data, dt):
-            return TOO_LONG
+            end = TOO_LONG
+    if end == TOO_LONG:
+        begin_folding(data.motors)  # of the parts that follow
+    if end != DONE:
+        return end
     if is_saturated(model, data, dt):
         return SATURATED
     correct_products(model, data, dt)

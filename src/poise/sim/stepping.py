@@ -219,7 +219,8 @@ class Stepped(Joined):
         """Whether a step that fails may have changed more than q and v: others are spared the copies."""
         within = self.formulation.substeps > 1 or self.formulation.level == "acceleration"
         hooks = bool(self._row_hooks or self._step_hooks)
-        return within or hooks or bool(self._stepper.extras.joints) or len(self._stepper.own) > 0
+        extras = self._stepper.extras
+        return within or hooks or bool(extras.joints or self.model.motors) or len(self._stepper.own) > 0
 
     def _lay_part(self, time: float, h: float) -> None:
         """Lead kinematic bodies through a part of a step.
