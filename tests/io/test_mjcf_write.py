@@ -228,3 +228,47 @@ def test_pairs_and_actuation_survive(name: str, tmp_path) -> None:
     for field in ("contact_pairs", "contact_pair_friction", "compensated_mass", "compensated_com", "actuator_range"):
         assert getattr(copy, field).tolist() == getattr(first, field).tolist()
     assert copy.actuator_range_lifted.tolist() == [1]
+
+
+def test_keyframes_survive(tmp_path) -> None:
+    """With controls of what is kept: those of servos are forces in MJCF."""
+    scene = poise.Scene()
+    scene.hinge(None, poise.sphere(0.1), name="a", axis="y", position=(0, 0, 1))
+    scene.hinge(None, poise.sphere(0.1), name="b", axis="y", position=(1, 0, 1))
+    scene.ball(None, poise.sphere(0.1), name="c", position=(2, 0, 1))
+    scene.motor("c", stiffness=3.0)
+    scene.motor("a", stiffness=20.0, damping=1.0, target=0.3)
+    scene.motor("b", damping=4.0, speed=0.5, gear=2.0)
+    scene.motor("a", name="push", torque=0.25)
+    q = (0.1, 0.2, 1.0, 0.0, 0.0, 0.0)
+    scene.keyframes = [
+        poise.model.Keyframe("bent", q=q, v=(0.5, 0, 0, 0, 0), control=(0.0, 0.7, 2.0, -1.0), time=0.5),
+        poise.model.Keyframe("still", q=q),
+    ]
+    scene.save(tmp_path / "a.xml")
+    world, copy = scene.build(dt=0.002), poise.load(tmp_path / "a.xml").build(dt=0.002)
+    for name in ("bent", "still"):
+        for either in (world, copy):
+            either.reset()  # what a keyframe does not tell stays as it is
+            either.reset(name)
+        world.motor("c").stiffness = 0.0  # it turns a ball: not kept
+        assert (copy.time, copy.q.tolist(), copy.v.tolist()) == (world.time, world.q.tolist(), world.v.tolist())
+        world.step(30)
+        copy.step(30)
+        np.testing.assert_allclose(copy.q, world.q, rtol=1e-12)
+
+
+def test_actuators_that_are_switched_off_stay_so(tmp_path) -> None:
+    xml = (
+        "<mujoco><option actuatorgroupdisable='2'/><worldbody><body pos='0 0 1'><joint name='a' axis='0 1 0'/>"
+        "<geom size='0.1' pos='0.2 0 0'/></body></worldbody>"
+        "<actuator><motor joint='a' name='off' group='2'/><motor joint='a' name='on' group='1'/></actuator></mujoco>"
+    )
+    scene = poise.io.load_mjcf(xml)
+    assert scene.save(tmp_path / "a.xml") == []
+    copy = poise.load(tmp_path / "a.xml")
+    for loaded in (scene, copy):
+        world = loaded.build(dt=0.002)
+        world.ctrl[:] = 3.0, 0.1
+        world.step(50)
+        assert [world.motor(name).force for name in ("off", "on")] == [0.0, 0.1]

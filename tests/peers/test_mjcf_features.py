@@ -60,6 +60,18 @@ class Smooth:
     ctrl: tuple[float, ...] = ()
 
 
+FREE = "<body name='box' pos='0 0 2' euler='10 20 30'><freejoint name='f'/><geom type='box' size='.1 .2 .3'/></body>"
+BALL = (
+    "<body name='bob' pos='0 0 2'><joint name='f' type='ball' damping='0.1'/>"
+    "<geom type='box' size='.1 .2 .3' pos='.2 0 .1'/></body>"
+)
+ON_FREE = "<general joint='f' gear='0 1 9 0 0 0' {gain} gainprm='9 {slopes}' biastype='affine' biasprm='1 {slopes}'/>"
+
+
+def on_free(slopes: str, gain: str = "gaintype='affine'") -> str:
+    return model(FREE, actuator=ON_FREE.format(gain=gain, slopes=slopes))
+
+
 TENDON = {"tendon": "<fixed name='t'><joint joint='a' coef='1'/><joint joint='b' coef='-0.5'/></fixed>"}
 SMOOTH = {
     "gravcomp": Smooth(arm(bodies="gravcomp='1'"), arm()),
@@ -100,6 +112,19 @@ SMOOTH = {
     "positive bias": Smooth(arm(general(bias="1 6 0.6")), arm(general()), (0.5,)),
     "positive bias of length": Smooth(arm(general(bias="1 6 -2")), arm(general()), (0.5,)),
     "positive bias of velocity": Smooth(arm(general(bias="1 -6 2")), arm(general()), (0.5,)),
+    "servo on a free joint, which has no length": Smooth(on_free("-20 -3"), on_free("0 0"), (2.0,)),
+    "positive gains on a free joint": Smooth(on_free("20 0.3"), on_free("0 0"), (2.0,)),
+    "position of a free joint": Smooth(
+        model(FREE, actuator="<position joint='f' gear='0 0 1 0 0 0' kp='200'/>"), model(FREE), (1.0,)
+    ),
+    "jointinparent of a hinge": Smooth(arm("<motor jointinparent='a' gear='2'/>"), arm(), (3.0,)),
+    "control range without 0, of a motor": Smooth(arm("<general joint='a' gainprm='9' ctrlrange='1 2'/>"), arm()),
+    "control range without 0, of a servo": Smooth(arm("<position joint='a' kp='9' ctrlrange='-2 -1'/>"), arm()),
+    "control range without 0, of a velocity": Smooth(arm("<velocity joint='a' kv='3' ctrlrange='1 2'/>"), arm()),
+    "control range without 0, of a damper": Smooth(arm("<damper joint='a' kv='3' ctrlrange='1 2'/>"), arm()),
+    "control range without 0, of affine gain": Smooth(
+        arm("<general joint='a' gaintype='affine' gainprm='3 -4 -1' ctrlrange='1 2'/>"), arm()
+    ),
     "flag clampctrl": Smooth(
         arm(general(), head="<option><flag clampctrl='disable'/></option>"), arm(general()), (20.0,)
     ),
@@ -121,7 +146,8 @@ def of_mujoco(xml: str, ctrl: tuple[float, ...]) -> np.ndarray:
     compiled = mujoco.MjModel.from_xml_string(xml)
     compiled.opt.timestep = FINE
     data = mujoco.MjData(compiled)
-    data.ctrl[:] = ctrl
+    if ctrl:
+        data.ctrl[:] = ctrl
     mujoco.mj_step(compiled, data, nstep=round(SPAN / FINE))
     return data.qpos.copy()
 
@@ -129,7 +155,8 @@ def of_mujoco(xml: str, ctrl: tuple[float, ...]) -> np.ndarray:
 def of_poise(xml: str, ctrl: tuple[float, ...], dt: float, span: float = SPAN) -> np.ndarray:
     """Likewise, in steps of dt."""
     world = load_mjcf(xml).build(dt=dt)
-    world.ctrl[:] = ctrl
+    if ctrl:
+        world.ctrl[:] = ctrl
     world.step(round(span / dt))
     return np.array(world.q)
 
@@ -148,7 +175,13 @@ def test_moves_as_in_mujoco(case: Smooth) -> None:
 @pytest.mark.filterwarnings("ignore::poise.io.LossWarning")
 @pytest.mark.parametrize(
     "name",
-    ["gravcomp, and gravity aslant", "actuatorgravcomp within a range", "affine gain and bias", "positive bias"],
+    [
+        "gravcomp, and gravity aslant",
+        "actuatorgravcomp within a range",
+        "affine gain and bias",
+        "positive bias",
+        "control range without 0, of affine gain",
+    ],
 )
 def test_batches_do_the_same(name: str) -> None:
     """Worlds in lanes, each with a control of its own, beside one world after another."""
@@ -156,7 +189,8 @@ def test_batches_do_the_same(name: str) -> None:
     scene = load_mjcf(case.xml)
     controls = np.linspace(-1.0, 1.0, 3)[:, None] * np.array(case.ctrl).reshape(1, -1)
     batch = scene.build_batch(3, dt=0.004, precision="f64", threads=1)
-    batch.ctrl = controls
+    if case.ctrl:
+        batch.ctrl = controls
     batch.step(40)
     for row, ctrl in zip(batch.q, controls, strict=True):
         assert row == pytest.approx(of_poise(case.xml, tuple(ctrl), 0.004, 0.16), abs=1e-9)
@@ -298,6 +332,22 @@ LOSSES = {
     "site reference": (driven("<position site='s' refsite='r' name='m'/>"), "(m) on sites"),
     "slider crank": (driven("<motor cranksite='s' slidersite='r' cranklength='1' name='m'/>"), "(m) on sites"),
     "spatial tendon motor": (driven("<motor tendon='t' name='m'/>", tendon=CORD.format("")), "(m) on sites"),
+    "jointinparent of a ball": (
+        model(BALL, actuator="<motor jointinparent='f' name='m' gear='1 2 3'/>"),
+        "1 actuator (m) in the axes of the parent (jointinparent) of a ball or free joint: without effect",
+    ),
+    "jointinparent of a free body": (
+        model(FREE, actuator="<motor jointinparent='f' name='m' gear='0 0 1 0 0 0'/>"),
+        "1 actuator (m) in the axes of the parent (jointinparent) of a ball or free joint: without effect",
+    ),
+    "flex": (
+        model("<flexcomp name='c' type='grid' count='3 3 1' spacing='.1 .1 .1' mass='1' radius='.01'/>"),
+        "1 flex (c) not supported: its bodies are kept, its elasticity and its contacts are not",
+    ),
+    "pairs of the same geoms": (
+        paired("condim='1'/><pair name='yx' geom1='y' geom2='x' condim='3'"),
+        "1 contact pair (xy) without effect: the last one of the same geoms counts",
+    ),
     "plugin": (
         driven(
             "<plugin joint='j' name='m' plugin='mujoco.pid'><config key='kp' value='4'/></plugin>",
@@ -370,6 +420,10 @@ LOSSES = {
 NEWER = {
     "actuator armature": (driven("<motor joint='j' name='m' armature='1'/>"), "(m) with armature"),
     "actuator damping": (driven("<motor joint='j' name='m' damping='1'/>"), "(m) with damping"),
+    "actuator damping, of higher order alone": (
+        driven("<motor joint='j' name='m' damping='0 1'/>"),
+        "(m) with damping of their own",
+    ),
     "actuator delay": (driven("<motor joint='j' name='m' delay='0.01' nsample='8'/>"), "(m) with a delay"),
     "orientation": (
         model(limb(joint="<joint name='j' type='ball'/>"), actuator="<orientation joint='j' name='m' kp='1'/>"),
@@ -406,6 +460,37 @@ def test_of_newer_versions_is_warned_of(xml: str, said: str) -> None:
     else:
         with pytest.raises(SceneError, match="MuJoCo cannot read this model"):
             load_mjcf(xml)
+
+
+@pytest.mark.skipif(_MUJOCO < (4, 0), reason="an actuator has one control")
+@pytest.mark.filterwarnings("ignore::poise.io.LossWarning")
+def test_actuators_after_one_with_several_controls() -> None:
+    """MuJoCo has a gear, a range of controls and a control in keyframes for each of the three of an orientation."""
+    still = "<option gravity='0 0 0'/>"
+    hinge = f"<body name='other' pos='3 0 1'><joint name='k'/>{GEOM}</body>"
+    motor = "<motor joint='k' name='m' gear='5' ctrlrange='-0.1 0.3'/>"
+    key = "<key name='k' ctrl='{}0.2'/>"
+    both = model(
+        BALL + hinge,
+        head=still,
+        actuator="<orientation joint='f' name='turn' kp='1'/>" + motor,
+        keyframe=key.format("0 0 0 "),
+    )
+    alone = model(BALL + hinge, head=still, actuator=motor, keyframe=key.format(""))
+    for xml in (both, alone):
+        world = load_mjcf(xml).build(dt=0.002)
+        world.reset("k")
+        assert world.ctrl[-1] == 0.2
+        world.step(50)
+        of_first = world.q[-1]
+        world.ctrl[-1] = 5.0
+        world.step()
+        assert world.motor("m").force == 0.3
+    compiled = mujoco.MjModel.from_xml_string(both)
+    data = mujoco.MjData(compiled)
+    mujoco.mj_resetDataKeyframe(compiled, data, 0)
+    mujoco.mj_step(compiled, data, nstep=50)
+    assert of_first == pytest.approx(data.qpos[-1], rel=1e-9)
 
 
 def test_physics_comes_first() -> None:

@@ -118,8 +118,9 @@ def motors_block(model: Model, width: Width) -> Block:
             starts.append(len(terms))
             ball.append(len(rotations) // 4 if motor.ball else -1)
             target.append(0.0 if motor.ball else motor.target[0])
+            first = dict(zip(("stiffness", "damping"), motor.first_gains, strict=True))
             for name, values in numbers.items():
-                values.append(getattr(motor, name))
+                values.append(first.get(name, getattr(motor, name)))
         rotations += motor.target if motor.ball else ()
     n, ranges = len(ball), {int(d): r for r, d in enumerate(model.actuator_range_dof)}
     negative = [motor.stiffness < 0.0 or motor.damping < 0.0 or any(motor.slopes) for motor in model.motors]

@@ -14,16 +14,28 @@ def read_keyframes(source: MjcfSource) -> list[Keyframe]:
     """Keyframes, in the order of coordinates of the scene: mocap poses follow what moves by forces."""
     model = source.model
     names = source.names("KEY", model.nkey)
+    controls = [_control(model, i) for i in range(actuator_count(model))]
     return [
         Keyframe(
             name=names[k],
             time=float(model.key_time[k]),
             q=_scene_q(source, model.key_qpos[k], model.key_mpos[k].reshape(-1, 3), model.key_mquat[k].reshape(-1, 4)),
             v=_scene_v(source, model.key_qvel[k]),
-            control=floats(model.key_ctrl[k]) if model.nu else None,
+            control=tuple(float(model.key_ctrl[k][c]) if c >= 0 else 0.0 for c in controls) if model.nu else None,
         )
         for k in range(model.nkey)
     ]
+
+
+def actuator_count(model: Any) -> int:
+    """How many actuators there are; since version 4 of MuJoCo one may have several controls."""
+    return int(getattr(model, "nactuator", model.nu))
+
+
+def _control(model: Any, i: int) -> int:
+    """Number of the first control of an actuator, −1 where it has none."""
+    control = int(model.actuator_ctrladr[i]) if hasattr(model, "actuator_ctrladr") else i
+    return control if 0 <= control < model.nu else -1
 
 
 def _scene_q(source: MjcfSource, qpos: Any, mocap_positions: Any, mocap_quats: Any) -> tuple[float, ...]:
@@ -54,15 +66,15 @@ def _scene_v(source: MjcfSource, qvel: Any) -> tuple[float, ...]:
 def read_actuators(source: MjcfSource) -> list[Actuator]:
     """Actuators of every kind, with MuJoCo's parameters of gain, bias and activation in the options."""
     model = source.model
-    count = int(getattr(model, "nactuator", model.nu))
+    count = actuator_count(model)
     names = source.names("ACTUATOR", count)
     return [_read_actuator(source, i, names[i]) for i in range(count)]
 
 
 def _read_actuator(source: MjcfSource, i: int, name: str) -> Actuator:
     model = source.model
-    control = int(model.actuator_ctrladr[i]) if hasattr(model, "actuator_ctrladr") else i
-    has_control = 0 <= control < model.nu
+    control = _control(model, i)
+    output = int(model.actuator_outadr[i]) if hasattr(model, "actuator_outadr") else i
     target, options = _transmission(source, i)
     options |= {
         "gain": enum_name(source.mj.mjtGain(model.actuator_gaintype[i]), "mjGAIN_"),
@@ -79,8 +91,8 @@ def _read_actuator(source: MjcfSource, i: int, name: str) -> Actuator:
         options["disabled"] = True
     if model.actuator_plugin[i] >= 0:
         options["plugin"] = source.plugin_names[int(model.actuator_plugin[i])]
-    if np.any(model.actuator_lengthrange[i]):
-        options["length_range"] = floats(model.actuator_lengthrange[i])
+    if np.any(model.actuator_lengthrange[output]):
+        options["length_range"] = floats(model.actuator_lengthrange[output])
     for field in ("armature", "damping"):
         value = getattr(model, f"actuator_{field}", None)
         if value is not None and np.any(value[i]):
@@ -91,9 +103,9 @@ def _read_actuator(source: MjcfSource, i: int, name: str) -> Actuator:
         name,
         kind,
         target,
-        gear=floats(model.actuator_gear[i]),
+        gear=floats(model.actuator_gear[output]),
         control_range=_bounds(model.actuator_ctrlrange[control])
-        if has_control and model.actuator_ctrllimited[control] and not source.disabled("CLAMPCTRL")
+        if control >= 0 and model.actuator_ctrllimited[control] and not source.disabled("CLAMPCTRL")
         else None,
         force_range=_bounds(model.actuator_forcerange[i]) if model.actuator_forcelimited[i] else None,
         options=options,

@@ -74,7 +74,7 @@ def _elastic_gaps(source: MjcfSource) -> list[str]:
     count = getattr(model, "nflex", 0)
     if count:
         who = named(count, "flex", source.given_names("FLEX", count), "flexes")
-        gaps.append(f"{who} not supported: its bodies are kept, its elasticity is not.")
+        gaps.append(f"{who} not supported: its bodies are kept, its elasticity and its contacts are not.")
     if model.nplugin:
         who = named(model.nplugin, "plugin", source.given_names("PLUGIN", model.nplugin))
         gaps.append(f"{who} not supported: without effect.")

@@ -75,11 +75,15 @@ def _pair_gaps(source: MjcfSource) -> list[str]:
     model, names = source.model, pair_names(source)
     kept = np.zeros(model.npair, bool)
     kept[kept_pairs(source)] = True
+    geoms = [tuple(sorted(map(int, pair))) for pair in zip(model.pair_geom1, model.pair_geom2, strict=True)]
+    last = {pair: k for k, pair in enumerate(geoms)}
+    replaced = np.array([last[pair] != k for k, pair in enumerate(geoms)], bool)
     soft_pairs = soft(model.pair_solref, model.pair_solimp) | nonzero(model, "pair_solreffriction")
     sticky = nonzero(model, "pair_adhesion") if hasattr(model, "pair_adhesion") else np.zeros(model.npair, bool)
     what = "contact pair"
     return [
         *sentence(~kept, names, what, "left out: a geom of it is, or both geoms are on one rigid part"),
+        *sentence(kept & replaced, names, what, "without effect: the last one of the same geoms counts"),
         *sentence(
             kept & uneven_pairs(source),
             names,

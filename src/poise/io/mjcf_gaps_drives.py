@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from poise.io.mjcf_drives import read_actuators
+from poise.io.mjcf_drives import actuator_count, read_actuators
 from poise.io.mjcf_gap_text import named, nonzero, sentence, soft
 from poise.io.mjcf_source import MjcfSource
 from poise.model.motors import PLAIN
@@ -42,14 +43,19 @@ def drive_gaps(source: MjcfSource) -> list[str]:
         chosen = [actuator.name for actuator in plain if fault(actuator)]
         if chosen:
             gaps.append(f"{named(len(chosen), 'actuator', chosen)} {fate}.")
-    names = source.names("ACTUATOR", len(model.actuator_gear))
+    turned = [actuator.name for actuator in plain if _is_turned(source, actuator)]
+    if turned:
+        where = "in the axes of the parent (jointinparent) of a ball or free joint"
+        gaps.append(f"{named(len(turned), 'actuator', turned)} {where}: without effect.")
+    names = source.names("ACTUATOR", actuator_count(model))
     for field, fate in (
         ("actuator_armature", "with armature: it is ignored"),
-        ("actuator_damping", "with damping of their own: it is ignored"),
         ("actuator_delay", "with a delay: it is ignored"),
         ("actuator_nsample", "with a delay: it is ignored"),
     ):
         gaps += sentence(nonzero(model, field), names, "actuator", fate)
+    damped = _any_nonzero(model, ("actuator_damping", "actuator_dampingpoly"), len(names))
+    gaps += sentence(damped, names, "actuator", "with damping of their own: it is ignored")
     gaps += _shared_ranges(source, actuators)
     if model.nkey and model.na and np.any(model.key_act):
         gaps.append(f"{named(model.nkey, 'keyframe')} with activations (act): these are not kept.")
@@ -65,6 +71,15 @@ def _is_elsewhere(actuator: Actuator) -> bool:
     if transmission == "tendon":
         return "joints" not in actuator.options
     return transmission not in ("joint", "jointinparent")
+
+
+def _is_turned(source: MjcfSource, actuator: Actuator) -> bool:
+    """Whether its gear is in the axes of a parent that a joint with a rotation turns against."""
+    types = source.mj.mjtJoint
+    if actuator.options["transmission"] != "jointinparent":
+        return False
+    kind = int(source.model.jnt_type[source.joint_names.index(actuator.target)])
+    return kind in (int(types.mjJNT_BALL), int(types.mjJNT_FREE))
 
 
 def _shared_ranges(source: MjcfSource, actuators: list[Actuator]) -> list[str]:
@@ -87,10 +102,15 @@ def tendon_gaps(source: MjcfSource) -> list[str]:
     model, names = source.model, source.tendon_names
     gaps = []
     for what, fields in _TENDON_FORCES.items():
-        masks = [nonzero(model, f"tendon_{field}") for field in fields]
-        chosen = np.any([mask for mask in masks if len(mask)] or [np.zeros(model.ntendon, bool)], axis=0)
+        chosen = _any_nonzero(model, [f"tendon_{field}" for field in fields], model.ntendon)
         gaps += sentence(chosen, names, "tendon", f"with {what}: ignored")
     return gaps
+
+
+def _any_nonzero(model: Any, fields: Sequence[str], count: int) -> Any:
+    """Mask of the rows with anything but zero in one of several fields."""
+    masks = [nonzero(model, field) for field in fields]
+    return np.any([mask for mask in masks if len(mask)] or [np.zeros(count, bool)], axis=0)
 
 
 def joint_gaps(source: MjcfSource) -> list[str]:

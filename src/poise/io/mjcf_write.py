@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise.io.mjcf_skins import write_skins
-from poise.io.mjcf_write_drives import write_actuators, write_equalities
+from poise.io.mjcf_write_drives import controls, write_actuators, write_equalities
 from poise.io.mjcf_write_shapes import tell_rules, write_contact_pair, write_shape
 from poise.io.moments import quats_of
 from poise.model.compile import depth_first, joint_frame
@@ -62,6 +62,9 @@ class MjcfWriter:
         self.lost: list[str] = []
         self.root = ET.Element("mujoco", model=scene.name)
         self.assets = ET.Element("asset")
+        self.option = ET.Element("option")
+        self.actuators: list[int] = []
+        """Numbers of those that are written, in their order."""
         self.elements: dict[str, ET.Element] = {}
         """Of bodies, by name."""
         self.geoms: dict[tuple[str, int], ET.Element] = {}
@@ -76,7 +79,8 @@ class MjcfWriter:
         """All of it."""
         root, scene = self.root, self.scene
         ET.SubElement(root, "compiler", angle="radian", autolimits="true")
-        ET.SubElement(root, "option", timestep=repr(float(scene.dt)), gravity=numbers(scene.gravity))
+        self.option.attrib.update(timestep=repr(float(scene.dt)), gravity=numbers(scene.gravity))
+        root.append(self.option)
         world = ET.SubElement(root, "worldbody")
         bodies, parents = depth_first(scene.bodies)
         for body, parent in zip(bodies, parents, strict=True):
@@ -247,6 +251,8 @@ class MjcfWriter:
             if len(mocap):
                 key.set("mpos", numbers(mocap[:, :3]))
                 key.set("mquat", numbers(mocap[:, 3:]))
+            if frame.control is not None and self.actuators:
+                key.set("ctrl", numbers(controls(self, frame.control)))
             if frame.v is not None:
                 given, speeds = split_kinematic(self.model, frame.v, self.model.joint_v_start)
                 key.set("qvel", numbers(given))
@@ -261,7 +267,7 @@ def split_kinematic(model: Model, row: Any, starts: Any) -> tuple[Floats, Floats
     on_world = kinematic & (model.body_parent[model.joint_body] < 0)
     given = [part for part, chosen in zip(parts, kinematic, strict=True) if not chosen]
     mocap = [part for part, chosen in zip(parts, on_world, strict=True) if chosen]
-    return np.concatenate([*given, []]), np.array(mocap).reshape(len(mocap), -1)
+    return np.concatenate([*given, []]), np.array(mocap) if mocap else np.zeros((0, 1))
 
 
 def _kth(value: Any, k: int) -> Any:

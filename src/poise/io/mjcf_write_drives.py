@@ -16,6 +16,9 @@ from poise.motion.rotations import quat_from_matrix
 if TYPE_CHECKING:
     from poise.io.mjcf_write import MjcfWriter
 
+_OFF = "1"
+"""Group of the actuators that are switched off; all others are in group 0."""
+
 
 def _numbers(values: Any) -> str:
     return " ".join(repr(float(value) + 0.0) for value in np.ravel(values))
@@ -79,10 +82,11 @@ def _dof_joint(model: Any, dof: int) -> str:
 def write_actuators(writer: MjcfWriter) -> None:
     """Motors that drive one joint of one coordinate; all else is lost."""
     section = ET.Element("actuator")
-    for actuator, motor in zip(writer.scene.actuators, writer.model.motors, strict=True):
+    for k, (actuator, motor) in enumerate(zip(writer.scene.actuators, writer.model.motors, strict=True)):
         made = _own(writer, actuator) if actuator.kind != "servo" else _servo(writer, motor)
         if made is None:
             continue
+        writer.actuators.append(k)
         for name, bounds in (("ctrlrange", actuator.control_range), ("forcerange", actuator.force_range)):
             if bounds is not None and all(map(isfinite, bounds)):
                 made.set(name, _numbers(bounds))
@@ -107,7 +111,28 @@ def _own(writer: MjcfWriter, actuator: Actuator) -> ET.Element | None:
     made.set("gainprm", _numbers(options["gain_parameters"][:3]))
     made.set("biastype", options["bias"])
     made.set("biasprm", _numbers(options["bias_parameters"][:3]))
+    if options.get("disabled", False):
+        made.set("group", _OFF)
+        writer.option.set("actuatorgroupdisable", _OFF)
     return made
+
+
+def controls(writer: MjcfWriter, values: Any) -> list[float]:
+    """Controls of the actuators that are written. One of a servo becomes the force that it adds."""
+    given = []
+    for k in writer.actuators:
+        motor, value = writer.model.motors[k], float(values[k])
+        if writer.scene.actuators[k].kind == "servo":
+            gain = {"target": motor.stiffness, "speed": motor.damping}.get(motor.control, 1.0)
+            value = gain * (motor.gain * value + motor.offset - _controlled(motor))
+        given.append(value)
+    return given
+
+
+def _controlled(motor: Motor) -> float:
+    """What its control sets, as it is at first."""
+    number = motor.target[0] if motor.control == "target" else getattr(motor, motor.control)
+    return float(number)
 
 
 def _servo(writer: MjcfWriter, motor: Motor) -> ET.Element | None:

@@ -28,6 +28,8 @@ PLAIN = ("servo", "motor", "position", "velocity", "damper", "general")
 """Kinds of actuators whose force is that of (1); all others do nothing."""
 _NUMBERS = ("stiffness", "damping", "speed", "torque")
 _SERVO = (*_NUMBERS, "target")
+_SET_FIRST = {"torque": "torque", "speed": "speed", "damping": "damping", "gains": "torque"}
+"""The number of a motor that a control of a kind sets, or sets first, but for targets."""
 
 
 class Motor(NamedTuple):
@@ -71,6 +73,22 @@ class Motor(NamedTuple):
     """Number of the loop's coordinate that it drives instead (see `loops`)."""
     slopes: tuple[float, float] = (0.0, 0.0)
     """What a control adds to stiffness and damping, per unit; beside that, they are those above."""
+
+    @property
+    def first_control(self) -> float:
+        """The control that sets it as it is at first: 0 of an actuator of MJCF, or what its range has next to that."""
+        nearest = min(max(0.0, self.control_low), self.control_high)
+        if self.ball or not self.gain:
+            return nearest if self.control == "gains" else 0.0
+        number = self.target[0] if self.control == "target" else getattr(self, _SET_FIRST[self.control])
+        return nearest if self.gain * nearest + self.offset == number else (number - self.offset) / self.gain
+
+    @property
+    def first_gains(self) -> tuple[float, float]:
+        """Stiffness and damping at first."""
+        control = self.first_control if any(self.slopes) else 0.0
+        stiffness, damping = self.slopes
+        return self.stiffness + stiffness * control, self.damping + damping * control
 
     def told(self) -> tuple[Any, ...]:
         """Its fields for a digest: those of later versions count where they hold something."""
@@ -149,7 +167,7 @@ def _compile(scene: Scene, actuator: Actuator, places: Places) -> Motor:
         return _servo(scene, actuator, places, idle)
     motor = _joined(scene, actuator, places, idle)
     if "gain_parameters" in options:
-        return _affine(motor, options)
+        return _affine(motor, options, measured=not _drives_free_joint(actuator, places))
     if actuator.kind == "motor":
         return motor
     return idle
@@ -181,25 +199,36 @@ def _joined(scene: Scene, actuator: Actuator, places: Places, idle: Motor) -> Mo
     return idle._replace(dofs=tuple(d for d, _ in used), gear=tuple(gear for _, gear in used))
 
 
-def _affine(motor: Motor, options: dict[str, Any]) -> Motor:
-    """MuJoCo's force = gain · control + bias, gain and bias linear in x and ẋ."""
+def _drives_free_joint(actuator: Actuator, places: Places) -> bool:
+    """Whether an actuator acts on a free joint, which has no length in MuJoCo: x is 0 there."""
+    way = actuator.options.get("transmission", "joint")
+    return way == "joint" and actuator.target in places.joints and places.joints[actuator.target][0] == "free"
+
+
+def _affine(motor: Motor, options: dict[str, Any], *, measured: bool) -> Motor:
+    """MuJoCo's force = gain · control + bias, gain and bias linear in ẋ and, where it is measured, in x.
+
+    The motor starts with the control 0, or with that of its range which is next to it.
+    """
     gain, bias = options["gain_parameters"], options["bias_parameters"]
     if options["gain"] not in ("fixed", "affine") or options["bias"] not in ("none", "affine"):
         return motor._replace(dofs=(), gear=())
     if options["bias"] == "none":
         bias = (0.0, 0.0, 0.0)
-    slopes = (-gain[1] + 0.0, -gain[2] + 0.0) if options["gain"] == "affine" else (0.0, 0.0)
-    k, c = -bias[1] + 0.0, -bias[2] + 0.0
+    slopes = (-gain[1] * measured + 0.0, -gain[2] + 0.0) if options["gain"] == "affine" else (0.0, 0.0)
+    k, c = -bias[1] * measured + 0.0, -bias[2] + 0.0
+    first = min(max(0.0, motor.control_low), motor.control_high)
     if gain[0] == 0.0 == slopes[0] and bias[0] == k == c == 0.0 and slopes[1] >= 0.0 and any(slopes):
-        return motor._replace(control="damping", gain=slopes[1])
+        return motor._replace(control="damping", gain=slopes[1], damping=slopes[1] * first)
     motor = motor._replace(stiffness=k, damping=c)
+    torque = gain[0] * first + bias[0]
     if any(slopes):
-        return motor._replace(control="gains", gain=gain[0], offset=bias[0], torque=bias[0], slopes=slopes)
+        return motor._replace(control="gains", gain=gain[0], offset=bias[0], torque=torque, slopes=slopes)
     if k == gain[0] > 0.0 and bias[0] == 0.0:
-        return motor._replace(control="target")
+        return motor._replace(control="target", target=(first,))
     if k == 0.0 and c == gain[0] > 0.0 and bias[0] == 0.0:
-        return motor._replace(control="speed")
-    return motor._replace(gain=gain[0], offset=bias[0], torque=bias[0])
+        return motor._replace(control="speed", speed=first)
+    return motor._replace(gain=gain[0], offset=bias[0], torque=torque)
 
 
 def _servo(scene: Scene, actuator: Actuator, places: Places, idle: Motor) -> Motor:

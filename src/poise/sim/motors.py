@@ -269,7 +269,7 @@ class Controls:
 
     def __init__(self, model: Model) -> None:
         self.model = model
-        self.values = np.array([_first_control(motor) for motor in model.motors], np.float64)
+        self.values = np.array([motor.first_control for motor in model.motors], np.float64)
         self.applied = self.values.copy()
         self.rows = motor_rows(model)
         """Rows of each motor."""
@@ -330,10 +330,3 @@ class Controls:
         if motor.ball:
             raise ValueError(f'motor "{motor.name}" turns a ball joint: set world.motor("{motor.name}").target')
         raise ValueError(f'ctrl[{k}] is {value}; the {motor.control} of motor "{motor.name}" is not finite then')
-
-
-def _first_control(motor: Any) -> float:
-    """The control that a motor starts with."""
-    name = "torque" if motor.control == "gains" else motor.control
-    value = motor.target[0] if name == "target" else float(getattr(motor, name))
-    return float((value - motor.offset) / motor.gain) if motor.gain and not motor.ball else 0.0
