@@ -104,7 +104,7 @@ def bones(rig: Rig) -> tuple[Table, list[tuple[str, tuple[float, float, float]]]
 
 
 def moving(rig: Rig, motion: str, frames: int = 60) -> Clip:
-    """A rig that walks on the spot, crouches, lies down or turns a cartwheel; z up, in metres, facing x."""
+    """A rig that walks on the spot, crouches, lunges, lies down or turns a cartwheel; z up, in metres, facing x."""
     table, tips = bones(rig)
     names = list(table)
     places = np.array([table[name][2] for name in names])
@@ -196,6 +196,16 @@ def poses(motion: str, times: np.ndarray) -> tuple[dict[str, np.ndarray], np.nda
             turn(f"thigh_{side}", y=-bend)
             turn(f"shank_{side}", y=2.0 * bend)
             turn(f"foot_{side}", y=-bend)
+        path[:, 2] = 0.95 - 0.84 * (1.0 - np.cos(bend))
+    elif motion == "lunge":
+        # the hips go down over feet that stay flat; the left shank leans farther than the right one
+        bend = 0.5 * np.sin(0.5 * np.pi * times / times[-1]) if n > 1 else np.full(n, 0.5)
+        lean = 0.4 * bend
+        lift = np.arccos(2.0 * np.cos(bend) - np.cos(lean))
+        for side, thigh, shank in (("l", bend, bend), ("r", lift, lean)):
+            turn(f"thigh_{side}", y=-thigh)
+            turn(f"shank_{side}", y=thigh + shank)
+            turn(f"foot_{side}", y=-shank)
         path[:, 2] = 0.95 - 0.84 * (1.0 - np.cos(bend))
     elif motion == "lie":
         # stands for a sixth of the time, then sinks backwards and lies on its back with some kicking

@@ -291,22 +291,21 @@ def test_motions_of_others(clip):
     assert np.isfinite(found).all()
     errors = limb_errors(clip, found)
     assert len(errors) == 8
-    # upper parts hang on balls, which can do all; lower ones on hinges that do not bend back or sideways
+    # upper parts hang on balls, which can do all; lower ones on hinges that do not bend back or sideways. Legs bend
+    # where their soles would be below the floor
     for part, error in errors.items():
-        assert np.median(error) < (0.13 if part[:-2] in ("forearm", "shank") else 1e-6), part
-        assert error.max() < (0.3 if part[:-2] in ("forearm", "shank") else 1e-6), part
+        most = {"thigh": (0.15, 0.3), "shank": (0.15, 0.4), "forearm": (0.13, 0.3)}.get(part[:-2], (1e-6, 1e-6))
+        assert np.median(error) < most[0], part
+        assert error.max() < most[1], part
     trunk = trunk_errors(clip, found)
     # the trunk has one joint here, and five in some clips: in a deep bend its middle is elsewhere
     assert np.degrees(trunk["hips"].max()) < 1e-3
     assert np.degrees(np.median(trunk["neck"])) < 6.0
     assert np.degrees(trunk["neck"].max()) < 20.0
-    # ankles that bend back by 20 degrees only leave the toes of who crouches deeper in the floor: not so without ranges
-    heights = standing_soles(clip, retarget(clip, MODEL, limits=False).q)
+    heights = standing_soles(clip, found)
     if clip.name and len(heights):
-        assert np.quantile(heights, 0.9) < 1e-2
-        # two feet that stand share what the lengths of their legs differ by
-        assert np.median(heights) < (5e-3 if "getup" not in clip.name else 1e-2)
-    assert lowest_corner(MODEL, found).min() > -0.1
+        assert np.quantile(heights, 0.95) < 5e-3
+    assert lowest_corner(MODEL, found).min() > -0.05
 
 
 def trunk_errors(clip: Clip, q: np.ndarray) -> dict[str, np.ndarray]:

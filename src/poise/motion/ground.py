@@ -27,6 +27,8 @@ _RARE, _AROUND = 0.1, 0.75
 _TILT = 0.03
 #: a foot that is higher than for most of a stance around (s) by this share of the leg's length counts for 1/e
 _LIFTED, _LASTS, _SELDOM = 0.01, 0.25, 0.2
+#: feet of clips may be below the floor by this share of the leg, as it is not known where their soles are
+_INEXACT = 0.03
 #: feet that stand no farther than this from the floor stand on it, and beyond twice this on something else (of the leg)
 _LEVEL = 0.06
 #: moments at which nothing counts for more than this are left to those before and after
@@ -47,7 +49,8 @@ def rises(source: Source, target: Target, turns: list[Floats], root: Floats) -> 
     What the clip's feet stand on that is higher than its floor, like a step of stairs, stays so. Where no foot ever
     stands, the lowest point of the whole figure is at 0 in all but few frames.
     """
-    times, stands, step = source.clip.times, *_standing(source)
+    times, (stands, off) = source.clip.times, _standing(source)
+    step = {side: _step(height) for side, height in off.items()}
     feet = {side: foot for side, foot in _feet(target, turns, root).items() if side in stands}
     weights, total = np.zeros(len(times)), np.zeros(len(times))
     for side, (low, tilt) in feet.items():
@@ -61,8 +64,13 @@ def rises(source: Source, target: Target, turns: list[Floats], root: Floats) -> 
     return _even(times, held, total[held] / weights[held], source.clip.loop)
 
 
+def sinks(source: Source) -> dict[str, Floats]:
+    """By side: (frames,) heights of a clip's own feet below its floor, as far as that is sure; in legs, 0 or less."""
+    return {side: np.minimum(height + _INEXACT, 0.0) for side, height in _standing(source)[1].items()}
+
+
 def _standing(source: Source) -> tuple[dict[str, Floats], dict[str, Floats]]:
-    """How much each foot of a clip stands, from 0 to 1, and how far its ground is above the floor, in leg lengths."""
+    """How much each foot of a clip stands, from 0 to 1, and how far it is above the floor, in leg lengths."""
     times, leg = source.clip.times, source.leg_length()
     feet = {side: source.foot(side) for side in "lr"}
     lows = {side: points[..., 2].min(axis=0) / leg for side, points in feet.items() if len(points)}
@@ -75,19 +83,19 @@ def _standing(source: Source) -> tuple[dict[str, Floats], dict[str, Floats]]:
         lifted = np.maximum(low - _lasting(times, low, near), 0.0)
         stands[side] = near * np.exp(-((lifted / _LIFTED) ** 2))
     floor = _floor(np.concatenate([low[stands[side] > 0.5] for side, low in lows.items()]))
-    return stands, {side: _step(low - floor) for side, low in lows.items()}
+    return stands, {side: low - floor for side, low in lows.items()}
 
 
 def _even(times: Floats, held: Indices, values: Floats, loop: bool) -> Floats:
     """Values at some of the times for all of them: evenly in between, and smoothed; round and round for a loop."""
     if not loop or len(times) < 3:
-        return _smoothed(times, np.interp(times, times[held], values))
+        return smoothed(times, np.interp(times, times[held], values))
     last, length = len(times) - 1, times[-1] - times[0]
     keep = held < last
     held, values = held[keep], values[keep]
     moments = np.concatenate([times[:last] + k * length for k in (-1, 0, 1)])
     known = np.concatenate([times[held] + k * length for k in (-1, 0, 1)])
-    round_trip = _smoothed(moments, np.interp(moments, known, np.tile(values, 3)))[last : 2 * last]
+    round_trip = smoothed(moments, np.interp(moments, known, np.tile(values, 3)))[last : 2 * last]
     return np.append(round_trip, round_trip[0])
 
 
@@ -175,11 +183,12 @@ def _step(off: Floats) -> Floats:
     return np.asarray(off * share * share * (3.0 - 2.0 * share))
 
 
-def _smoothed(times: Floats, values: Floats) -> Floats:
-    out = np.empty(len(times))
-    edges = _windows(times, 4.0 * _CALM)
+def smoothed(times: Floats, values: Floats, calm: float = _CALM) -> Floats:
+    """Means of values (frames, ...) before and after, weighted by a bell of the standard deviation `calm`; s."""
+    out = np.empty(np.shape(values))
+    edges = _windows(times, 4.0 * calm)
     for k, time in enumerate(times):
         near = slice(edges[0][k], edges[1][k])
-        share = np.exp(-0.5 * ((times[near] - time) / _CALM) ** 2)
+        share = np.exp(-0.5 * ((times[near] - time) / calm) ** 2)
         out[k] = share @ values[near] / share.sum()
     return out

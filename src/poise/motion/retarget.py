@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise.motion.euler import quat_to_euler
-from poise.motion.figures import IDENTITY, Target
+from poise.motion.figures import IDENTITY, UP, Target
 from poise.motion.ground import level_of, rises
 from poise.motion.inputs import positive, vectors
+from poise.motion.legs import bent
 from poise.motion.posed import Source
 from poise.motion.rotations import (
     cross,
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
+#: how often figures are raised, ankles turned and legs bent: feet that are turned stand at other heights
+_PASSES = 3
 #: limbs that are bent by less than this (its sine) leave the twist of the part above to the clip
 _STRAIGHT = 0.35
 
@@ -93,10 +96,11 @@ def retarget(
     q, turns = fit.pose(source, limits)
     root = fit.root(source.hips(), turns)
     if floor is not None:
-        level = float(vectors("floor", floor, ()))
-        root[:, 2] += level + (fit.rise(clip.times) if like is not None else fit.rises(turns, root))
-        if like is None and not fit.own:
-            q = turned_up(fit.target, q, turns, root, level, limits)
+        if like is not None:
+            rise = fit.rise(clip.times)
+        else:
+            q, rise = fit.settled(q, turns, root, limits)
+        root[:, 2] += float(vectors("floor", floor, ())) + rise
     at = int(model.joint_q_start[fit.target.joint[fit.target.root]])
     q[:, at : at + 3] = root
     return Retargeted(np.array(clip.times), q)
@@ -157,17 +161,30 @@ class Fit:
         offset = rotate(turn, self.target.hip_offset())
         return np.asarray(self.start + (root + offset - self.start) / self.ratio)
 
-    def rises(self, turns: list[Floats], root: Floats) -> Floats:
-        """(frames,) how far to raise the clip's own motion, for its soles to be at height 0 while they stand; m."""
+    def settled(self, q: Floats, turns: list[Floats], root: Floats, limits: bool) -> tuple[Floats, Floats]:
+        """The clip's own motion with its soles on a floor at height 0 while they stand.
+
+        Coordinates (frames, nq) but for the root's position, and how far that is raised; (frames,) m.
+        """
         if self.own:
             # the same proportions: heights are right but for one number
-            return np.full(len(root), -level_of(self.target, turns, root))
-        return rises(self.source, self.target, turns, root)
+            return q, np.full(len(root), -level_of(self.target, turns, root))
+        given = q, turns
+        rise = np.zeros(len(root))
+        for k in range(_PASSES + 1):
+            raised = root + np.multiply.outer(rise, UP)
+            if k:
+                q, turns = turned_up(self.target, *given, raised, limits)
+                q, turns = bent(self.source, self.target, q, turns, raised, limits)
+            if k < _PASSES:
+                rise += rises(self.source, self.target, turns, raised)
+        return q, rise
 
     def rise(self, times: Floats) -> Floats:
         """(times,) how far the clip itself is raised at some times, with its joints kept in their ranges; m."""
-        _, turns = self.pose(self.source, True)
-        return np.interp(times, self.source.clip.times, self.rises(turns, self.root(self.source.hips(), turns)))
+        q, turns = self.pose(self.source, True)
+        rise = self.settled(q, turns, self.root(self.source.hips(), turns), True)[1]
+        return np.interp(times, self.source.clip.times, rise)
 
 
 def _solve(

@@ -19,13 +19,15 @@ _MOST = 0.8
 _TRIED = 17
 
 
-def turned_up(target: Target, q: Floats, turns: list[Floats], root: Floats, floor: float, limits: bool) -> Floats:
+def turned_up(
+    target: Target, q: Floats, turns: list[Floats], root: Floats, limits: bool
+) -> tuple[Floats, list[Floats]]:
     """Coordinates (frames, nq) with ankles turned by no more than it takes for no sole to be below the floor.
 
     `turns` are the world orientations of all links, `root` the positions (frames, 3) of the root; m. What an ankle's
-    range does not allow stays below the floor.
+    range does not allow stays below the floor, at height 0. The world orientations of all links come back, too.
     """
-    q = np.array(q)
+    q, turns = np.array(q), list(turns)
     model, places = target.model, target.place(turns, root)[1]
     for side in "lr":
         link = target.parts.get(f"foot_{side}", -1)
@@ -36,14 +38,17 @@ def turned_up(target: Target, q: Floats, turns: list[Floats], root: Floats, floo
         at, dof = int(model.joint_q_start[joint]), int(model.joint_v_start[joint])
         base = quat_multiply(turns[int(model.link_parent[link])], model.link_quat_wxyz[link])
         axis = rotate(base, target.axes(link)[0])
-        sunk = np.flatnonzero(_lowest(points, places[link], turns[link]) < floor)
+        sunk = np.flatnonzero(_lowest(points, places[link], turns[link]) < 0.0)
         if not len(sunk):
             continue
         low, high = model.dof_limits[dof] if limits else (-np.inf, np.inf)
         here = places[link][sunk], turns[link][sunk], axis[sunk]
         up, down = np.clip(high - q[sunk, at], 0.0, _MOST), np.clip(q[sunk, at] - low, 0.0, _MOST)
-        q[sunk, at] += _least_turn(points, *here, up, down, floor)
-    return q
+        angles = _least_turn(points, *here, up, down)
+        q[sunk, at] += angles
+        turns[link] = np.array(turns[link])
+        turns[link][sunk] = quat_multiply(quat_exp(angles[:, None] * axis[sunk]), turns[link][sunk])
+    return q, turns
 
 
 def _least_turn(
@@ -53,7 +58,6 @@ def _least_turn(
     axis: Floats,
     up: Floats,
     down: Floats,
-    floor: float,
 ) -> Floats:
     """(frames,) the smallest turns about an axis that bring the lowest point to the floor, or as near as they can."""
     best, reached = np.zeros(len(place)), np.full(len(place), -np.inf)
@@ -63,13 +67,13 @@ def _least_turn(
             [_lowest(points, place, quat_multiply(quat_exp(sign * angle[:, None] * axis), turn)) for angle in tried]
         )
         for frame in range(len(place)):
-            above = np.flatnonzero(heights[:, frame] >= floor)
+            above = np.flatnonzero(heights[:, frame] >= 0.0)
             k = int(above[0]) if len(above) else int(np.argmax(heights[:, frame]))
             angle, height = tried[k, frame], heights[k, frame]
             if len(above) and k:
                 before = heights[k - 1, frame]
-                angle -= (tried[k, frame] - tried[k - 1, frame]) * (height - floor) / (height - before)
-                height = floor
+                angle -= (tried[k, frame] - tried[k - 1, frame]) * height / (height - before)
+                height = 0.0
             if height > reached[frame] + 1e-9 or (height > reached[frame] - 1e-9 and angle < abs(best[frame])):
                 best[frame], reached[frame] = sign * angle, height
     return best
