@@ -2,10 +2,11 @@
 
 A humanoid stands on both feet, held by drives, on the eight contacts of its soles. What compiled code can do by itself
 is compared with `step(n)`; what sets something before each step is compared with a Python loop over `step()`. The
-humanoid that tracks a clip stands and waves; one that walks is told of besides. New controls in every step are a tenth
-of their range, drawn before; they are compared with MuJoCo's `mj_step`, with the same new controls, on the same models.
-What it costs to set them, apart from what they do to the motion, is told by new values that differ by a billionth of
-the range. Times are processor times. The residual told is that of the last step.
+humanoid that tracks a clip stands and waves; one that walks is told of besides. In a batch each of 512 humanoids is at
+a phase of a walk of its own: what that takes is found by setting all goals three times in each step. New controls in
+every step are a tenth of their range, drawn before; they are compared with MuJoCo's `mj_step`, with the same new
+controls, on the same models. What it costs to set them, apart from what they do to the motion, is told by new values
+that differ by a billionth of the range. Times are processor times. The residual told is that of the last step.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _common import Case, Effort, Report, Row, arguments, effort, measure
+from _common import Case, Effort, Report, Row, Spread, arguments, effort, measure
 from _trees import find_humanoid
 
 import poise
@@ -29,6 +30,8 @@ DT = 1 / 240
 STEPS = 100
 """In a call of `step(n)` or `run`."""
 CONTACTS = 8
+PHASES = 512
+"""Worlds of a batch."""
 DRAWN = 4096
 """Sets of new controls."""
 BARKOUR = "menagerie/google_barkour_vb/scene.xml"
@@ -50,7 +53,7 @@ def standing(**options: Any) -> poise.World:
     return world
 
 
-def following(clip: str) -> poise.World:
+def following(clip: str) -> Scene:
     """The humanoid follows a clip, its root guided."""
     scene = Scene()
     scene.add_ground(friction=0.8)
@@ -58,9 +61,39 @@ def following(clip: str) -> poise.World:
     hero = scene.add(figure, name="hero")
     motion = getattr(poise.characters.clips, clip)(figure)
     hero.track(motion, strength={"legs": 300.0, "trunk": 300.0, "arms": 60.0})
-    world = scene.build(dt=DT)
+    return scene
+
+
+def tracking(clip: str) -> poise.World:
+    """A world of that, on its way."""
+    world = following(clip).build(dt=DT)
     world.step(120)
     return world
+
+
+def walkers(times: int) -> poise.Batch:
+    """Worlds that follow a walk, each at a phase of its own; their goals are set so many times in each step."""
+    batch = following("walk").build_batch(PHASES, dt=DT, threads=1)
+    walk = batch.tracking()
+    walk.start[:] = -np.linspace(0.0, walk.motions[0].duration, PHASES, endpoint=False)
+    walk.begin()
+    commands = batch._records.commands
+    commands[:] = commands * times
+    batch.step(60)
+    return batch
+
+
+def standers() -> poise.Batch:
+    """Worlds in which the humanoid stands, held by drives."""
+    world = standing()
+    scene = Scene()
+    scene.add_ground(friction=0.8)
+    scene.add(poise.characters.humanoid(), name="hero")
+    batch = scene.build_batch(PHASES, dt=DT, threads=1)
+    batch.reset(state=world.state)
+    batch.drive = world.drive
+    batch.step(60)
+    return batch
 
 
 def loop_over(call: Callable[[], object]) -> Callable[[int], None]:
@@ -91,7 +124,7 @@ class Kept:
 def compiled_cases() -> tuple[list[Case], list[poise.World]]:
     """What has to keep up with `step(n)`."""
     plain, timed, recorded = (Kept(standing()) for _ in range(3))
-    tracked, walked = Kept(following("wave")), Kept(following("walk"))
+    tracked, walked = Kept(tracking("wave")), Kept(tracking("walk"))
     timed.world.timing = True
     return [
         plain.case("step(n)", lambda world: world.step(STEPS), STEPS),
@@ -109,6 +142,24 @@ def push_and_step(world: poise.World) -> None:
     """A force on the torso, and a step."""
     world.apply_force("hero/torso", (1.0, 0.0, 0.0))
     world.step()
+
+
+def add_batch(report: Report, much: Effort) -> None:
+    """Rows of a batch that tracks."""
+    batches = {"once": walkers(1), "thrice": walkers(3), "stand": standers()}
+    cases = [
+        Case(name, loop_over(lambda batch=batch: batch.step(10)), worlds=10 * PHASES) for name, batch in batches.items()
+    ]
+    times = measure(cases, much)
+    once, thrice = times.seconds["once"], times.seconds["thrice"]
+    speed = Spread.of(1.0 - 0.5 * (thrice - once) / once)
+    what, same = f"one of {PHASES} worlds at phases of a walk", "speed without setting goals"
+    residual = float(batches["once"].residual.max())
+    report.rows += [
+        Row(what, times.of("once"), beside=same, ratio=speed, least=0.7, residual=residual, allowed=1e-2),
+        Row("one that stands, under drives", times.of("stand"), beside=what, ratio=times.ratio("stand", "once")),
+    ]
+    report.results += [batch.q[:4].copy() for batch in batches.values()]
 
 
 class Controlled:
@@ -187,6 +238,7 @@ def main(argv: Sequence[str]) -> int:
     report = Report("around", QUESTION, {"dt": DT, "contacts": CONTACTS, "rounds": much.rounds})
     add_compiled(report, much)
     add_looped(report, much)
+    add_batch(report, much)
     paths = {"humanoid": find_humanoid(options.model)}
     robot = Path(__file__).resolve().parents[2] / "shared" / "data" / BARKOUR
     if robot.is_file():
