@@ -13,6 +13,7 @@ from poise.batch.controls import WorldControls
 from poise.batch.crew import Crew
 from poise.batch.order import Order
 from poise.batch.parameters import FIELDS, Parameters, checked_names
+from poise.batch.states import WorldStates
 from poise.batch.terrains import Terrains
 from poise.batch.tracked import BatchTracking, batch_trackings
 from poise.batch.world_checks import (
@@ -104,6 +105,7 @@ class Batch:
         self._clock = WorldClock(self._records)
         self._order, self._controls = Order(self._records), WorldControls(model, self._records)
         self._parameters = Parameters(model, self._records, names)
+        self._states = WorldStates(model, self._records, self._controls)
         self._tracking = batch_trackings(controllers, model, self._records)
         if drives := [drive for one in self._tracking.values() if (drive := one.drive) is not None]:
             self.drive = drives[0]
@@ -427,6 +429,35 @@ class Batch:
         self._clock.begin(worlds)
         if control is not None:
             self.ctrl[worlds] = control
+
+    def get_state(self, world: int) -> State:
+        """The state of a world: coordinates, velocities, time, and as slots the warm start of its next step and its
+        controls. A world that is set to it goes on with the same bits; a `World` takes it as well.
+
+        >>> import poise
+        >>> scene = poise.Scene()
+        >>> _ = scene.add_ground(), scene.add(poise.box(0.1, 0.1, 0.1), name="box", position=(0, 0, 0.05))
+        >>> batch = scene.build_batch(3, threads=1)
+        >>> batch.step(10)
+        >>> state = batch.get_state(1)
+        >>> batch.step(20)
+        >>> batch.set_state(0, state)
+        >>> batch.time.round(6).tolist()
+        [0.041667, 0.125, 0.125]
+        >>> batch.step(20)
+        >>> bool((batch.q[0] == batch.q[1]).all())
+        False
+        """
+        return self._states.read(number_within("world", world, self.n, "worlds"))
+
+    def set_state(self, which: ArrayLike | None, state: State) -> None:
+        """Put a world, those of a mask or of a list of numbers, or all of them (None) to a state, with its time, warm
+        start and controls. Without a warm start the next step starts from zero impulses. What was written to `tau`,
+        `forces`, `drive` and `terrain` stays.
+        """
+        worlds = chosen_worlds(which, self.n)
+        self._states.check(state)
+        self._states.write(worlds, state)
 
     # ---- what steps tell ---------------------------------------------------------------------------------------------
 
