@@ -13,6 +13,7 @@ from poise.batch.controls import WorldControls
 from poise.batch.crew import Crew
 from poise.batch.order import Order
 from poise.batch.parameters import FIELDS, Parameters, checked_names
+from poise.batch.recording import WorldsRecorder, checked_parts, options_of
 from poise.batch.states import WorldStates
 from poise.batch.terrains import Terrains
 from poise.batch.tracked import BatchTracking, batch_trackings
@@ -29,13 +30,21 @@ from poise.batch.world_checks import (
 )
 from poise.batch.world_report import WorldReport
 from poise.dynamics.functions import Drive
-from poise.dynamics.inputs import check_given, check_range, checked_step, checked_steps, number_within
+from poise.dynamics.inputs import (
+    check_given,
+    check_range,
+    checked_step,
+    checked_steps,
+    number_within,
+    steps_of_duration,
+)
 from poise.formulations.crowd import DRIVE, Layout, Records
 from poise.formulations.crowd_kernels import N_TOLD, TOLD
 from poise.formulations.kinds import Formulation
 from poise.model.errors import did_you_mean
 from poise.model.model import Model
 from poise.model.state import State
+from poise.sim.recording import Recording
 
 Array = NDArray[Any]
 AT_ONCE = 4
@@ -361,6 +370,44 @@ class Batch:
                     steps -= n
             finally:
                 self._clock.go_on(records, dt, parts)
+
+    def run(
+        self,
+        duration: float,
+        worlds: ArrayLike | None = None,
+        *,
+        every: int = 1,
+        record: Sequence[str] = ("contacts", "energy", "solver"),
+    ) -> list[Recording]:
+        """Go on for `duration` seconds and record some worlds, those of a mask or of a list of numbers, or all (None):
+        a frame now, after every `every`-th step and after the last one; gives a recording of each of them.
+
+        `record` names what is kept beside time and state. The recording of a world that is lost ends at its last good
+        step.
+
+        >>> import poise
+        >>> scene = poise.Scene()
+        >>> _ = scene.add_ground(), scene.add(poise.sphere(0.1, mass=2.0), name="ball", position=(0, 0, 0.1))
+        >>> batch = scene.build_batch(100, dt=0.01, precision="f64", threads=1)
+        >>> first, other = batch.run(0.5, [0, 42])
+        >>> other
+        <Recording: 51 frames from 0 to 0.5 s, nq 7, nv 6; contacts, energy, solver>
+        >>> round(other.frame(50).contacts[0].normal_force, 2)
+        19.62
+        """
+        chosen, parts, steps = (
+            chosen_worlds(worlds, self.n),
+            checked_parts(record),
+            steps_of_duration(duration, self.dt),
+        )
+        if steps < 1 or isinstance(every, bool) or not isinstance(every, int | np.integer) or every < 1:
+            raise ValueError(f"{duration} s in steps of {self.dt} s, one in {every} kept: nothing to do")
+        recorder = WorldsRecorder(self._model, self._records, chosen, 1 - (-steps // every), parts)
+        recorder.take(self._clock.length)
+        for k in range(0, steps, every):
+            self.step(min(every, steps - k))
+            recorder.take(self._clock.length)
+        return recorder.finished(options_of(self._formulation, self.dt, self.precision, parts))
 
     def _check_state(self) -> None:
         """Refuse what was written and is not finite, before anything moves."""
