@@ -190,6 +190,22 @@ def test_files_that_are_no_motions(tmp_path):
         load_motion(tmp_path / "a.bvh", unit="cm")
 
 
+SPECK = (
+    "HIERARCHY\nROOT hip\n{{\nOFFSET 0 0 0\nCHANNELS 2 Yposition Zrotation\nEnd Site\n{{\nOFFSET 0 {} 0\n}}\n}}\n"
+    "MOTION\nFrames: 4\nFrame Time: 0.1\n{}"
+)
+
+
+@pytest.mark.parametrize("length", ["1e-308", "1e-12"])
+def test_figures_that_are_no_person_in_any_unit(length: str, tmp_path) -> None:
+    """The unit in which they are as high as people is longer than `units` may be."""
+    (tmp_path / "speck.bvh").write_text(SPECK.format(length, "95 0\n96 10\n97 20\n98 30\n"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        with pytest.raises(SceneError, match=r"speck.bvh: it is of a figure .* give its unit as units="):
+            load_motion(tmp_path / "speck.bvh")
+
+
 def test_depth_is_no_matter():
     """Nesting that would break a reader by recursion."""
     depth = 5000

@@ -122,6 +122,10 @@ def changed(**changes) -> str:
         (changed(Frames=[[float("nan")] * 44]), r"Frames\[0\]: must be numbers, found nan"),
         (changed(Frames=[[True] * 44]), r"Frames\[0\]: must be numbers, found True"),
         (changed(Frames=[[0.0] * 44, [1.0] * 44]), r"Frames\[0\]: its duration must be more than 0 s, found 0.0"),
+        (
+            changed(Frames=[[0.2, *[1.0] * 43], [1e-18, *[1.0] * 43], [0.2, *[1.0] * 43]]),
+            r"Frames\[1\]: its duration of 1e-18 s is lost beside the 0.2 s before it",
+        ),
         (changed(Frames=[[0.0] * 44]), r'Frames\[0\]: the rotation of "root" is \(0, 0, 0, 0\)'),
         ('{"Frames": ' + "[" * 100000, "it is no JSON|brackets in brackets"),
         ('{"Frames": [' + "9" * 5000 + "]}", r"line 1: Frames\[0\]: must have 44 numbers"),

@@ -29,6 +29,8 @@ _AXES: dict[str, list[int]] = {"x": [1, 2, 0], "y": [2, 0, 1], "z": [0, 1, 2]}
 _DEFAULT = ("Zrotation", "Xrotation", "Yrotation")
 #: angles that are left out of a file because its channels cannot hold them are below this; rad
 _NO_ANGLE = 1e-9
+#: bounds of the length of a unit; m
+_LEAST_UNIT, _MOST_UNIT = 1e-9, 1e9
 
 
 class MotionWarning(UserWarning):
@@ -75,7 +77,7 @@ def read_bvh(
         raise SceneError(f'must be "x", "y" or "z", found {up!r}', field="up", file=file)
     if rate is not None and not (isinstance(rate, int | float) and 0.0 < rate < 1e6):
         raise SceneError(f"must be frames a second, found {rate!r}", field="rate", file=file)
-    return clip_from_bvh(parse_bvh(text, file, rate), meters, up, drop_tpose, Path(file).stem if file else "")
+    return clip_from_bvh(parse_bvh(text, file, rate), meters, up, drop_tpose, file)
 
 
 def told(clip: Clip, file: str | None) -> Clip:
@@ -123,12 +125,18 @@ def unit_length(units: Any, file: str | None = None) -> float:
         if units not in UNITS:
             raise SceneError(f'there is no unit "{units}"{did_you_mean(units, UNITS)}', field="units", file=file)
         return UNITS[units]
-    if isinstance(units, bool) or not isinstance(units, int | float | np.floating) or not 1e-9 < units < 1e9:
+    if (
+        isinstance(units, bool)
+        or not isinstance(units, int | float | np.floating)
+        or not _LEAST_UNIT < units < _MOST_UNIT
+    ):
         raise SceneError(f"must be a name or a length in metres, found {units!r}", field="units", file=file)
     return float(units)
 
 
-def clip_from_bvh(bvh: BvhFile, meters: float | None, up: str | None, drop_tpose: bool | None, name: str = "") -> Clip:
+def clip_from_bvh(
+    bvh: BvhFile, meters: float | None, up: str | None, drop_tpose: bool | None, file: str | None = None
+) -> Clip:
     """A clip from a file's numbers; None stands for what shall be guessed."""
     skeleton = Skeleton(
         [joint.name for joint in bvh.joints],
@@ -141,7 +149,7 @@ def clip_from_bvh(bvh: BvhFile, meters: float | None, up: str | None, drop_tpose
     spread = _spread(skeleton, translations, moved)
     tpose = leads_with_tpose(skeleton, quats, spread) if drop_tpose is None else bool(drop_tpose)
     if tpose and len(quats) < 2:
-        raise SceneError("the only frame cannot be left out", field="drop_tpose")
+        raise SceneError("the only frame cannot be left out", field="drop_tpose", file=file)
     first = 1 if tpose else 0
     if up is None:
         found = guess_up(skeleton, quats[first:], spread[first:])
@@ -150,6 +158,9 @@ def clip_from_bvh(bvh: BvhFile, meters: float | None, up: str | None, drop_tpose
     if meters is None:
         unit = guess_length(skeleton, quats[first:], spread[first:], up)
         meters = unit.meters
+        if not _LEAST_UNIT < meters < _MOST_UNIT:
+            what = f"it is of a figure {unit.height:.3g} high, which is no person in any unit"
+            raise SceneError(f"{what}: give its unit as units=", file=file)
         notes += unit.notes
     if tpose and drop_tpose is None:
         notes.append("the first frame is taken to be a T-pose and left out.")
@@ -167,7 +178,7 @@ def clip_from_bvh(bvh: BvhFile, meters: float | None, up: str | None, drop_tpose
         quats[first:][..., [0, *(1 + axis for axis in axes)]],
         translations[first:][..., axes] * meters,
         moved=moved,
-        name=name,
+        name=Path(file).stem if file else "",
         notes=notes,
         origin=Origin("bvh", meters, up, tuple(joint.channels for joint in bvh.joints), tpose),
     )

@@ -146,6 +146,8 @@ class UnitGuess:
     """The unit of a file."""
 
     meters: float
+    height: float
+    """Of the figure, stretched out; in the unit."""
     notes: tuple[str, ...]
     """How it was found, and what speaks for another one."""
 
@@ -173,7 +175,7 @@ def guess_length(skeleton: Skeleton, quats: Floats, translations: Floats, up: st
             notes.append(
                 f"the figure is {only}{high:.4g} high in {where}, which would be a person in {_named(*other)}."
             )
-    return UnitGuess(meters, tuple(notes))
+    return UnitGuess(meters, height, tuple(notes))
 
 
 def _named(unit: str, meters: float) -> str:

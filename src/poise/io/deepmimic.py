@@ -98,7 +98,7 @@ def read_deepmimic(text: str, file: str | None, character: str | PathLike[str] |
             if character is None and joint.name in _TIPS
         ],
     )
-    times = np.concatenate(((0.0,), np.cumsum(frames[:-1, 0])))
+    times = _times(frames, text, file)
     moved = [0, *(index for index in moves if index)]
     translations = np.stack([moves[index][:, _AXES] * _SIGNS for index in moved], axis=1)
     notes: tuple[str, ...] = ()
@@ -129,6 +129,17 @@ def _frames(document: dict[str, Any], width: int, text: str, file: str | None) -
             line = line_of(text, "Frames", number)
             raise SceneError(wrong, field=f"Frames[{number}]", file=file, line=line)
     return np.array(rows, dtype=np.float64)
+
+
+def _times(frames: Floats, text: str, file: str | None) -> Floats:
+    """(frames,) s; each has the duration of the frame."""
+    times = np.concatenate(((0.0,), np.cumsum(frames[:-1, 0])))
+    lost = np.flatnonzero(np.diff(times) <= 0.0)
+    if len(lost):
+        k = int(lost[0])
+        what = f"its duration of {frames[k, 0]:g} s is lost beside the {times[k]:g} s before it"
+        raise SceneError(what, field=f"Frames[{k}]", file=file, line=line_of(text, "Frames", k))
+    return times
 
 
 def _wrong(row: Any, width: int, *, last: bool) -> str:
