@@ -115,9 +115,9 @@ def test_a_fork_has_hands_of_its_own() -> None:
 def test_a_fault_of_a_hand_is_told_and_nobody_waits_for_ever() -> None:
     batch = batch_of(2, n=400)
     batch.step(4)
-    seal = batch._crew.engines[1]._seats.handle
+    seal = batch._crew.engines[1].data.handle
     right, seal[-1] = seal[-1], 0
-    with pytest.raises(TypeError, match="Seats"):
+    with pytest.raises(TypeError, match="Data"):
         batch.step(800)  # it is the hand's turn some time
     seal[-1] = right
     batch.step(4)
