@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 import warnings
 
 import numpy as np
@@ -204,6 +205,25 @@ def test_figures_that_are_no_person_in_any_unit(length: str, tmp_path) -> None:
         warnings.simplefilter("error", RuntimeWarning)
         with pytest.raises(SceneError, match=r"speck.bvh: it is of a figure .* give its unit as units="):
             load_motion(tmp_path / "speck.bvh")
+
+
+def same_names(count: int) -> str:
+    joints = "JOINT j {\nOFFSET 0 0 1\nCHANNELS 1 Xrotation\n}\n" * count
+    head = "HIERARCHY\nROOT r {\nOFFSET 0 0 0\nCHANNELS 1 Xrotation\n"
+    return f"{head}{joints}}}\nMOTION\nFrames: 1\nFrame Time: 1\n{'0 ' * (count + 1)}\n"
+
+
+def test_joints_of_one_name_take_time_in_proportion():
+    """Each has a name of its own; notes on the first ones say so, and how many others there are."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MotionWarning)
+        clip = load_bvh(same_names(300))
+        assert clip.skeleton.names[1:4] == ("j", "j.2", "j.3")
+        assert len(set(clip.skeleton.names)) == 301
+        assert [note for note in clip.notes if "joint" in note][-1] == "289 more joints have other names as well."
+        start = time.process_time()
+        assert len(load_bvh(same_names(20_000)).skeleton) == 20_001  # 1 MB
+        assert time.process_time() - start < 5.0
 
 
 def test_depth_is_no_matter():

@@ -38,6 +38,8 @@ def copies(*counts: int) -> str:
         (model("<flexcomp name='f' type='grid' count='1000 1000 1000' spacing='1 1 1' dim='3'/>"), "points", 4),
         (model(after="<sensor>\n<user dim='1000000000'/></sensor>"), "<user> asks for 1e.09 numbers of sensors", 7),
         (model(before="<compiler><lengthrange inttotal='1e9' timestep='1e-3'/></compiler>"), "steps that measure", 2),
+        (model("<site/>\n" * 26_000), "<site> asks for 2.5e.04 elements; at most 25000", 25_002),
+        (model("<body>\n<geom size='1'/></body>" * 10_001), "<body> asks for 1e.04 bodies and frames", 10_004),
         (model().replace("ball", "b\x00ll"), "zero byte", 4),
         (model() + "<!--" * 200_000, "malformed XML", 7),
         (model() + "</mujoco><mujoco>" + copies(10**9), "malformed XML", 7),
@@ -101,6 +103,39 @@ def test_counts_in_included_files(tmp_path):
     assets = {"part.xml": f"<mujocoinclude>\n{copies(10**9)}</mujocoinclude>".encode()}
     with pytest.raises(poise.SceneError, match=r"part\.xml:2: <replicate> asks for"):
         load_mjcf("<mujoco><worldbody><include file='part.xml'/></worldbody></mujoco>", assets=assets)
+
+
+def attaching(name: str, times: int = 1, body: str = BALL) -> str:
+    """A model that attaches another one so many times."""
+    uses = "".join(f"<attach model='m' body='ball' prefix='{k}-'/>" for k in range(times))
+    return model(body + uses, before=f"<asset>\n<model name='m' file='{name}'/></asset>")
+
+
+def test_models_that_attach_one_another(tmp_path):
+    """MuJoCo would fill its stack."""
+    for count in (1, 3):
+        for k in range(count):
+            (tmp_path / f"m{k}.xml").write_text(attaching(f"m{(k + 1) % count}.xml"))
+        with pytest.raises(poise.SceneError, match=rf"m{count - 1}\.xml:3: <model>: .*circle: m0\.xml → ") as caught:
+            load(tmp_path / "m0.xml")
+        assert caught.value.line == 3
+    inner = {"a.xml": attaching("b.xml").encode(), "b.xml": attaching("a.xml").encode()}
+    with pytest.raises(poise.SceneError, match=r"b\.xml:3: <model>: .*circle: a\.xml → b\.xml → a\.xml"):
+        load_mjcf(attaching("a.xml"), assets=inner)
+
+
+def test_models_that_are_attached_many_times(tmp_path):
+    """Nine files that attach the next one ten times each: 10⁹ bodies."""
+    (tmp_path / "m9.xml").write_text(model(BALL.replace("<freejoint/>", "<joint/>")))
+    for k in range(9):
+        text = attaching(f"m{k + 1}.xml", 10, "<body name='ball'>")
+        (tmp_path / f"m{k}.xml").write_text(text.replace("\n</worldbody>", "</body></worldbody>"))
+    with pytest.raises(poise.SceneError, match=r"asks for 3e.04 elements of attached models; at most 30000"):
+        load(tmp_path / "m0.xml")
+    assert len(load(tmp_path / "m7.xml").bodies) == 111
+    twice = "<asset><model name='a' file='m9.xml'/><model name='b' file='m9.xml'/></asset>"
+    uses = "<attach model='a' body='ball' prefix='a'/><attach model='b' body='ball' prefix='b'/>"
+    assert len(load_mjcf(model(uses, before=twice), assets={"m9.xml": model().encode()}).bodies) == 2
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")

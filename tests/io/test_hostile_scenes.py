@@ -16,6 +16,7 @@ from poise.io.scenes.nodes import plain_value, read_nodes
 from poise.model.errors import MOST_PROBLEMS
 from poise.model.hull import checked_vertices
 from poise.sim import Recording
+from python_calls import count_calls
 
 BALL = "bodies:\n  - {name: ball, position: [0, 0, 1], shape: {kind: sphere, radius: 0.1, mass: 1}}\n"
 DIGITS = "9" * 5000
@@ -175,3 +176,18 @@ def test_points_whose_sum_is_beyond_the_largest_number(size):
     assert np.array_equal(checked_vertices(corners), corners)
     assert not is_flat(corners)
     assert is_flat(corners[:4])
+
+
+def motors(count: int) -> str:
+    """A scene of so many motors, each of which is to have a name of its own."""
+    arm = "bodies:\n- {name: a, joint: hinge, shape: {kind: sphere, radius: 1}}\nmotors:\n"
+    return arm + "".join(f"- {{joint: a, name: m{k}}}\n" for k in range(count))
+
+
+def test_motors_take_time_in_proportion(tmp_path):
+    calls = []
+    for count in (20, 400, 800):  # the first one imports what is needed
+        file = tmp_path / f"{count}.yaml"
+        file.write_text(motors(count))
+        calls.append(count_calls(lambda file=file: poise.load(file)))
+    assert calls[2] < 2.1 * calls[1]

@@ -20,6 +20,8 @@ _STATEMENTS = ("JOINT", "OFFSET", "CHANNELS", "End Site", "}")
 _TOKEN = re.compile(r"[{}]|[^\s{}]+")
 #: no length or angle of a motion is beyond this, in any unit
 _LARGEST = 1e7
+#: joints that have another name than in the file are noted one by one up to so many
+_MOST_NOTES = 10
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,10 @@ class _Header:
         ]
         self.at = 0
         self.open: list[_Open] = []
+        self.taken: set[str] = set()
+        self.copies: dict[str, int] = {}
+        """How many joints there are of a name that the file gives."""
+        self.renamed = 0
 
     def fail(self, message: str, line: int | None = None) -> SceneError:
         """An error at a line, by default that of the statement being read."""
@@ -130,6 +136,8 @@ class _Header:
         if self.open:
             last = self.open[-1]
             raise self.fail(f'joint "{last.name}" is not closed: a "}}" is missing', last.line)
+        if self.renamed > _MOST_NOTES:
+            self.notes.append(f"{self.renamed - _MOST_NOTES} more joints have other names as well.")
         if not self.joints:
             raise self.fail('there is no joint: "ROOT" and a name should follow HIERARCHY')
 
@@ -166,13 +174,16 @@ class _Header:
         if not name:
             raise self.fail(f"{word} should be followed by a name", line)
         self.expect("{")
-        taken = {joint.name for joint in self.joints}
-        given, copies = name, 1
-        while name in taken:
+        given, copies = name, self.copies.get(name, 1)
+        while name in self.taken:
             copies += 1
             name = f"{given}.{copies}"
-        if copies > 1:
-            self.notes.append(f'another joint "{given}", on line {line}, is now "{name}".')
+        if name != given:
+            self.copies[given] = copies
+            self.renamed += 1
+            if self.renamed <= _MOST_NOTES:
+                self.notes.append(f'another joint "{given}", on line {line}, is now "{name}".')
+        self.taken.add(name)
         parent = self.open[-1].index if self.open else -1
         self.open.append(_Open(name, line, len(self.joints)))
         self.joints.append(BvhJoint(name, parent, (0.0, 0.0, 0.0), ()))

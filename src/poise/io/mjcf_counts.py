@@ -1,17 +1,21 @@
-"""How many things an MJCF file asks for by numbers: copies, keyframes, cells, pixels, points."""
+"""How many things an MJCF file asks for: elements, copies, keyframes, cells, pixels, points."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter as Totals
+from pathlib import PurePath
 
 from poise.io.xml_lines import Element
 from poise.model.errors import SceneError
 
-#: what may be asked for by numbers, of all elements together. The time that MuJoCo takes grows with the square of the
-#: copies, keyframes and points, up to some seconds; the others take memory
+#: what may be asked for, of all elements together. The time that MuJoCo takes grows with the square of the elements,
+#: bodies, copies, keyframes and points, up to some seconds; the others take memory
 _MOST = {
+    "elements": 25_000,
+    "bodies and frames": 10_000,
     "copies of elements": 10_000,
+    "elements of attached models": 30_000,
     "keyframes": 20_000,
     "points of flexes": 10_000,
     "cells of height fields": 10_000_000,
@@ -31,20 +35,41 @@ class Counter:
         self.files: dict[int, str | None] = {}
         """The file of each element, by its id."""
         self.totals: Totals[str] = Totals()
+        self.models: dict[int, Element] = {}
+        """The root of the file of each <model>, by the id of that element."""
+        self._scopes: dict[int, dict[str, Element]] = {}
 
     def check(self, root: Element, copies: float) -> None:
-        """Add up all of a tree; `copies` is how often it is there."""
-        waiting = [(root, copies)]
+        """Add up all of a tree; `copies` is how often it is there. Models count where they are attached."""
+        waiting = [(root, copies, root)]
         while waiting:
-            element, copies = waiting.pop()
-            if copies > 1:
+            element, copies, file = waiting.pop()
+            if file is not root:
+                self.add(element, "elements of attached models", copies)
+            elif copies > 1:
                 self.add(element, "copies of elements", copies)
+            else:
+                self.add(element, "elements", 1)
+            if element.tag in ("body", "frame"):
+                self.add(element, "bodies and frames", copies)
             self._counts(element, copies)
             if element.tag == "replicate":
                 copies *= max(1.0, _number(element, "count"))
                 if copies > _MOST["copies of elements"]:
                     self.add(element, "copies of elements", copies)
-            waiting += [(child, copies) for child in element.children]
+            waiting += [(child, copies, file) for child in reversed(element.children)]
+            if element.tag == "attach":
+                model = self._scope(file).get(element.attributes.get("model", ""))
+                if model is not None:
+                    waiting += [(child, copies, model) for child in reversed(model.children)]
+
+    def _scope(self, root: Element) -> dict[str, Element]:
+        """The models of a file and of what it includes, by name."""
+        if id(root) not in self._scopes:
+            found = [element for element in root.walk() if id(element) in self.models]
+            names = [one.attributes.get("name") or PurePath(one.attributes["file"]).stem for one in found]
+            self._scopes[id(root)] = {name: self.models[id(one)] for name, one in zip(names, found, strict=True)}
+        return self._scopes[id(root)]
 
     def add(self, element: Element, what: str, count: float) -> None:
         """So many more of a kind."""

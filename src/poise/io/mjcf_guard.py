@@ -59,6 +59,9 @@ class _Guard:
         self.main = Path.cwd() if file is None else file.resolve().parent
         self.assets = assets
         self.done = set() if file is None else {file.resolve()}
+        self.first = [] if file is None else [file.resolve()]
+        self.models: dict[Path, Element] = {}
+        """Files of models that are attached."""
         self.counter = Counter()
 
     def parsed(self, content: bytes, file: str | None, above: list[Path]) -> Element:
@@ -75,24 +78,38 @@ class _Guard:
                 self._include(element, file, above)
         return root
 
+    def _model(self, element: Element, path: Path, content: bytes | None, file: str | None, above: list[Path]) -> None:
+        """The file of a model that may be attached."""
+        chain = [*self.first, *above]
+        if path in chain:
+            names = " → ".join(place.name for place in (*chain[chain.index(path) :], path))
+            what = f"<model>: models attach one another in a circle: {names}"
+            raise SceneError(what, file=file, line=element.line)
+        if path not in self.models:
+            content = _read(path) if content is None else content
+            self.models[path] = self.parsed(content, str(path), [*above, path])
+        self.counter.models[id(element)] = self.models[path]
+
     def _include(self, element: Element, file: str | None, above: list[Path]) -> None:
         name = element.attributes["file"]
         if len(above) >= DEEPEST:
             what = f"<include>: more than {DEEPEST} files include one another in a chain"
             raise SceneError(what, file=file, line=element.line)
-        if name in self.assets:
-            here = Path(name)
-            if here not in self.done:
-                self.done.add(here)
-                element.children += self.parsed(self.assets[name], name, [*above, here]).children
-        for path in self._candidates(element, [] if file is None else [Path(file).resolve().parent]):
-            if (
-                path not in self.done
-                and _is_there(path, element, file)
-                and path.suffix.lower() not in (".mjb", ".urdf")
+        found: list[tuple[Path, bytes | None]] = [(Path(name), self.assets[name])] if name in self.assets else []
+        found += [
+            (path, None) for path in self._candidates(element, [] if file is None else [Path(file).resolve().parent])
+        ]
+        for path, content in found:
+            if content is None and not (
+                _is_there(path, element, file) and path.suffix.lower() not in (".mjb", ".urdf")
             ):
+                continue
+            if element.name == "model":
+                self._model(element, path, content, file, above)
+            elif path not in self.done:
                 self.done.add(path)
-                element.children += self.parsed(_read(path), str(path), [*above, path]).children
+                content = _read(path) if content is None else content
+                element.children += self.parsed(content, str(path), [*above, path]).children
 
     def _candidates(self, element: Element, folders: list[Path]) -> list[Path]:
         """Where MuJoCo may look for a file."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -409,8 +409,16 @@ def add_ground(scene: Scene, name: str, height: float, material: Material, optio
     return handle
 
 
-def add_motor(scene: Scene, joint: Any, name: str | None, limit: Any, gear: Any, options: dict[str, Any]) -> str:
-    """See `Scene.motor`."""
+def add_motor(
+    scene: Scene,
+    joint: Any,
+    name: str | None,
+    limit: Any,
+    gear: Any,
+    options: dict[str, Any],
+    taken: Collection[str] | None = None,
+) -> str:
+    """See `Scene.motor`; `taken` are the names of the scene's actuators, where they are at hand."""
     from poise.model.scene import Actuator
 
     label = joint if name is None else name
@@ -418,7 +426,7 @@ def add_motor(scene: Scene, joint: Any, name: str | None, limit: Any, gear: Any,
         raise SceneError(f"must be the name of a joint, found {joint!r}", field="joint")
     if not isinstance(label, str) or not label:
         raise SceneError(f"must be text that is not empty, found {label!r}", field="name")
-    if any(actuator.name == label for actuator in scene.actuators):
+    if label in ([actuator.name for actuator in scene.actuators] if taken is None else taken):
         raise SceneError(f'there is a motor "{label}" already; give it another name', field="name")
     place = f'motor "{label}": limit'
     bounds = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 MOST_PROBLEMS = 100
@@ -140,12 +140,12 @@ def last_part(name: str) -> str:
     return name.rpartition("/")[2]
 
 
-def matches(name: str, names: Sequence[str]) -> list[str]:
+def matches(name: str, names: Collection[str]) -> list[str]:
     """Names that `name` may stand for: itself, else those that end in it after a slash."""
     return [name] if name in names else [full for full in names if full.endswith("/" + name)]
 
 
-def resolve_name(what: str, name: object, names: Sequence[str], *, file: str | None = None) -> str:
+def resolve_name(what: str, name: object, names: Collection[str], *, file: str | None = None) -> str:
     """The full name that `name` stands for: itself, or the only one that ends in `/name`.
 
     >>> resolve_name("body", "hand_r", ["hero/hand_l", "hero/hand_r"])

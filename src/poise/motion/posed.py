@@ -103,11 +103,11 @@ class Source:
 
     def below(self, joint: int) -> list[int]:
         """All joints and tips that a joint carries."""
-        found: list[int] = []
+        found = {joint: None}
         for k, parent in enumerate(self.parents):
-            if parent == joint or parent in found:
-                found.append(k)
-        return found
+            if parent in found:
+                found[k] = None
+        return list(found)[1:]
 
     def feet(self) -> list[str]:
         """The lowest part of each leg: feet, or shanks that have none."""

@@ -16,14 +16,14 @@ from poise.io.scenes.schema import CharacterPart, FormulationPart, GroundPart, S
 from poise.io.scenes.schema_bodies import JointPart
 from poise.io.scenes.tracked import add_tracking
 from poise.io.sealed import check_unsealed
-from poise.model.build import CharacterHandle
+from poise.model.build import CharacterHandle, add_motor
 from poise.model.check_parts import COMBINE_OPTIONS
 from poise.model.checks import shown
 from poise.model.contact_pairs import FRICTIONS, ContactPair
 from poise.model.errors import Problem, SceneError, resolve_name
 from poise.model.joints import JOINTS
 from poise.model.model import Model
-from poise.model.scene import Actuator, Character, Equality, Loop, Scene, Settings
+from poise.model.scene import Actuator, Body, Character, Equality, Loop, Scene, Settings
 
 _WORD = re.compile(r"[.\[: ]")
 
@@ -41,6 +41,8 @@ class Builder(Finisher):
             setattr(self.scene, option, getattr(file, option))
         self.heroes: list[tuple[CharacterPart, CharacterHandle, Character]] = []
         self.velocities: dict[str, Any] = {}
+        self._bodies: dict[str, Body] = {}
+        self._joints: dict[tuple[bool, int, int], dict[str, None]] = {}
         self.changes: list[str] = []
         """What is not as the files have it that were merged."""
         self.merged: list[tuple[CharacterHandle, Scene]] = []
@@ -173,7 +175,7 @@ class Builder(Finisher):
         """The full name of a body that a field names."""
         if name is None:
             return None
-        names = [body.name for body in self.scene.bodies]
+        names = self._body_names()
         if name.casefold() == "world" and name not in names:
             self.fail(part, field, "the world is meant where nothing is named; leave it out", label)
             return None
@@ -181,6 +183,22 @@ class Builder(Finisher):
 
     def joint_name(self, name: str, part: Part, field: str, label: str, coordinates: bool = False) -> str:
         """The full name of a joint, or of a coordinate of one."""
+        names = self._joint_names(coordinates)
+        return self._resolved("joint", name, names, part, field, label) or name
+
+    def _body_names(self) -> dict[str, Body]:
+        """Bodies by name; bodies are never taken away."""
+        if len(self._bodies) != len(self.scene.bodies):
+            self._bodies = {}
+            for body in self.scene.bodies:
+                self._bodies.setdefault(body.name, body)
+        return self._bodies
+
+    def _joint_names(self, coordinates: bool) -> dict[str, None]:
+        """Names of joints, or of coordinates, too; bodies and loops are never taken away."""
+        state = (coordinates, len(self.scene.bodies), len(self.scene.loops))
+        if state in self._joints:
+            return self._joints[state]
         names = []
         for body in self.scene.bodies:
             for joint_name, joint in body.moving_joints():
@@ -192,7 +210,8 @@ class Builder(Finisher):
             names += [loop.name for loop in self.scene.loops]
             names += [f"{loop.name}.{suffix}" for loop in self.scene.loops for suffix in JOINTS[loop.kind].v_names]
             names += [f"{loop.name}.twist" for loop in self.scene.loops]
-        return self._resolved("joint", name, list(dict.fromkeys(names)), part, field, label) or name
+        self._joints = {state: dict.fromkeys(names)}
+        return self._joints[state]
 
     def join(self) -> None:
         """Parents, loops, couplings, pairs that pass through each other."""
@@ -201,7 +220,7 @@ class Builder(Finisher):
             if part.parent is not None and part.name is not None:
                 label = f'body "{part.name}"'
                 full = self.body_name(part.parent, part, "parent", label)
-                next(body for body in scene.bodies if body.name == part.name).parent = full
+                self._body_names()[part.name].parent = full
         for owner, hero, _ in self.heroes:
             if owner.parent is not None:
                 full = self.body_name(owner.parent, owner, "parent", f'character "{hero.name}"')
@@ -229,7 +248,7 @@ class Builder(Finisher):
         """Bodies that pass through each other, each pair with its own line."""
         pairs, node = self.file.excluded_pairs or [], self.file.node.fields.get("excluded_pairs")
         items = node.items if isinstance(node, Items) and len(node.items) == len(pairs) else [node] * len(pairs)
-        bodies = [body.name for body in self.scene.bodies]
+        bodies = self._body_names()
         for pair, item in zip(pairs, items, strict=True):
             try:
                 first, second = (resolve_name("body", name, bodies) for name in pair)
@@ -283,15 +302,18 @@ class Builder(Finisher):
     def act(self) -> None:
         """Motors and actuators, throws and pushes."""
         scene = self.scene
+        taken = {actuator.name for actuator in scene.actuators}
         for part in self.file.motors or []:
             if not part.sound:
                 continue
             label = f'motor "{part.name or part.joint}"'
             joint = self.joint_name(part.joint, part, "joint", label, coordinates=True)
             names = ("stiffness", "damping", "limit", "target", "speed", "torque", "gear")
+            options = {name: getattr(part, name) for name in names if name not in ("limit", "gear")}
             try:
                 # what is not full must not become the name of another motor
-                name = scene.motor(joint, part.name, **{name: getattr(part, name) for name in names})
+                name = add_motor(scene, joint, part.name, part.limit, part.gear, options, taken)
+                taken.add(name)
                 self.places[f'actuator "{name}"'] = part
             except SceneError as error:
                 field = (error.problems[0].field or "").rpartition(": ")[2]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import Any
 
 from poise.control.staging import Start
@@ -33,7 +34,7 @@ class Finisher(Maker):
             order = sorted(self.problems, key=lambda p: (p.file != first, p.file or "", p.line or 0))
             raise SceneError.of(list(dict.fromkeys(order)))
 
-    def _resolved(self, what: str, name: str, names: list[str], part: Part, field: str, label: str) -> str | None:
+    def _resolved(self, what: str, name: str, names: Collection[str], part: Part, field: str, label: str) -> str | None:
         try:
             return resolve_name(what, name, names)
         except SceneError as error:
