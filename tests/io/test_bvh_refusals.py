@@ -220,7 +220,7 @@ def test_joints_of_one_name_take_time_in_proportion():
         clip = load_bvh(same_names(300))
         assert clip.skeleton.names[1:4] == ("j", "j.2", "j.3")
         assert len(set(clip.skeleton.names)) == 301
-        assert [note for note in clip.notes if "joint" in note][-1] == "289 more joints have other names as well."
+        assert "289 more joints have other names as well." in clip.notes
         start = time.process_time()
         assert len(load_bvh(same_names(20_000)).skeleton) == 20_001  # 1 MB
         assert time.process_time() - start < 5.0
