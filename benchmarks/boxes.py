@@ -72,7 +72,8 @@ def main(argv: Sequence[str]) -> int:
     logs = np.log([times.seconds[f"{n} boxes"] for n in SIZES])
     rows.append(Row("slope", Spread.of(np.polyfit(np.log(SIZES), logs, 1)[0]), unit="1", most=1.1))
     results = [world.q.copy() for world in worlds.values()]
-    return Report("boxes", QUESTION, {"sizes": list(SIZES), "dt": DT}, rows, results).finish(options.json)
+    settings = {"sizes": list(SIZES), "dt": DT, "rounds": much.rounds}
+    return Report("boxes", QUESTION, settings, rows, results).finish(options.json)
 
 
 if __name__ == "__main__":

@@ -65,6 +65,8 @@ def damaged_bytes(content: bytes, rng: np.random.Generator) -> bytes:
     data = bytearray(content)
     for _ in range(int(rng.integers(1, 4))):
         n = len(data)
+        if n == 0:
+            break
         at, long = int(rng.integers(0, n)), int(rng.integers(1, 64))
         if rng.random() < 0.4:  # where the metadata is
             at = int(rng.choice([rng.integers(0, min(n, 4096)), n - 1 - rng.integers(0, min(n, 4096))]))
