@@ -184,6 +184,27 @@ def motors(count: int) -> str:
     return arm + "".join(f"- {{joint: a, name: m{k}}}\n" for k in range(count))
 
 
+@pytest.mark.parametrize(
+    ("text", "what", "line"),
+    [
+        ("bodies:\n" + "".join(f"- {{name: b{k}, fixed: true}}\n" for k in range(10_001)), "10000 bodies", 10_002),
+        ("bodies:\n- name: b\n  joints:\n" + "  - {kind: hinge}\n" * 20_001, "20000 joints", 2),
+        ("characters:\n" + "".join(f"- {{kind: humanoid, name: h{k}}}\n" for k in range(800)), "10000 bodies", 668),
+    ],
+)
+def test_more_bodies_than_are_read(tmp_path, text, what, line):
+    refused(write(tmp_path, text), f"more than {what}", line=line)
+
+
+def test_bodies_take_time_in_proportion(tmp_path):
+    calls = []
+    for count in (20, 200, 400):  # the first one imports what is needed
+        bodies = "".join(f"- {{name: b{k}, shape: {{kind: sphere, radius: 1}}}}\n" for k in range(count))
+        file = write(tmp_path, "bodies:\n" + bodies, f"{count}.yaml")
+        calls.append(count_calls(lambda file=file: poise.load(file)))
+    assert calls[2] < 2.1 * calls[1]
+
+
 def test_motors_take_time_in_proportion(tmp_path):
     calls = []
     for count in (20, 400, 800):  # the first one imports what is needed

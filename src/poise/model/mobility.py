@@ -152,13 +152,13 @@ def _stuck(
 
 def _anywhere(link: LinkMotion, rng: np.random.Generator | None = None) -> tuple[list[Floats], Floats]:
     """Motions of a link and its transform from the parent after each degree of freedom has gone some way."""
+    amounts = [0.6 + 0.3 * k if rng is None else rng.uniform(-np.pi, np.pi) for k in range(len(link.motions))]
     motions: list[Floats] = []
-    transform = _to_parent(link)
-    for number, motion in enumerate(link.motions):
-        step = _moved(motion, 0.6 + 0.3 * number if rng is None else rng.uniform(-np.pi, np.pi))
-        motions = [step @ earlier for earlier in motions] + [motion]
-        transform = step @ transform
-    return motions, transform
+    after = np.eye(6)  # what the later degrees of freedom do to twists
+    for motion, amount in zip(reversed(link.motions), reversed(amounts), strict=True):
+        motions.append(after @ motion)
+        after = after @ _moved(motion, amount)
+    return motions[::-1], after @ _to_parent(link)
 
 
 def _moved(motion: Floats, amount: float) -> Floats:

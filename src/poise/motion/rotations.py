@@ -21,8 +21,8 @@ def unit(vector: ArrayLike) -> Floats:
     """The vector of length 1 in the same direction, (..., n); the given one must not be 0."""
     given = np.asarray(vector, dtype=np.float64)
     # the largest component first: squares of tiny or huge numbers would leave the range
-    scaled = given / np.max(np.abs(given), axis=-1, keepdims=True)
-    direction: Floats = scaled / np.sqrt(np.sum(scaled * scaled, axis=-1, keepdims=True))
+    scaled = given / np.maximum.reduce(np.abs(given), axis=-1, keepdims=True)
+    direction: Floats = scaled / np.sqrt(np.add.reduce(scaled * scaled, axis=-1, keepdims=True))
     return direction
 
 

@@ -25,6 +25,9 @@ from poise.model.joints import JOINTS
 from poise.model.model import Model
 from poise.model.scene import Actuator, Body, Character, Equality, Loop, Scene, Settings
 
+MOST_BODIES, MOST_JOINTS = 10_000, 20_000
+"""Of the scene that a file describes; as many bodies as are read from MJCF. The time to check and lay out bodies grows
+with their number: this many take some seconds."""
 _WORD = re.compile(r"[.\[: ]")
 
 
@@ -43,6 +46,7 @@ class Builder(Finisher):
         self.velocities: dict[str, Any] = {}
         self._bodies: dict[str, Body] = {}
         self._joints: dict[tuple[bool, int, int], dict[str, None]] = {}
+        self._bodies_counted = self._joints_counted = 0
         self.changes: list[str] = []
         """What is not as the files have it that were merged."""
         self.merged: list[tuple[CharacterHandle, Scene]] = []
@@ -97,8 +101,20 @@ class Builder(Finisher):
                 continue
             first[body.name] = part
             scene.bodies.append(body)
+            self.check_number(part)
             if part.velocity is not None or part.angular_velocity is not None:
                 self.velocities[body.name] = part
+
+    def check_number(self, part: Part) -> None:
+        """Count bodies and joints that were added; raise SceneError with the line of the part that has too many."""
+        added = self.scene.bodies[self._bodies_counted :]
+        self._bodies_counted += len(added)
+        self._joints_counted += sum(len(body.joints) for body in added)
+        counts = (("bodies", self._bodies_counted, MOST_BODIES), ("joints", self._joints_counted, MOST_JOINTS))
+        for what, count, most in counts:
+            if count > most:
+                message = f"more than {most} {what}; a scene that is built in Python may have more"
+                raise SceneError(message, file=part.node.file, line=part.node.line, field="bodies")
 
     def add_character(self, part: CharacterPart) -> None:
         """A character that comes with Poise, or that a file holds."""
@@ -121,6 +137,7 @@ class Builder(Finisher):
         root.parent = part.parent
         self.places[f'body "{hero.name}/'] = part
         self.heroes.append((part, hero, person))
+        self.check_number(part)
         if extra is not None:
             merge(self.scene, extra, hero.name)
             self.changes += keep_rules(self.scene, hero, extra, str(getattr(part, "file", extra.name)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, PrivateAttr
@@ -51,12 +52,25 @@ class Part(BaseModel):
         return found
 
     @classmethod
+    @cache
     def rules(cls) -> dict[str, Rule]:
         """The rule of each field."""
         found = {}
         for name, field in cls.model_fields.items():
             found[name] = next(rule for rule in field.metadata if isinstance(rule, Rule))
         return found
+
+    @classmethod
+    @cache
+    def needed(cls) -> tuple[str, ...]:
+        """Fields that must be given."""
+        return tuple(name for name, field in cls.model_fields.items() if field.is_required())
+
+    @classmethod
+    @cache
+    def defaults(cls) -> dict[str, Any]:
+        """The value of each field that is not given; None for those that must be."""
+        return {name: None if field.is_required() else field.default for name, field in cls.model_fields.items()}
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: Any, handler: Any) -> dict[str, Any]:
@@ -98,12 +112,10 @@ def read_part(kind: type[P], node: Fields, at: Place) -> P:
         found = rules[name].read(value, at.field(node, key), unit)
         if found is not BAD:
             values[name] = found
-    for name, field in kind.model_fields.items():
-        if field.is_required() and name not in given:
+    for name in kind.needed():
+        if name not in given:
             at.fail(f'{kind.title or "this"} needs "{name}"{_near_missing(name, node, rules)}')
-    full = {name: field.get_default(call_default_factory=True) for name, field in kind.model_fields.items()}
-    full = {name: None if repr(value) == "PydanticUndefined" else value for name, value in full.items()}
-    part = kind.model_construct(**(full | values))
+    part = kind.model_construct(**(kind.defaults() | values))
     part._node, part._given, part._sound = node, given, len(at.problems) == before
     return part
 
