@@ -214,3 +214,20 @@ def test_separate_bodies_have_rows():
         world.step(1)
     assert reduced.report().rows == 0
     assert maximal.report().rows == reduced.model.nv
+
+
+def test_springs_take_nothing_of_motors_in_steps_of_several_parts():
+    """Forces of folded motors are told as theirs, whatever the parts of a step are."""
+    scene = poise.Scene()
+    scene.add_ground()
+    bar = poise.box(0.02, 0.02, 1.0)
+    scene.hinge(None, bar, axis="y", anchor=(0, 0, 0.9), position=(0, 0, 0.9), name="bar")
+    scene.motor("bar", stiffness=40.0, damping=0.5, limit=1e4)
+    world = scene.build(dt=DT)
+    world.motor(0).target, world.v[0] = 1.0, 5.0
+    recording = world.run(0.05)
+    assert recording.solver["parts"][1:].min() > 1
+    assert recording.solver["rows"].max() == 0
+    np.testing.assert_array_equal(recording.torques["passive"], 0.0)
+    np.testing.assert_array_equal(world.report().passive, 0.0)
+    assert recording.torques["motors"][1:].min() > 10.0

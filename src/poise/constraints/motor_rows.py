@@ -168,9 +168,15 @@ def is_endless(b: Block) -> Array:
     return np.asarray(((b.stiffness == inf) | (b.damping == inf)) & (b.hurries == 0.0))
 
 
-def plain_forces(b: Block, nv: int) -> Array:
-    """(nv,) forces on the coordinates of motors that were no rows in the last step, in one world; N or N·m."""
-    per_term = np.repeat(b.force, np.diff(b.term_start)) * b.term_gear
+def plain_forces(b: Block, a: Array) -> Array:
+    """(nv,) forces on the coordinates of motors that were no rows in the last step, in one world; N or N·m.
+
+    Those of folded motors are by their law at the accelerations `a`, as `dynamics.passive` has them. In a step of
+    several parts these are not the accelerations of the last part, of which `force` is.
+    """
+    nv, row = len(a), np.repeat(np.arange(len(b.force)), np.diff(b.term_start))
+    by_law = b.base[row] - b.slope[row] * b.term_gear * a[b.term_dof]
+    per_term = np.where(b.folded[row] > 0.0, by_law, b.force[row]) * b.term_gear
     return np.bincount(b.term_dof, per_term, nv) + np.bincount(b.range_dof, b.range_cut, nv)
 
 
@@ -378,9 +384,13 @@ def bar_all(b, again):
 @kernel
 def folded_force(b, j, change, dt):
     """Force of a motor by its law, where velocities change so in a step."""
-    n = load(b.term_start, j)
-    a = load(change, load(b.term_dof, n)) * load(b.term_gear, n) / dt
-    return load(b.base, j) - load(b.slope, j) * a
+    return force_by_law(b, j, load(b.term_start, j), load(change, load(b.term_dof, load(b.term_start, j))) / dt)
+
+
+@kernel
+def force_by_law(b, j, n, a):
+    """Force of a folded motor, at the acceleration of the degree of freedom of its term n."""
+    return load(b.base, j) - load(b.slope, j) * (a * load(b.term_gear, n))
 
 
 @kernel

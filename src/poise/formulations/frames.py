@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from poise.constraints.motor_rows import FIRST_ID
+from poise.constraints.motor_rows import FIRST_ID, force_by_law
 from poise.constraints.row_kernels import N_KINDS, stride_of
 from poise.constraints.store import CONTACT, SINGLE
 from poise.dynamics.totals import add_up
@@ -136,19 +136,27 @@ def record_motors(rows, motors, frames, n, unit):
 
 
 @kernel
+def acceleration_of(frames, d, dt):
+    """Of a degree of freedom over the last step."""
+    return (load(frames.v_end, d) - load(frames.v_begin, d)) / dt
+
+
+@kernel
 def record_torques(model, work, motors, frames, n, dt):
     """Generalized forces that were given, and those of springs, dampers and drives as they were at the step's end."""
     for d in range(model.nv):
         store(frames.plain, d, 0.0)
-    for j in range(frames.n_motors):  # motors that are plain forces act with those, and are told apart
+    for j in range(frames.n_motors):  # motors that are no rows act with those, and are told apart
         for term in range(load(motors.term_start, j), load(motors.term_start, j + 1)):
-            d = load(motors.term_dof, term)
-            store(frames.plain, d, load(frames.plain, d) + load(motors.force, j) * load(motors.term_gear, term))
+            d, force = load(motors.term_dof, term), load(motors.force, j)
+            if load(motors.folded, j) > 0.0:  # in steps of several parts `force` is that of the last one
+                force = force_by_law(motors, j, term, acceleration_of(frames, d, dt))
+            store(frames.plain, d, load(frames.plain, d) + force * load(motors.term_gear, term))
     for k in range(motors.n_ranges):
         d = load(motors.range_dof, k)
         store(frames.plain, d, load(frames.plain, d) + load(motors.range_cut, k))
     for d in range(model.nv):
-        given, a = load(frames.tau_given, d), (load(frames.v_end, d) - load(frames.v_begin, d)) / dt
+        given, a = load(frames.tau_given, d), acceleration_of(frames, d, dt)
         store(frames.tau, n * model.nv + d, given)
         passive = load(work.total, d) - given - load(work.diagonal, d) * a - load(frames.plain, d)
         store(frames.passive, n * model.nv + d, passive)

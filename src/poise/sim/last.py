@@ -68,7 +68,7 @@ def passive_forces(work: Block, last: LastStep, motors: Block | None = None) -> 
     if not last.done:
         return np.zeros_like(last.v)
     passive = np.asarray(work.total - last.tau - work.diagonal * last.a)
-    return passive if motors is None or not len(motors.force) else passive - plain_forces(motors, len(passive))
+    return passive if motors is None or not len(motors.force) else passive - plain_forces(motors, last.a)
 
 
 def row_forces(stepper: Stepper | Accelerated, last: LastStep) -> tuple[Array, Array]:
