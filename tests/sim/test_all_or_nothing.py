@@ -285,3 +285,27 @@ def test_sleepers_stay_asleep_where_a_step_fails() -> None:
     assert world.body("box").asleep
     world.step()
     assert world.body("box").asleep
+
+
+@pytest.mark.parametrize("pushed", ["push", "forces"])
+def test_pushes_act_after_a_step_that_failed_with_the_first_one(pushed: str) -> None:
+    """A function pushes for the first time, and raises: later pushes act all the same."""
+    scene, kept = poise.Scene(), []
+    scene.add(poise.sphere(0.1, mass=2.0), name="ball")
+    world = scene.build(dt=1 / 240)
+
+    def push(world: poise.World) -> None:
+        kept.append(world.forces)
+        world.apply_force("ball", (9.0, 0.0, 0.0))
+        raise Wrong
+
+    world.before_step(push)
+    with pytest.raises(Wrong):
+        world.step()
+    world.remove(push)
+    if pushed == "push":
+        world.apply_force("ball", (6.0, 0.0, 0.0))
+    else:
+        kept[0][-1, 3] = 6.0
+    world.step()
+    assert world.v[0] == pytest.approx(3.0 / 240, rel=1e-12)

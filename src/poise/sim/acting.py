@@ -525,10 +525,12 @@ class Acting(Driven):
         return bool(self.model.motors and self._hooks.controllers)
 
     def _put_back(self, arrays: dict[str, Array], counts: dict[str, int], q: Array, v: Array, time: float) -> None:
+        x = self._space.x
         for name, array in arrays.items():
-            self._space.x.arrays[name][...] = array
+            x.arrays[name][...] = array
         for name, count in counts.items():
-            self._space.x.set_count(name, count)
+            if name != "n_forces" or count:  # whoever was given the forces on bodies may write to them later
+                x.set_count(name, count)
         self.q[...], self.v[...], self.time = q, v, time
         self._left = None
 
