@@ -12,7 +12,7 @@ import pytest
 import poise
 from poise.control import plant_feet
 from poise.control.reference import falling_freely
-from poise.control.stances import Foot, bearing, centre_of_mass, find_feet, find_stances, follow, going
+from poise.control.stances import Foot, bearing, centre_of_mass, find_feet, find_stances, follow, going, height_of_rest
 from poise.motion.rotations import quat_exp
 
 SCENE = poise.Scene()
@@ -102,6 +102,24 @@ def test_feet_in_the_air_do_not_stand() -> None:
     assert not gait.held[3:-3].any()
     assert find_stances(times, track, FEET["l"], LEG, gait) == []
     np.testing.assert_allclose(plant_feet(MODEL, times, q).q, q, atol=1e-12)
+
+
+def test_who_lies_there_does_not_sink_with_feet_that_stand_later() -> None:
+    """Lying for a second, then standing 5 cm above the floor: only who stands comes down to it."""
+    times = np.linspace(0.0, 3.0, 91)
+    share = np.clip(times - 1.0, 0.0, 1.0)
+    share *= share * (3.0 - 2.0 * share)
+    q = np.tile(MODEL.q_rest, (len(times), 1))
+    q[:, ROOT + 3 : ROOT + 7] = quat_exp(np.outer(0.5 * np.pi * (1.0 - share), (0.0, 1.0, 0.0)))
+    q[:, ROOT + 2] += 0.05 - height_of_rest(MODEL, q, list(FEET.values()))[0] * (1.0 - share)
+    q[:, ROOT + 2] -= 0.05 * (1.0 - share)
+    lies, stands = times < 0.5, times > 2.5
+    assert height_of_rest(MODEL, q, list(FEET.values()))[lies] == pytest.approx(0.0, abs=1e-12)
+    assert lowest(q[stands]) == pytest.approx(0.05, abs=1e-12)
+    done = plant_feet(MODEL, times, q)
+    assert all(start > 1.0 for spans in done.stances.values() for start, _ in spans)
+    assert height_of_rest(MODEL, done.q, list(FEET.values()))[lies] == pytest.approx(0.0, abs=1e-3)
+    assert lowest(done.q[stands]) == pytest.approx(0.0, abs=1e-3)
 
 
 def test_stances_that_are_told() -> None:

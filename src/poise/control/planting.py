@@ -22,6 +22,7 @@ from poise.control.stances import (
     find_stances,
     follow,
     going,
+    height_of_rest,
     planted,
     sinking,
 )
@@ -107,7 +108,8 @@ def plant_feet(
         spans = _given(moments, stances, feet)
     frames = np.array(frames)
     bears = {side: bearing(moments, tracks[side], foot, leg, gait) for side, foot in feet.items()}
-    rise = sinking(moments, [(feet[side], tracks[side], spans[side], bears[side]) for side in feet], level)
+    rest = height_of_rest(model, frames, list(feet.values()))
+    rise = sinking(moments, [(feet[side], tracks[side], spans[side], bears[side]) for side in feet], level, rest)
     frames[:, root + 2] += rise
     for track in tracks.values():
         track.place[:, 2] += rise

@@ -236,11 +236,27 @@ def _one(times: Floats, track: Track, before: Span, after: Span, leg: float) -> 
     return bool(times[after[0]] - times[before[1]] < GAP and np.linalg.norm(way) < ASTRAY * leg)
 
 
-def sinking(times: Floats, feet: Sequence[tuple[Foot, Track, list[Span], Bools]], floor: float) -> Floats:
+def height_of_rest(model: Model, q: Floats, feet: Sequence[Foot]) -> Floats:
+    """(frames,) height of the lowest point of a character's trunk, arms and thighs over coordinates (frames, nq); m."""
+    ends = {int(model.body_link[foot.body]) for foot in feet}
+    legs = ends | {int(model.link_parent[link]) for link in ends}
+    root, seen = model.link_root[next(iter(ends))], bodies(model, q)
+    lowest = np.full(len(q), np.inf)
+    for link in range(model.n_links):
+        if model.link_root[link] != root or link in legs:
+            continue
+        body = int(model.link_body[link])
+        for point, radius in shape_points(model, link):
+            lowest = np.minimum(lowest, seen.position[:, body, 2] + seen.rotation[:, body, 2] @ point - radius)
+    return lowest
+
+
+def sinking(times: Floats, feet: Sequence[tuple[Foot, Track, list[Span], Bools]], floor: float, rest: Floats) -> Floats:
     """(frames,) how far the whole body has to rise, for the feet that stand to be on the floor on the mean; m.
 
-    Each foot comes with its track, its stances and where it bears. Between stances it goes on evenly. It is smoothed,
-    as feet come and go.
+    Each foot comes with its track, its stances and where it bears. Between stances it goes on evenly; but nobody who
+    lies there before or after sinks below the floor: `rest` (frames,) is how high all but the legs is (m). It is
+    smoothed, as feet come and go.
     """
     total, count = np.zeros(len(times)), np.zeros(len(times))
     for foot, track, own, still in feet:
@@ -257,6 +273,7 @@ def sinking(times: Floats, feet: Sequence[tuple[Foot, Track, list[Span], Bools]]
     if not len(stands):
         return np.zeros(len(times))
     rise = np.interp(times, times[stands], total[stands] / count[stands])
+    rise = np.where(count > 0.0, rise, np.maximum(rise, np.minimum(floor - rest, 0.0)))
     out = np.empty(len(times))
     for k, time in enumerate(times):
         near = slice(*np.searchsorted(times, (time - 4.0 * CALM, time + 4.0 * CALM)))
