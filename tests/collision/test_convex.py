@@ -228,6 +228,22 @@ def test_the_middle_of_an_ellipsoid() -> None:
     assert np.allclose(np.abs(normal[[0, 3]]), [(0, 1, 0), (0, 0, 1)], atol=1e-15)
 
 
+def test_a_pancake_that_a_needle_has_pierced() -> None:
+    """Rounding stops the search for nearest points of these before it finds that they overlap.
+
+    The pancake comes out of the end of the needle, across: 42 mm, where 620 mm lead out along its greatest radius.
+    """
+    a, b = pairs(np.random.default_rng([12, ELLIPSOID, ELLIPSOID]), (ELLIPSOID, ELLIPSOID), 10_000, "any")
+    one = slice(3461, 3462)
+    a, b = a[one], b[one]
+    assert a.size.min() < 0.05 * a.size.max()
+    assert b.size.min() < 0.01 * b.size.max()
+    gap, _ = touches(a, b).deepest(1)
+    best = greatest_gap_tried(np.random.default_rng(0), a, b)
+    assert best[0] == pytest.approx(-0.042, abs=1e-3)
+    assert abs(gap - best)[0] < slack(a, b, gap)[0]
+
+
 @pytest.mark.parametrize("kinds", DEEP, ids=[f"{a.name}-{b.name}".lower() for a, b in DEEP])
 def test_small_deep_in_round(kinds: tuple[Solid, Solid]) -> None:
     """Ways out are nearly alike: points face each other along the normal, and turning all does not change the gap.

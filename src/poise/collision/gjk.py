@@ -211,4 +211,6 @@ def search_gap(g, t, a, b, A, B, normal, limit, size):
         if more == 0:
             break
         count, v, d2 = more, v_next, d2_next
+    if found == APART and gap < -noise:
+        found = MEETING  # rounding has stopped the search on what is long and thin: nothing proves them apart
     return found, witness(t, count, best, gap)
