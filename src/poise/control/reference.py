@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from poise.control.arms import arms_above
 from poise.control.planting import plant_feet
 from poise.control.stances import AROUND, GRAVITY, centre_of_mass, find_feet
 from poise.model.errors import did_you_mean, matches
@@ -52,8 +53,8 @@ class Reference:
 
     `motion` is a clip (which is retargeted, `poise.motion.retarget`), key-frames, what `retarget` gives, or a pair of
     times (s) and coordinates (frames, nq). Of key-frames only joints that have keys take part. With `floor` (m) its
-    feet stand there (`plant_feet`), and it falls no faster than gravity lets it: `falls` tells where it did. Beyond its
-    ends it stands still, unless it is a loop, which goes on and on: a clip
+    feet stand there (`plant_feet`), arms that would be below it bend, and it falls no faster than gravity lets it:
+    `falls` tells where it did. Beyond its ends it stands still, unless it is a loop, which goes on and on: a clip
     tells whether it is one, times and coordinates are with `loop=True`, their last frame being the first again. `place`
     is where the origin of a clip is put, a position (m) and a quaternion (w, x, y, z), of which what turns about the
     vertical counts; other motions are coordinates in the world already.
@@ -325,11 +326,11 @@ def falling_freely(model: Model, times: Floats, q: Floats, *, loop: bool = False
 
 
 def on_feet(model: Model, times: Floats, q: Floats, floor: float, *, loop: bool = False) -> Floats:
-    """Coordinates (frames, nq) of a character whose feet stay where they stand, if it has any."""
+    """Coordinates (frames, nq) of a character whose feet stay where they stand, if it has any; its arms are above."""
     if len(times) < 2 or not find_feet(model)[0]:
         return q
     if not loop:
-        return plant_feet(model, times, q, floor=floor).q
+        return arms_above(model, times, plant_feet(model, times, q, floor=floor).q, floor)
     # rounds before and after it, so that stances know nothing of the seam
     root, n, length = _root_start(model), len(times) - 1, times[-1] - times[0]
     stride = np.zeros(model.nq)
@@ -338,7 +339,8 @@ def on_feet(model: Model, times: Floats, q: Floats, floor: float, *, loop: bool 
     rounds = range(-k, k + 1)
     moments = np.concatenate([*(times[:-1] + r * length for r in rounds), times[-1:] + k * length])
     frames = np.concatenate([*(q[:-1] + r * stride for r in rounds), q[-1:] + k * stride])
-    planted = np.array(plant_feet(model, moments, frames, floor=floor).q[k * n : (k + 1) * n + 1])
+    planted = arms_above(model, moments, plant_feet(model, moments, frames, floor=floor).q, floor)
+    planted = np.array(planted[k * n : (k + 1) * n + 1])
     planted[-1] = planted[0] + stride
     return planted
 

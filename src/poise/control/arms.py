@@ -1,0 +1,109 @@
+"""Arms of a motion bend where they would be below the floor: hands of who gets up lie flat on it.
+
+Figures of clips may have no hands, or shorter arms than a character. Where such a figure leans on its wrists, hands
+would be a decimeter and more below the floor, and elbows a few centimeters. People bend the hand back and the elbow.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poise.control import goals
+from poise.control.ik import search
+from poise.control.ik_rows import GoalRows, checked_goals, held_model
+from poise.dynamics.measures import bodies, difference
+from poise.model.model import Model
+from poise.motion.figures import Target, shape_points
+from poise.motion.ground import smoothed
+
+Floats = NDArray[np.float64]
+Shapes = dict[int, tuple[Floats, Floats]]
+
+ARM = ("upper_arm", "forearm", "hand")
+LEAST = 1e-4
+"""Arms that are below the floor by less stay there; m."""
+CLEAR = 0.01
+"""Parts that would be below the floor by this or more are lifted so far above it; m. An elbow that is to be on the
+floor is pressed to it by whatever else is off its place, and friction holds it there."""
+STEPS = 50
+"""Of the search in a frame, at most."""
+CALM = 0.03
+"""Over this changes are smoothed before the last search; s."""
+
+
+def arms_above(model: Model, times: Floats, q: Floats, floor: float, *, limits: bool = True) -> Floats:
+    """Coordinates (frames, nq) with arms bent by as little as it takes for no point of them to be below a floor (m).
+
+    Parts that are far below come to be a centimeter above. Inverse kinematics finds the least displacement of each
+    frame, shoulders, elbows and wrists within their ranges. A hand that points down could bend either way: the search
+    begins with it bent back, by the more the deeper it is, as the angle of a wrist grows with flexion. What frames
+    change is smoothed, and the search goes on from there. Trunk and legs stay as they are.
+    """
+    figure = Target(model)
+    links = [figure.parts[name] for part in ARM for side in "lr" if (name := f"{part}_{side}") in figure.parts]
+    shapes = {link: _points(model, link) for link in links if shape_points(model, link)}
+    deep = {link: np.maximum(floor - low, 0.0) for link, low in _lowest(model, q, shapes).items()}
+    below = np.flatnonzero(np.max([*deep.values(), np.zeros(len(q))], axis=0) > LEAST)
+    if not len(below):
+        return q
+    bend = _Search(model, figure, shapes, {link: floor + np.minimum(d, CLEAR) for link, d in deep.items()}, limits)
+    start = _bent_back(model, figure, q, shapes, deep)
+    change = smoothed(times, difference(model, q, bend.found(q, start, below)), CALM)
+    changed = np.flatnonzero(change.any(axis=1))
+    start = np.array(q)
+    for frame in changed:
+        start[frame] = bend.rows.moved(q[frame], change[frame])
+    return bend.found(q, start, changed)
+
+
+class _Search:
+    """Inverse kinematics of arms that are to be above some heights (frames,) each (m)."""
+
+    def __init__(self, model: Model, figure: Target, shapes: Shapes, heights: dict[int, Floats], limits: bool) -> None:
+        arms = {model.joint_names[figure.joint[link]] for link in shapes if figure.joint[link] >= 0}
+        held = held_model(model, [name for name in model.joint_names if name not in arms])
+        wishes = [
+            goals.above(int(model.link_body[link]), radii, points=points) for link, (points, radii) in shapes.items()
+        ]
+        self.rows = GoalRows(held, checked_goals(held, wishes), limits)
+        self.heights = [(heights[link], radii) for link, (_, radii) in shapes.items()]
+
+    def found(self, q: Floats, start: Floats, frames: NDArray[np.intp]) -> Floats:
+        """Coordinates (frames, nq) of which some frames are searched, each from a start."""
+        out = np.array(q)
+        for frame in frames:
+            for goal, (height, radii) in zip(self.rows.goals, self.heights, strict=True):
+                goal.wanted[:] = height[frame] + radii
+            out[frame] = search(self.rows, start[frame], LEAST, STEPS).q
+        return out
+
+
+def _points(model: Model, link: int) -> tuple[Floats, Floats]:
+    """(k, 3) points of a link's shapes in its frame, and their radii (k,); m."""
+    points, radii = zip(*shape_points(model, link), strict=True)
+    return np.array(points), np.array(radii)
+
+
+def _lowest(model: Model, q: Floats, shapes: Shapes) -> dict[int, Floats]:
+    """Of each link (frames,) the height of its lowest point; m."""
+    lowest, seen = {}, bodies(model, q)
+    for link, (points, radii) in shapes.items():
+        body = int(model.link_body[link])
+        heights = seen.position[:, body, 2:] + seen.rotation[:, body, 2] @ points.T - radii
+        lowest[link] = heights.min(axis=1)
+    return lowest
+
+
+def _bent_back(model: Model, figure: Target, q: Floats, shapes: Shapes, deep: dict[int, Floats]) -> Floats:
+    """Coordinates with wrists extended so far that hands as deep as these would lie flat, with wrists on the floor."""
+    out = np.array(q)
+    for link in (figure.parts.get(f"hand_{side}", -1) for side in "lr"):
+        joint = figure.joint[link] if link in shapes else -1
+        if joint < 0 or model.joint_kinds[joint] not in ("hinge", "universal"):
+            continue
+        length = max(float(np.linalg.norm(point)) + radius for point, radius in zip(*shapes[link], strict=True))
+        at, least = int(model.joint_q_start[joint]), float(model.dof_limits[int(model.joint_v_start[joint]), 0])
+        back = np.arcsin(np.minimum(deep[link] / length, 1.0))
+        out[:, at] = np.maximum(q[:, at] - back, np.minimum(q[:, at], least))
+    return out
