@@ -116,8 +116,8 @@ def changed(**changes) -> str:
         ('{"frames": []}', 'an object with "Frames", found frames'),
         (changed(Frames=[]), "Frames: must be a list of frames"),
         (changed(Frames=7), "Frames: must be a list of frames"),
-        (changed(Frames=[[1, 2]]), r"Frames\[0\]: must have 44 numbers, found 2"),
-        (changed(Frames=["x"]), r"Frames\[0\]: must have 44 numbers, found 'x'"),
+        (changed(Frames=[[1, 2]]), r"Frames\[0\]: must have 44 numbers for DeepMimic's humanoid, found 2"),
+        (changed(Frames=["x"]), r"Frames\[0\]: must have 44 numbers for DeepMimic's humanoid, found 'x'"),
         (changed(Frames=[["a"] * 44]), r"Frames\[0\]: must be numbers, found 'a'"),
         (changed(Frames=[[float("nan")] * 44]), r"Frames\[0\]: must be numbers, found nan"),
         (changed(Frames=[[True] * 44]), r"Frames\[0\]: must be numbers, found True"),
@@ -153,6 +153,7 @@ def test_bad_characters_and_options(tmp_path):
         ({"Skeleton": {"Joints": [ROOT | {"AttachX": 10**400}]}}, "AttachX must be a finite number"),
         ({"Skeleton": {"Joints": [ROOT | {"Name": [1]}]}}, "its name must be text"),
         ({"Skeleton": {"Joints": [ROOT | {"Name": " "}]}}, "its name must be text"),
+        ({"Skeleton": {"Joints": [ROOT]}}, "must have 8 numbers for the figure of .*bad.txt, found 44"),
     ):
         bad.write_text(json.dumps(content))
         with pytest.raises(SceneError, match=message):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -172,3 +174,25 @@ def test_what_is_checked_may_not_be_there(tmp_path):
     (tmp_path / "m.xml").write_text(model(before="<include file='no.xml'/>"))
     with pytest.raises(poise.SceneError, match=r"no\.xml"):
         load(tmp_path / "m.xml")
+
+
+READ_ONE_AFTER_ANOTHER = """
+import faulthandler, sys, poise
+faulthandler.dump_traceback_later(60, exit=True)
+for file in sys.argv[1:]:
+    try:
+        poise.load(file)
+    except poise.SceneError as error:
+        print(error)
+"""
+
+
+def test_warnings_end_after_an_error_that_mujoco_does_not_know(tmp_path):
+    """In a process of its own: MuJoCo's warning handler would call itself without end."""
+    files = [tmp_path / "unknown.xml", tmp_path / "warned.xml"]
+    files[0].write_text(model(after="<equality><connect body1='ball' anchor=' '/></equality>"))
+    files[1].write_text(model("<body><freejoint/><geom size='nan'/></body>"))
+    command = [sys.executable, "-c", READ_ONE_AFTER_ANOTHER, *map(str, files), str(files[1])]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert [file in done.stdout for file in ("unknown.xml", "warned.xml:4")] == [True, True], done.stdout

@@ -85,7 +85,9 @@ def read_deepmimic(text: str, file: str | None, character: str | PathLike[str] |
     """The clip of a text; see `load_deepmimic`."""
     document = _json(text, file)
     joints = _humanoid() if character is None else _read_character(character)
-    frames = _frames(document, sum(_WIDTHS[joint.kind] for joint in joints) + 1, text, file)
+    width = sum(_WIDTHS[joint.kind] for joint in joints) + 1
+    figure = "DeepMimic's humanoid" if character is None else f"the figure of {character}"
+    frames = _frames(document, width, figure, text, file)
     quats, moves = _columns(joints, frames, text, file)
     skeleton = Skeleton(
         [joint.name for joint in joints],
@@ -118,13 +120,13 @@ def _json(text: str, file: str | None) -> dict[str, Any]:
     return document
 
 
-def _frames(document: dict[str, Any], width: int, text: str, file: str | None) -> Floats:
-    """Numbers (frames, width)."""
+def _frames(document: dict[str, Any], width: int, figure: str, text: str, file: str | None) -> Floats:
+    """Numbers (frames, width); `figure` says whose."""
     rows = document["Frames"]
     if not isinstance(rows, list) or not rows:
         raise SceneError("must be a list of frames", field="Frames", file=file, line=line_of(text, "Frames"))
     for number, row in enumerate(rows):
-        wrong = _wrong(row, width, last=number == len(rows) - 1)
+        wrong = _wrong(row, width, figure, last=number == len(rows) - 1)
         if wrong:
             line = line_of(text, "Frames", number)
             raise SceneError(wrong, field=f"Frames[{number}]", file=file, line=line)
@@ -142,10 +144,11 @@ def _times(frames: Floats, text: str, file: str | None) -> Floats:
     return times
 
 
-def _wrong(row: Any, width: int, *, last: bool) -> str:
+def _wrong(row: Any, width: int, figure: str, *, last: bool) -> str:
     """What is wrong with a frame; empty where nothing is."""
     if not isinstance(row, list) or len(row) != width:
-        return f"must have {width} numbers, found {len(row) if isinstance(row, list) else repr(row)[:40]}"
+        found = len(row) if isinstance(row, list) else repr(row)[:40]
+        return f"must have {width} numbers for {figure}, found {found}"
     for x in row:
         if isinstance(x, bool) or not isinstance(x, int | float) or not abs(x) < _LARGEST:
             return f"must be numbers, found {repr(x)[:40]}"

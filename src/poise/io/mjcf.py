@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from types import ModuleType
@@ -98,18 +100,29 @@ def _parse(mj: ModuleType, source: str | PathLike[str], file: Path | None, asset
     try:
         if file is None:
             text = str(source).lstrip("\ufeff \t\r\n")
-            spec = mj.MjSpec.from_string(text, include=contents, assets=contents)
+            spec = _in_new_thread(partial(mj.MjSpec.from_string, text, include=contents, assets=contents))
         elif file.suffix in (".xml", ".urdf"):
-            spec = mj.MjSpec.from_file(str(file), include=contents, assets=contents)
+            spec = _in_new_thread(partial(mj.MjSpec.from_file, str(file), include=contents, assets=contents))
         else:
             # MuJoCo tells formats by the ending of the name; under another name it must be handed the text
             text = file.read_text(encoding="utf-8-sig")
-            spec = mj.MjSpec.from_string(text, include=_included(text, file.parent) | contents, assets=contents)
+            included = _included(text, file.parent) | contents
+            spec = _in_new_thread(partial(mj.MjSpec.from_string, text, include=included, assets=contents))
             spec.modelfiledir = str(file.parent.resolve())
     except (ValueError, RuntimeError, mj.FatalError) as error:
         raise _refusal(error, source, file) from error
     _refuse_urdf(source, file)
     return spec
+
+
+def _in_new_thread(work: Callable[[], Any]) -> Any:
+    """What a call into MuJoCo gives, or raises.
+
+    Its parser (4.0) leaves a thread with a warning handler that calls itself after an error that it does not know, as
+    `anchor=" "` is one: the next warning in that thread would never end.
+    """
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(work).result()
 
 
 def _included(text: str, folder: Path) -> dict[str, bytes]:
@@ -139,7 +152,7 @@ def _refuse_urdf(source: str | PathLike[str], file: Path | None) -> None:
 
 def _compile(mj: ModuleType, spec: Any, source: str | PathLike[str], file: Path | None) -> Any:
     try:
-        return spec.compile()
+        return _in_new_thread(spec.compile)
     except (ValueError, RuntimeError, mj.FatalError) as error:
         raise _refusal(error, source, file) from error
 
