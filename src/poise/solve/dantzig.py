@@ -6,10 +6,11 @@ rounding, or at a proof that there is none: multipliers that could grow for ever
 
 Friction is a pyramid whose bounds μ λ_normal are set from the normal forces as they stand and then set again, pass by
 pass, until they no longer change (ODE stops after the second). A pass starts from the answer of the one before, so it
-costs little. Passes that swing are damped. Where they do not converge, Newton's method on the natural map, the normals
-being unknown as well, goes on from the best answer and from other starts. What is found either way is an answer of the
-whole pyramid; where neither leads to one, the status is STOPPED. Of several answers, which friction may have, it finds
-one.
+costs little. Passes that swing are damped. Where they do not converge, and where rounding leads pivots round and round
+(rows that nearly depend on each other, in units many powers of ten apart), Newton's method on the natural map, the
+normals being unknown as well, goes on from the best answer and from other starts. What is found either way is an answer
+of the whole pyramid; where neither leads to one, the status is STOPPED. Of several answers, which friction may have, it
+finds one.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ Piece = tuple[float, float, float, float, float, float]
 """left, right, top, bottom, slope, base: see `dantzig_tableau.TABLEAU`."""
 
 KEPT_ROWS = 1024
+ROUND = 10
+"""Pivots and steps for each row, after which pivots go round."""
 
 _local = threading.local()
 
@@ -71,8 +74,11 @@ class Dantzig:
             return _least_squares(problem, result, options)
         if problem.frictions and not result.ok:
             result = _coupled(problem, result, options)
+        goes_round = ROUND * problem.size <= _limit(problem, options) < result.iterations
         if not result.ok:
             result = _softened(problem, result, options)
+        if not result.ok and goes_round and not problem.frictions:
+            result = _coupled(problem, result, options)
         return polished(problem, result, options) if result.ok else _or_nothing(problem, result, options)
 
 
@@ -271,7 +277,8 @@ def _softened(problem: Problem, found: Result, options: Options) -> Result:
 
 
 def _coupled(problem: Problem, found: Result, options: Options) -> Result:
-    """Friction whose passes did not converge: Newton's method on the natural map, the normals being unknown as well.
+    """Friction whose passes did not converge, and pivots that went round: Newton's method on the natural map of all
+    rows at once.
 
     From the best answer so far, from nought, and from soft rows, evenly and unevenly so: what one start does not lead
     to another one does.

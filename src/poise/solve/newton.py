@@ -36,6 +36,8 @@ STEPS = 100
 """Steps at most."""
 HALVINGS = 10
 """Of a step, in search of a lower residual."""
+POLISHING = 10
+"""Steps that make an answer better, at most: of rows that depend on each other the first ones bring little."""
 ROUNDING = 1e-12
 """Natural residual, of the largest |b|, that rounding leaves of a few hundred rows."""
 RANK = 1e-12
@@ -156,7 +158,7 @@ def polished(problem: Problem, found: Result, options: Options) -> Result:
     size = size_of(problem)
     if not found.ok or found.natural <= ROUNDING * size:
         return found
-    lam, steps = newton(problem, found.lam, 1e-2 * ROUNDING * size, 3)
+    lam, steps = newton(problem, found.lam, 1e-2 * ROUNDING * size, POLISHING)
     better = report(problem, lam, found.iterations + len(steps), options)
     return replace(better, status=found.status) if better.natural < found.natural else found
 
