@@ -93,10 +93,10 @@ it for half the step. Positions are in m and rad. Velocities are over the larges
 sort (1 N or N·m at least): what joints bear, motors, limits, contacts, loops. It is the root of the mean square over
 {samples} moments; velocities and forces are left out within three of the coarsest steps of an impact.
 
-The velocity level is of the first order, and has {velocity} steps; the acceleration level
-is of the fourth, and has {acceleration}. Runs of the two levels are compared with the finest one at acceleration
-level, except for what joints bear: there sensors are of the first order. Where a cell has several scenes, the worst is
-told.
+The velocity level is of the first order, of the second where motion is smooth, and has {velocity} steps;
+the acceleration level is of the fourth, and has {acceleration}. Runs of the two levels are compared with the finest
+one at acceleration level, except for what joints bear: there sensors are of the first order. Where a
+cell has several scenes, the worst is told.
 
 A wall that is struck is smooth: what a blow with friction does depends, by some thousandths, on where in a step it
 comes at velocity level, which spreads it over two of them. Forces of contacts that stick are unique where bodies can
