@@ -117,6 +117,14 @@ def recorded(environment, monkeypatch):
     return calls
 
 
+def test_arguments_of_the_demo_are_not_extras(checkout, bin_folder):
+    (checkout / ".ci" / "environment.py").write_text("import sys\nprint('extras', sys.argv[1:])\nsys.exit(3)\n")
+    (bin_folder / "python3").symlink_to(sys.executable)
+    command = [str(checkout / "demo"), "--list"]
+    done = subprocess.run(command, capture_output=True, text=True, env={"PATH": str(bin_folder)}, check=False)
+    assert (done.stdout, done.returncode) == ("extras []\n", 3), done.stderr
+
+
 def test_second_run_reuses_what_is_there(environment, recorded):
     assert environment.main(["test"]) == 0
     assert environment.main(["test"]) == 0
