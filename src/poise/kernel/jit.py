@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import gc
 import hashlib
 import os
 import platform
@@ -38,6 +37,7 @@ from poise.kernel import bridge, calls, clock, quat, scalars, spatial, vec  # no
 from poise.kernel.cachefile import SealedFile, fingerprint, forget_oldest, prune
 from poise.kernel.emit import align_stack
 from poise.kernel.fuse import fused_multiply_adds, has_fma
+from poise.kernel.garbage import without_garbage_collection
 from poise.kernel.memory import At, View, Width
 from poise.kernel.sources import Sources
 from poise.kernel.trace import FLAGS
@@ -388,18 +388,6 @@ def _machine_code_only_of(name: str) -> Iterator[None]:
         JITCodeLibrary.finalize, JITCPUCodegen.set_env = usual, usual_env
 
 
-@contextlib.contextmanager
-def _no_collections() -> Iterator[None]:
-    """Compiling makes very many objects that live on: to look for garbage among them takes a tenth of its time."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()
-
-
 def compile_now(function: Any, name: str, signature: tuple[Any, ...]) -> Any:
     """A function compiled for one signature, or found in the cache."""
     start = time.perf_counter()
@@ -409,7 +397,13 @@ def compile_now(function: Any, name: str, signature: tuple[Any, ...]) -> Any:
     qualified = function.py_func.__qualname__
     machine = cpu()
     fusing = fused_multiply_adds if has_fma(machine["name"], machine["features"]) else contextlib.nullcontext
-    with global_compiler_lock, _no_interrupt_lost(), _machine_code_only_of(qualified), _no_collections(), fusing():
+    with (
+        global_compiler_lock,
+        _no_interrupt_lost(),
+        _machine_code_only_of(qualified),
+        fusing(),
+        without_garbage_collection(),
+    ):
         function.compile(signature)
     if not function._cache_hits:
         _compiled.append((name, time.perf_counter() - start))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ from poise.io.scenes.parts import read_part
 from poise.io.scenes.paths import is_path, with_fields
 from poise.io.scenes.rules import Place
 from poise.io.scenes.schema import SceneFile
+from poise.kernel.garbage import without_garbage_collection
 from poise.model.errors import SceneError
 from poise.model.scene import Scene
 
@@ -25,20 +24,8 @@ FORMAT = 1
 
 def read_scene(path: Path, content: bytes, given: Mapping[str, Any] | None = None) -> Scene:
     """The scene of a file. Raises SceneError with everything that is wrong with it."""
-    with _without_collection():
+    with without_garbage_collection():  # it takes a third of the time, as nearly all nodes of the tree live on
         return _read(path, content, given)
-
-
-@contextmanager
-def _without_collection() -> Iterator[None]:
-    """Python's search for cycles is off: it takes a third of the time, as a tree of many nodes is all alive."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def _read(path: Path, content: bytes, given: Mapping[str, Any] | None) -> Scene:
