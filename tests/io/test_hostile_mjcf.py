@@ -195,4 +195,5 @@ def test_warnings_end_after_an_error_that_mujoco_does_not_know(tmp_path):
     command = [sys.executable, "-c", READ_ONE_AFTER_ANOTHER, *map(str, files), str(files[1])]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert [file in done.stdout for file in ("unknown.xml", "warned.xml:4")] == [True, True], done.stdout
+    assert "unknown.xml" in done.stdout
+    assert "warned.xml:4" in done.stdout

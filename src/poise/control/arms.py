@@ -1,4 +1,4 @@
-"""Arms of a motion bend where they would be below the floor: hands of who gets up lie flat on it.
+"""Arms of a motion bend where they would be below the floor: a character that gets up lays its hands flat on it.
 
 Figures of clips may have no hands, or shorter arms than a character. Where such a figure leans on its wrists, hands
 would be a decimeter and more below the floor, and elbows a few centimeters. People bend the hand back and the elbow.

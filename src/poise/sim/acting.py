@@ -529,7 +529,7 @@ class Acting(Driven):
         for name, array in arrays.items():
             x.arrays[name][...] = array
         for name, count in counts.items():
-            if name != "n_forces" or count:  # whoever was given the forces on bodies may write to them later
+            if name != "n_forces" or count:  # callers may hold the array of forces, and write to it later
                 x.set_count(name, count)
         self.q[...], self.v[...], self.time = q, v, time
         self._left = None
