@@ -21,12 +21,12 @@ Complex = NDArray[np.complex128]
 _LEAST = 1e-4
 #: turning a joint by 1 rad counts as much as soles that are this share of the leg below the floor; that a foot moves
 #: along the floor counts this share of as much below it
-_TURN, _SLIDE = 0.03, 0.1
+_TURN, _SLIDE = 0.02, 0.1
 #: hip, knee and ankle are turned by no more than this; rad
 _MOST = 0.6
 #: cosine of the angle between the axes of knee and ankle above which they turn in one plane
 _PARALLEL = 0.9
-_ROUNDS = 12
+_ROUNDS = 20
 #: turns are smoothed over this; s
 _CALM = 0.015
 
@@ -37,9 +37,9 @@ def bent(
     """Coordinates (frames, nq) with legs bent by as little as it takes for no sole to be below the floor, at height 0.
 
     `turns` are the world orientations of all links, `root` the positions (frames, 3) of the root; m. Hip, knee and
-    ankle turn about the knee's axis, so that the leg stays in its plane. Legs that are all but straight stay below the
-    floor: a little less length would be much bending. So do feet that the clip itself has there. The world orientations
-    of all links come back, too.
+    ankle turn about the knee's axis, so that the leg stays in its plane. Soles stay a millimetre or two below the
+    floor where a leg would have to bend much for so little, and feet as far as the clip itself has them there. The
+    world orientations of all links come back, too.
     """
     q, turns = np.array(q), list(turns)
     model, places = target.model, target.place(turns, root)[1]
@@ -100,37 +100,74 @@ def _room(target: Target, q: Floats, links: list[int], sense: float, limits: boo
 def _angles(joints: list[Floats], sole: Floats, axis: Floats, room: Floats) -> Floats:
     """(3, frames) turns of hip, knee and ankle about an axis that bring the points of a sole up to the floor.
 
-    In the plane across the axis, which complex numbers stand for, by the Levenberg-Marquardt method: the least sum of
-    squares of how far points are below the floor, or the lowest one is above it, of how far the foot moves along the
-    floor, and of the turns.
+    The better of two minima: a search from the leg as it is would stay at a stretched knee, whose bending changes the
+    leg's length only in the second order, so that another one starts from a knee that is bent as far as it takes.
     """
-    ahead = unit(cross(np.broadcast_to(UP, axis.shape), axis))
-    up = cross(axis, ahead)
-    steep = up[:, 2]
+    leg = _Leg(joints, sole, axis, room)
+    angles, cost = leg.search(np.zeros((3, len(axis))))
+    other, lower = leg.search(leg.shortened(-sole[..., 2].min(axis=0)))
+    return np.where(lower < cost, other, angles)
 
-    def flat(vectors: Floats) -> Complex:
-        return np.asarray(np.sum(vectors * ahead, axis=-1) + 1j * np.sum(vectors * up, axis=-1))
 
-    thigh, shank = flat(joints[1] - joints[0]), flat(joints[2] - joints[1])
-    foot = flat(sole - joints[2])
-    rest = sole[..., 2] - steep * (thigh + shank + foot).imag
-    leg, start = abs(thigh) + abs(shank), (thigh + shank + foot.mean(axis=0)).real
-    angles = np.zeros((3, len(axis)))
-    ease = (_TURN * leg) ** 2
-    for _ in range(_ROUNDS):
+class _Leg:
+    """A leg in the plane across its axis, which complex numbers stand for, in all frames."""
+
+    def __init__(self, joints: list[Floats], sole: Floats, axis: Floats, room: Floats) -> None:
+        ahead = unit(cross(np.broadcast_to(UP, axis.shape), axis))
+        up = cross(axis, ahead)
+
+        def flat(vectors: Floats) -> Complex:
+            return np.asarray(np.sum(vectors * ahead, axis=-1) + 1j * np.sum(vectors * up, axis=-1))
+
+        self.room, self.steep = room, up[:, 2]
+        self.thigh, self.shank = flat(joints[1] - joints[0]), flat(joints[2] - joints[1])
+        self.foot = flat(sole - joints[2])
+        whole = self.thigh + self.shank + self.foot
+        #: what of each point's height does not turn, and how far ahead the sole is
+        self.rest, self.start = sole[..., 2] - self.steep * whole.imag, whole.mean(axis=0).real
+        self.ease = (_TURN * (abs(self.thigh) + abs(self.shank))) ** 2
+
+    def shortened(self, by: Floats) -> Floats:
+        """(3, frames) turns of hip, knee and ankle that shorten a stretched leg by some lengths; m, the foot level."""
+        bend = np.sqrt(8.0 * by / (abs(self.thigh) + abs(self.shank)))
+        knee = bend * np.where(self.room[1, 1] > 0.0, 1.0, -1.0)
+        return np.asarray(np.clip([-0.5 * knee, knee, -0.5 * knee], self.room[:, 0], self.room[:, 1]))
+
+    def search(self, angles: Floats) -> tuple[Floats, Floats]:
+        """A minimum (3, frames) of the cost, and that, by the Levenberg-Marquardt method within the joints' room."""
+        damping = np.array(self.ease)
+        off, slopes = self._off(angles)
+        cost = self._cost(off, angles)
+        for _ in range(_ROUNDS):
+            pull = np.einsum("apf,pf->af", slopes, off) - self.ease * angles
+            # a joint at the end of its range does not go on
+            stuck = ((angles <= self.room[:, 0]) & (pull < 0.0)) | ((angles >= self.room[:, 1]) & (pull > 0.0))
+            free = np.where(stuck[:, None], 0.0, slopes)
+            square = np.einsum("apf,bpf->fab", free, free) + (self.ease + damping)[:, None, None] * np.eye(3)
+            step = np.linalg.solve(square, np.where(stuck, 0.0, pull).T[..., None])[..., 0].T
+            tried = np.clip(angles + step, self.room[:, 0], self.room[:, 1])
+            found = self._off(tried)
+            better = self._cost(found[0], tried) < cost
+            damping *= np.where(better, 1.0 / 3.0, 4.0)
+            angles = np.where(better, tried, angles)
+            off, slopes = np.where(better, found[0], off), np.where(better, found[1], slopes)
+            cost = self._cost(off, angles)
+        return angles, cost
+
+    def _cost(self, off: Floats, angles: Floats) -> Floats:
+        """(frames,) the sum of squares of what is off, and of the turns."""
+        return np.asarray(np.sum(off**2, axis=0) + self.ease * np.sum(angles**2, axis=0))
+
+    def _off(self, angles: Floats) -> tuple[Floats, Floats]:
+        """(points + 1, frames) what is off, and its derivatives (3, points + 1, frames) by the angles, negative.
+
+        How far points are below the floor, or the lowest one is above it, and how far the foot moves along the floor.
+        """
         hip, knee, ankle = np.exp(1j * np.cumsum(angles, axis=0))
-        arms = np.stack((hip * thigh + knee * shank + ankle * foot, knee * shank + ankle * foot, ankle * foot))
-        below = -rest - steep * arms[0].imag
+        thigh, shank, foot = hip * self.thigh, knee * self.shank, ankle * self.foot
+        arms = np.stack((thigh + shank + foot, shank + foot, foot))
+        below = -self.rest - self.steep * arms[0].imag
         counts = (below > 0.0) | (below == below.max(axis=0))
         middle = arms.mean(axis=1)
-        slopes = np.concatenate((steep * arms.real * counts, -_SLIDE * middle.imag[:, None]), axis=1)
-        off = np.concatenate((below * counts, _SLIDE * (start - middle[0].real)[None]))
-        pull = np.einsum("apf,pf->af", slopes, off) - ease * angles
-        # a joint at the end of its range does not go on
-        stuck = ((angles <= room[:, 0]) & (pull < 0.0)) | ((angles >= room[:, 1]) & (pull > 0.0))
-        slopes[np.broadcast_to(stuck[:, None], slopes.shape)] = 0.0
-        pull[stuck] = 0.0
-        square = np.einsum("apf,bpf->fab", slopes, slopes) + (2.0 * ease)[:, None, None] * np.eye(3)
-        step = np.linalg.solve(square, pull.T[..., None])[..., 0].T
-        angles = np.clip(angles + step, room[:, 0], room[:, 1])
-    return angles
+        off = np.concatenate((below * counts, _SLIDE * (self.start - middle[0].real)[None]))
+        return off, np.concatenate((self.steep * arms.real * counts, -_SLIDE * middle.imag[:, None]), axis=1)
