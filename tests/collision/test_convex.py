@@ -233,11 +233,22 @@ def test_a_pancake_that_a_needle_has_pierced() -> None:
 
     The pancake comes out of the end of the needle, across: 42 mm, where 620 mm lead out along its greatest radius.
     """
-    a, b = pairs(np.random.default_rng([12, ELLIPSOID, ELLIPSOID]), (ELLIPSOID, ELLIPSOID), 10_000, "any")
-    one = slice(3461, 3462)
-    a, b = a[one], b[one]
-    assert a.size.min() < 0.05 * a.size.max()
-    assert b.size.min() < 0.01 * b.size.max()
+    flat = [
+        [0.9083159375083852, -0.07949093227008487, 0.4106620865810433],
+        [-0.39902019256459764, 0.12985188280303556, 0.9077011482080531],
+        [-0.12547925563205634, -0.9883418842785829, 0.08622804756391944],
+    ]
+    across = [
+        [0.07949093226706694, 0.4106620865806853, -0.9083159375088112],
+        [-0.1298518827984368, 0.907701148208496, 0.39902019256508686],
+        [0.9883418842794298, 0.08622804756096297, 0.12547925562741713],
+    ]
+    pancake = [0.6086711121316077, 0.6086711121316077, 0.022424395523770624]
+    needle = [0.1491797096829494, 0.1491797096829494, 28.73185802481523]
+    place = [-26.087420340258493, 11.460117628504488, 3.603845259517339]
+    none = np.zeros(1, int)
+    a = Bodies(ELLIPSOID, np.array([pancake]), np.zeros((1, 3)), np.array([flat]), none)
+    b = Bodies(ELLIPSOID, np.array([needle]), np.array([place]), np.array([across]), none)
     gap, _ = touches(a, b).deepest(1)
     best = greatest_gap_tried(np.random.default_rng(0), a, b)
     assert best[0] == pytest.approx(-0.042, abs=1e-3)
