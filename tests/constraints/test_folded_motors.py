@@ -81,10 +81,14 @@ def test_motors_without_bounds_move_as_rows_do_and_are_none(seed):
     scene = chain(seed)
     folded = moved(scene.build(SHARP, dt=DT), seed)
     rows = as_rows(moved(scene.build(SHARP, dt=DT), seed))
+    fastest, way = 0.0, 0.0
     for k in range(60):
         folded.step()
         rows.step()
-        assert np.abs(difference(folded.model, folded.q, rows.q)).max() < 1e-4, k
+        speed = float(np.abs(rows.v).max())
+        fastest, way = max(fastest, speed), way + DT * speed
+        # velocity products, which grow with the square of speeds, are integrated by methods of other order
+        assert np.abs(difference(folded.model, folded.q, rows.q)).max() < 1e-9 + 10.0 * DT * fastest * way, k
     np.testing.assert_allclose(forces(folded), forces(rows), atol=0.02 * np.abs(forces(rows)).max())
     assert folded.report().rows == 0
     assert rows.report().rows == folded.model.nv
