@@ -11,6 +11,7 @@ import poise
 from poise.batch.world_checks import width_of
 from poise.formulations.rules import DONE
 from poise.formulations.stepper import Stepper
+from poise.kernel.memory import Block
 from poise.model import Body, Inertia
 
 G = 9.81
@@ -359,7 +360,7 @@ def test_a_split_step_that_fails_leaves_the_rows() -> None:
     before = world.state
     calls = []
 
-    def fail(stepper: Stepper) -> None:
+    def fail(stepper: Stepper, store: Block) -> None:
         calls.append(stepper)
         if len(calls) > 1:
             world.tau[0] = np.inf
@@ -419,13 +420,16 @@ def test_many_rows_of_users_find_room_beside_motors_and_loops() -> None:
         scene.add(poise.sphere(0.1, mass=1.0), name=f"b{k}", position=(k, 0, 1))
     scene.loop("fixed", None, "b39")
     world = scene.build(dt=0.01)
-    world.rows_hooks.append(
-        lambda world, rows: [
+    calls = []
+
+    def tie(world: poise.World, rows: poise.constraints.rows.Rows) -> None:
+        calls.append(world.time)
+        for k in range(39):
             rows.add(id=k, b=f"b{k}", Jb=(0, 0, 0, 0, 0, 1), terms=[poise.constraints.row_input.Term(dof=6 * k)])
-            for k in range(39)
-        ]
-    )
+
+    world.rows_hooks.append(tie)
     world.step(5)
+    assert len(calls) == 5  # a step that begins again, as rows had no room, asks once
     assert np.abs(world.v.reshape(40, 6)[:39, 2] + world.v.reshape(40, 6)[:39, 0]).max() < 1e-6
     assert np.abs(world.v[-6:]).max() < 1e-6
 

@@ -519,7 +519,7 @@ def test_a_substep_that_diverges_takes_back_the_whole_step() -> None:
     world.step(3)
     q, v, time = world.q.copy(), world.v.copy(), world.time
 
-    def watch(stepper) -> None:
+    def watch(stepper, store) -> None:
         calls.append(world.v.copy())
         if len(calls) == 2:
             world.tau[0] = np.inf

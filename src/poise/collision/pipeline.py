@@ -119,9 +119,13 @@ class Collider:
     def find(self, space: Workspace, slack: float = 0.0) -> None:
         """Contacts of the workspace's state, whose links have been placed; the list grows as it must."""
         _check_slack(slack)
-        self._bent = False
-        if (most := self._search.run(space.w.handle, *self._handles, slack, True)) > self.room:
+        if (most := self.search(space, slack)) > self.room:
             self._grow(most, slack)
+
+    def search(self, space: Workspace, slack: float) -> int:
+        """The same; how many there are, where there may be no room for all."""
+        self._bent = False
+        return self._search.run(space.w.handle, *self._handles, slack, True)
 
     def finder(self, space: Workspace) -> Bound | None:
         """What `find` calls, where that is one entry: it takes the slack, and which steps to go (`narrow.PLACE`)."""

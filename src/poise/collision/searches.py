@@ -103,8 +103,8 @@ class Few:
         """What `run` calls: it takes the slack, and which steps to go."""
         given = self._given
         if not given or w is not given[0] or c is not given[1] or t is not given[2]:
-            self._given = (w, c, t)
             self._call = Bound(_finder(self._width), self._width, w, *self._handles, c, t)
+            self._given = (w, c, t)  # last: an interrupt in between binds anew
         return self._call
 
     def bound_each(self, w: Handle, c: Handle, t: Handle, ahead: Handle, terrains: Handle | None = None) -> Bound:

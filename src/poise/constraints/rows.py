@@ -62,7 +62,7 @@ from poise.constraints.store import (
     of_world,
 )
 from poise.dynamics.inputs import check_model
-from poise.kernel.memory import F64, Width
+from poise.kernel.memory import F64, Block, Width
 from poise.model.model import Model
 from poise.solve.friction import Coefficients
 from poise.solve.laws import UPRIGHT, Law
@@ -104,12 +104,16 @@ class Rows:
     def full(self) -> bool:
         """Whether more was to be added than there is room for: `grow`, `clear` and emit again."""
         return bool(
-            np.any(self._busiest() > self.now.room) or self.now.term_count.max() > self.now.counts()["term_room"]
+            np.any(_busiest(self.now) > self.now.room) or self.now.term_count.max() > self.now.counts()["term_room"]
         )
 
-    def grow(self) -> None:
-        """Make room for as many rows as were counted, and half as many again. Present rows and ids are kept."""
-        counts, terms = self._busiest(), int(self.now.term_count.max())
+    def grow(self, *others: Block) -> None:
+        """Make room for as many rows as were counted, here or in other stores, and half as many again. Present rows and
+        ids are kept.
+        """
+        stores = (self.now, *others)
+        counts = np.max([_busiest(store) for store in stores], axis=0)
+        terms = max(int(store.term_count.max()) for store in stores)
         if counts.max() > HARD_CAP:
             raise MemoryError(f"{counts.max()} {KINDS[counts.argmax()]} blocks in one world; {HARD_CAP} is the most")
         if terms > HARD_CAP:
@@ -119,10 +123,6 @@ class Rows:
         self.now, self.before = (moved(block, room, term_room) for block in (self.now, self.before))
         self._listing = None
 
-    def _busiest(self) -> NDArray[np.int64]:
-        """(4,) blocks of the world that has most, by kind."""
-        return np.asarray(self.now.count.reshape(len(KINDS), -1).max(axis=1), np.int64)
-
     def counts(self, world: int = 0) -> dict[str, int]:
         """Blocks of a world, by kind."""
         return dict(zip(KINDS, self._counts(checked_world(world, self.width.lanes)), strict=True))
@@ -131,7 +131,7 @@ class Rows:
         """What solvers see of the present list."""
         if self.full():  # of terms too, which may be too many for as many rows as before
             raise ValueError("rows were counted that there is no room for: grow, and emit them again")
-        counts = tuple(int(n) for n in self._busiest())
+        counts = tuple(int(n) for n in _busiest(self.now))
         if self._listing is None or self._listing[0] != counts:
             self._listing = counts, listed(counts, self.now.first)
         if self.width.lanes > 1:
@@ -354,6 +354,11 @@ class Rows:
         for name, value in law.items():
             at = place if isinstance(value, tuple) else number
             of_world(self.now.arrays[name], world, self.width)[at] = value
+
+
+def _busiest(store: Block) -> NDArray[np.int64]:
+    """(4,) blocks of the world that has most, by kind."""
+    return np.asarray(store.count.reshape(len(KINDS), -1).max(axis=1), np.int64)
 
 
 def _larger(room: int, wanted: int) -> int:

@@ -48,6 +48,7 @@ from poise.formulations.stability import FormulationWarning, StiffnessGuard
 from poise.formulations.stepper import Stepper, Told
 from poise.formulations.tracking import TRACK
 from poise.kernel.blas import few_blas_threads
+from poise.kernel.memory import Block
 from poise.model.model import Model
 from poise.model.slots import SlotCheck, StateFields
 
@@ -97,8 +98,8 @@ class Accelerated:
         self.guard = StiffnessGuard(model, integrator)
         self._fallen, self._tells_falls = 0, True
         self._before: dict[int, tuple[Array, Array]] = {}
-        self.watch: Callable[[Any], None] | None = None
-        """Called after every part of a step and every impact, with the stepper that was at work."""
+        self.watch: Callable[[Any, Block], None] | None = None
+        """Called after every part of a step and every impact, with the stepper that was at work and its rows."""
         self._clear_told()
 
     def check_stiffness(self, dt: float, motors: bool = True) -> None:
@@ -461,7 +462,7 @@ class Accelerated:
 
     def _show(self) -> None:
         if self.watch is not None:
-            self.watch(self)
+            self.watch(self, self.rows.now)
 
     def _tell_forces(self, seen: Seen) -> None:
         """Put the last forces to the rows as they are now, for the report."""

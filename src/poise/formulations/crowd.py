@@ -24,8 +24,8 @@ from poise.formulations.crowd_kernels import (
     step_crowd,
 )
 from poise.formulations.data import DATA
-from poise.formulations.rules import NO_CONTACT_ROOM, NO_PREPARED_ROOM, NO_ROOM
-from poise.formulations.step import N_STORES, STEP, TIMED
+from poise.formulations.step import N_STORES, TIMED
+from poise.formulations.step_table import Stages
 from poise.formulations.stepper import Stepper
 from poise.kernel.bound import Bound
 from poise.kernel.jit import entry
@@ -238,7 +238,7 @@ class Engine(Stepper):
         if self.collider.finder(self.space) is None:
             self.collider = Collider(model, width, search="few")
         self._reach = AHEAD.block(width, ahead=Shared(self.stats.ahead))
-        self._numbers = {name: np.zeros(1, np.int32) for name in ("prepared", "end", "found")}
+        self._end = np.zeros(1, np.int32)
         self._records: Block | None = None
         self._owner: Records | None = None
         self._now = np.zeros(width.lanes)
@@ -295,40 +295,25 @@ class Engine(Stepper):
         assert self._owner is not None
         entries, rows, extras = self.bound_entries(), self.rows, self.extras
         self._lay_axes(rows.before)
-        calls = {
-            "free_motion": entries.free_motion,
-            "detect": self.collider.finder_each(self.space, self._reach, self._terrains),
-            "prepare": extras.maker(self.space),
-        }
-        advance = entries.advance[id(rows.now), id(rows.before)]
-        tables = np.zeros(N_STORES * N_STORES, np.int64)
-        tables[1] = advance.table
-        shared = {name: Shared(array) for name, array in self._numbers.items()}
-        commands = [make(self) for make in self._owner.commands]
-        step = STEP.block(
-            F64,
+        advance: list[Bound | None] = [None] * (N_STORES * N_STORES)
+        advance[1] = entries.advance[id(rows.now), id(rows.before)]
+        stages = Stages(
+            entries.free_motion,
+            self.collider.finder_each(self.space, self._reach, self._terrains),
+            extras.maker(self.space),
+            advance,
+            commands=[make(self) for make in self._owner.commands],
+        )
+        step = stages.block(
             lanes=self.width.lanes,
-            n_commands=len(commands),
-            command=np.array([one.front for one in commands], np.int64),
-            command_table=np.array([one.table for one in commands], np.int64),
-            **{name: call.front for name, call in calls.items()},
-            **{f"{name}_table": call.table for name, call in calls.items()},
-            advance=advance.front,
-            advance_table=tables,
-            measure=0,
-            measure_table=N_STORES,
-            watch=0,
-            watch_table=N_STORES,
-            observe=0,
-            observe_table=N_STORES,
             contact_room=self.collider.room,
             always_prepares=int(bool(self.model.loops or self.model.couplings)),
-            prepared=shared["prepared"],
-            found=shared["found"],
+            part_of=Shared(extras.part_of),
             clock=0,
             spent=len(TIMED),
+            **{name: Shared(array) for name, array in self.noted.items()},
         )
-        self._called = (*calls.values(), advance, *commands)
+        self._called = stages.held
         shared = self.group_block(self._owner)
         batch = BATCH.block(self.width, records=self._records, seats=self._seats, step=step, shared=shared)
         return Bound(_step_crowd, self.width, self.data.handle, batch.handle)
@@ -338,7 +323,7 @@ class Engine(Stepper):
         return GROUP.block(
             F64,
             erp=np.array([self.joint_erp]),
-            end=Shared(self._numbers["end"]),
+            end=Shared(self._end),
             parts=records.parts,
             whole=Shared(records.whole),
             time=Shared(records.time),
@@ -372,16 +357,10 @@ class Engine(Stepper):
 
     def make_way(self) -> bool:
         """More room for what had none: whether it is this engine that had none, and not the records."""
-        end = int(self._numbers["end"][0])
+        end = int(self._end[0])
         if end == NO_MEMORY:
             return False
-        if end == NO_ROOM:
-            self._grow()
-        elif end == NO_CONTACT_ROOM:
-            self.collider.make_room(int(self._numbers["found"][0]))
-        elif end == NO_PREPARED_ROOM:
-            self.extras.rows.grow()
-        else:
+        if not self.make_room(end):
             raise RuntimeError(f"a group of worlds ended in {end}")
         self._call = None
         return True

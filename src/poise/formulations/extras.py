@@ -38,7 +38,11 @@ class Extras:
         """Loops beside those of the model."""
         self._serials: list[int] = []
         self._next, self.had = len(model.loops), False
-        self._lanes, self._parts_of, self._depth = width.lanes, 0.0, 0
+        self.part_of = np.zeros(1)
+        """(1,) length of the step that steps are parts of, 0 where they are whole; s."""
+        self._lanes, self._depth = width.lanes, 0
+        self._hooked: tuple[bytes, Array, Array] | None = None
+        """The state that hooks have added rows for, and how many rows and terms."""
         self._on: tuple[Any, Any, Any] = (None, None, None)
         self._listed: Array | None = None
         """The slot that tells of attached loops, once it has been read."""
@@ -95,7 +99,8 @@ class Extras:
     # ---- steps -------------------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """A new step: nothing has broken in it yet."""
+        """A new step: nothing has broken in it yet, and hooks have not been called."""
+        self._hooked = None
         if self._closed:
             self.loops.broke[...] = 0
 
@@ -125,25 +130,22 @@ class Extras:
         """Whether every step has rows of loops or couplings."""
         return self._any
 
-    @property
-    def prepares(self) -> bool:
-        """Whether steps may have rows that are made once a step, or the last one had any."""
-        return self._any or bool(self.model.motors) or self.had
-
     def emit(self, space: Workspace, dt: float, whole: float, erp: float) -> None:
         """Rows of a step, or of a part of one that is `whole` long."""
+        while not self.maker(space)(dt, whole, erp, False, self._lanes):
+            self.rows.grow()
+        self.had = bool(self.rows.now.count.any())
+
+    def call_hooks(self, state: bytes) -> None:
+        """Have hooks add their rows, which others follow; once for a state of a step, however often that is begun."""
         rows = self.rows
-        kept = None
-        if self.hooks:
+        if self._hooked is None or self._hooked[0] != state:
+            self._hooked = None
             rows.clear()
             for hook in self.hooks:
                 hook(rows)
-            kept = rows.now.count.copy(), rows.now.term_count.copy()
-        while not self.maker(space)(dt, whole, erp, kept is not None, self._lanes):
-            rows.grow()
-            if kept is not None:
-                rows.now.count[...], rows.now.term_count[...] = kept
-        self.had = bool(rows.now.count.any())
+            self._hooked = state, rows.now.count.copy(), rows.now.term_count.copy()
+        _, rows.now.count[...], rows.now.term_count[...] = self._hooked
 
     def maker(self, space: Workspace) -> Bound:
         """What makes rows of motors, loops and couplings, with all that it works on, which grows."""
@@ -162,7 +164,7 @@ class Extras:
         as its impulse over the whole step, into however many parts that is split.
         """
         if self._closed:
-            part, whole = self._parts_of > 0.0, self._parts_of or dt
+            part, whole = self.part_of.item() > 0.0, self.part_of.item() or dt
             MEASURE_LOOPS[self.width](space.w.handle, self.loops.handle, rows.handle, whole / span, part)
 
     def begin_parts(self, whole: float) -> None:
@@ -170,7 +172,7 @@ class Extras:
         self._depth += 1
         if self._depth > 1:
             return
-        self._parts_of = whole
+        self.part_of[0] = whole
         if self._closed:
             self.loops.force[...] = self.loops.torque[...] = 0.0
 
@@ -179,7 +181,7 @@ class Extras:
         self._depth -= 1
         if self._depth > 0:
             return
-        self._parts_of = 0.0
+        self.part_of[0] = 0.0
         if self._closed and done:
             BREAK_LOOPS[self.width](self.loops.handle)
 

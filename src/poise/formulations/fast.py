@@ -143,7 +143,7 @@ class Split:
             known = part == 0 and parts <= EVEN and not paths
             top = stepper.free_motion(length, THE_REST if known else ALL)
             # what is not finite is on its way to `Diverged`
-            end = stepper.advance(length, stepper.near + 2.0 * length * top if top < TOO_FAST else stepper.near)
+            end = stepper.finish(length, stepper.near + 2.0 * length * top if top < TOO_FAST else stepper.near)
             stepper.scratch.parted[0] = 1
             if end != DONE:
                 break
@@ -188,7 +188,7 @@ class Split:
         scale_multipliers(rows.now, share)
         strike = share == LITTLE
         slack = TOUCH if strike else stepper.near + 2.0 * length * speed
-        end = stepper.advance(length, slack, self._only_touching if strike else self._choose)
+        end = stepper.finish(length, slack, self._only_touching if strike else self._choose)
         if end != DONE:
             scale_multipliers(rows.now, 1.0 / share)
             return end

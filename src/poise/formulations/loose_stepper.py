@@ -8,8 +8,9 @@ slower than eliminating joints, and as good as its solver: for looking at solver
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,8 @@ from poise.constraints.tree_rows import Seen
 from poise.dynamics.apart_bodies import CENTRE, OWN, SPIN
 from poise.formulations.acceleration_kernels import EMIT, MEND
 from poise.formulations.apart_stepper import ApartStepper
-from poise.formulations.rules import DIVERGED, DONE, WHOLE
+from poise.formulations.rules import DIVERGED, DONE, NO_ROOM
+from poise.formulations.step_table import Stage
 from poise.formulations.stepper import Told
 from poise.kernel.memory import F64, Block
 from poise.model.model import Model
@@ -85,14 +87,15 @@ class LooseStepper(ApartStepper):
 
     # ---- the step ----------------------------------------------------------------------------------------------------
 
-    def advance(
-        self, dt: float, slack: float, choose: Callable[[Block], None] | None = None, wanted: int = WHOLE
-    ) -> int:
-        """A step, or a part of one, from its free motion on; it is never too long."""
-        self.collider.find(self.space, slack)
-        if choose is not None:
-            choose(self.collider.c)
-        self._emit(dt)
+    def _advance_in(self, now: Block, old: Block) -> Stage:
+        """A solver of `poise.solve`, in Python."""
+        return self._callback(partial(self._solve_in, now, old), ("float64", "int64"), DIVERGED)
+
+    def _solve_in(self, now: Block, old: Block, dt: float, wanted: int) -> int:
+        """Impulses, velocities and coordinates of a part, which is never too long: how it ends."""
+        self.rows.now, self.rows.before = now, old
+        if not self._emit(dt):
+            return NO_ROOM
         own = self.bodies.own[: OWN * self.model.n_links].reshape(-1, OWN)
         before = own.copy()
         links = Links(own[:, :4].copy(), own[:, CENTRE:SPIN].copy(), own[:, SPIN:].copy())
@@ -106,27 +109,19 @@ class LooseStepper(ApartStepper):
             own[:, SPIN:] = twist
         if finite and np.isfinite(own).all():
             MEND[F64](*(one.handle for one in (self.space.m, self.space.s, self.end, self.bodies, self.options)))
-            self.extras.measure(self.space, self.rows.now, dt)
-            if self.watch is not None:
-                self.watch(self)
             return DONE
         own[...] = before
-        self.rows.now, self.rows.before = self.rows.before, self.rows.now
         return DIVERGED
 
-    def _emit(self, dt: float) -> None:
-        """Rows of the step, with the multipliers that they had in the last one."""
+    def _emit(self, dt: float) -> bool:
+        """Rows of the step, with the multipliers that they had in the last one; whether there is room for all."""
         space, rows = self.space, self.rows
-        if self.extras.busy or self.driven:
-            self.extras.emit(space, dt, self._whole, self.joint_erp)
         self.flow.a[...], self.flow.acceleration[...] = 0.0, 0.0
-        rows.now, rows.before = rows.before, rows.now
-        while True:
-            EMIT[F64](space.m.handle, self.data.handle, self.options.handle, dt, 0)
-            if not rows.full():
-                break
-            rows.grow()
+        EMIT[F64](space.m.handle, self.data.handle, self.options.handle, dt, 0)
+        if rows.full():
+            return False
         rows.warm_start(float(self.scratch.carry[0]))
+        return True
 
     def _go_on(self, joints: JointRows, links: Links, dt: float) -> Array:
         """(n_links, 6) twists at the end of the step; those without rows where they are no longer finite."""

@@ -8,6 +8,7 @@ stay.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import permutations
 from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise.constraints.loop_layout import LOOPS
-from poise.constraints.loop_rows import MEASURE_LOOPS, any_broke, break_loops, clear_loop_forces, forget_breaks
+from poise.constraints.loop_rows import any_broke, break_loops, clear_loop_forces, forget_breaks
 from poise.constraints.row_kernels import N_KINDS, stride_of
 from poise.constraints.store import STORE
 from poise.dynamics.layout import MODEL
@@ -27,10 +28,9 @@ from poise.formulations.rollback import ROLLBACK, keep_start, rollback_block, un
 from poise.formulations.rules import (
     ALL,
     ASLEEP,
+    DIVERGED,
     DONE,
-    NO_CONTACT_ROOM,
-    NO_PREPARED_ROOM,
-    NO_ROOM,
+    HASTY,
     THE_REST,
     TOO_LONG,
     UNLESS_HASTY,
@@ -50,6 +50,7 @@ from poise.formulations.step import (
     tick,
     watch_part,
 )
+from poise.formulations.step_table import Stages
 from poise.kernel.bound import Bound
 from poise.kernel.calls import ask_bound
 from poise.kernel.clock import clock_address
@@ -58,7 +59,6 @@ from poise.kernel.memory import F64, Block, Count, Index, Int, Real, Shared, Vie
 from poise.kernel.spatial import Force
 
 if TYPE_CHECKING:
-    from poise.formulations.step_blocks import Entries
     from poise.formulations.stepper import Stepper
 
 Array = NDArray[Any]
@@ -77,6 +77,9 @@ MARCH = View(
     place=Index,  # (N_STORES) stores of the last rows, of those before, and the spare one
     time=Real,  # (1) of the world, at the end of the last step; s
     erp=Real,  # (1) that of options over this one is that of loop joints
+    far=Real,  # (1) gap up to which contacts count where speeds are no longer looked at; m
+    splits=Count,  # 1 where steps in which something moves far are split
+    foresees=Count,  # 1 where impulses may make a step too long
     q=Real,  # (nq) at the beginning of the last step
     v=Real,  # (nv)
     v_end=Real,  # (nv) at its end, by the equations of motion at its beginning
@@ -108,17 +111,10 @@ def count_parts(stats, dt):
 
 
 @kernel
-def or_again(end):
-    """How a part ends: AGAIN where anything had no room."""
-    return AGAIN if end in (NO_ROOM, NO_CONTACT_ROOM, NO_PREPARED_ROOM) else end
-
-
-@kernel
-def take_whole(options, loop, stats, found, dt):
+def take_whole(options, loop, found, slack, dt, wanted):
     """A step in one part, whose free motion is known: how it ends."""
     last, before = load(loop.place, 0), load(loop.place, 1)
-    erp = load(options.erp, 0) / load(loop.erp, 0)
-    end = or_again(finish_part(loop.step, found, load(stats.ahead, 0), erp, before, last, dt, dt, UNLESS_LONG))
+    end = finish_part(loop.step, found, slack, joint_erp(options, loop), before, last, dt, dt, wanted)
     if end == DONE:
         store(loop.place, 0, before)
         store(loop.place, 1, last)
@@ -126,34 +122,41 @@ def take_whole(options, loop, stats, found, dt):
 
 
 @kernel
+def joint_erp(options, loop):
+    """Share of a loop's error that is mended."""
+    return load(options.erp, 0) / load(loop.erp, 0)
+
+
+@kernel
 def take_parts(options, loop, stats, scratch, dt, parts):
     """A step in parts, in the first of which links are in their places: how it ends. Rows from before it stay where
     they are.
     """
-    erp, length = load(options.erp, 0), dt / parts
+    erp, carry, length = load(options.erp, 0), load(scratch.carry, 0), dt / parts
     kept, now, other = load(loop.place, 0), load(loop.place, 1), load(loop.place, 2)
     old, end = kept, DONE
+    is_part = load(loop.step.part_of, 0) > 0.0
     store(options.erp, 0, erp / parts)
     store(scratch.carry, 0, 1.0 / parts)
-    clear_loop_forces(loop.loops)
+    if not is_part:
+        clear_loop_forces(loop.loops)
     for part in range(parts):
         found = begin_part(loop.step, length, ALL if part > 0 else THE_REST)
-        if not load(stats.top, 0) < TOO_FAST:
-            end = AGAIN
-            break
-        joint_erp = load(options.erp, 0) / load(loop.erp, 0)
-        end = or_again(finish_part(loop.step, found, load(stats.ahead, 0), joint_erp, now, old, length, dt, WHOLE))
+        # what is not finite is on its way to DIVERGED
+        slack = load(stats.ahead, 0) if load(stats.top, 0) < TOO_FAST else load(options.near, 0)
+        end = finish_part(loop.step, found, slack, joint_erp(options, loop), now, old, length, dt, WHOLE)
         if end != DONE:
             break
         store(scratch.parted, 0, 1)
         store(scratch.carry, 0, 1.0)
         old, now, other = now, other, now
     store(options.erp, 0, erp)
-    store(scratch.carry, 0, 1.0)
+    store(scratch.carry, 0, carry)
     store(scratch.parted, 0, 0)
     if end != DONE:
-        return AGAIN
-    break_loops(loop.loops)
+        return end
+    if not is_part:
+        break_loops(loop.loops)
     ask_bound(loop.grow, load(loop.grow_table, old), float(parts))
     store(loop.place, 0, old)
     store(loop.place, 1, kept)
@@ -162,32 +165,48 @@ def take_parts(options, loop, stats, scratch, dt, parts):
 
 
 @kernel
-def take_step(model, data, options, loop, dt):
-    """A step: whether it is done. If not, all is as it was before."""
+def take_awake(data, options, loop, found, dt):
+    """A step whose free motion is known, or as much of it as there is of a hasty one: how it ends."""
+    stats = data.stats
+    if not load(stats.top, 0) < TOO_FAST:  # on its way to DIVERGED
+        if found == HASTY:
+            found = begin_part(loop.step, dt, THE_REST)
+        return take_whole(options, loop, found, load(loop.far, 0), dt, WHOLE)
+    if loop.splits == 0:
+        return take_whole(options, loop, found, load(stats.ahead, 0), dt, WHOLE)
+    parts, end = count_parts(stats, dt), TOO_LONG
+    if parts == 1:
+        wanted = UNLESS_LONG if loop.foresees != 0 else WHOLE
+        end = take_whole(options, loop, found, load(stats.ahead, 0), dt, wanted)
+        if end == TOO_LONG:
+            parts = count_parts(stats, dt)
+    store(loop.parts, 0, parts)
+    if end == TOO_LONG and parts > 1 and loop.led == 0:
+        end = take_parts(options, loop, stats, data.scratch, dt, parts)
+    return end
+
+
+@kernel
+def take_step(model, data, options, loop, dt, forgets):
+    """A step: whether it is done. If not, all is as it was before, and `loop.end` tells why: DIVERGED, or what had no
+    room, or TOO_LONG where Python is to choose its parts. One that `forgets` is not the rest of a step in which loops
+    have broken.
+    """
     for i in range(model.nq):
         store(loop.q, i, load(data.state.q, i))
     for d in range(model.nv):
         store(loop.v, d, load(data.state.v, d))
     keep_start(model, loop.loops, data.sleep, loop.rollback)
-    store(loop.end, 0, AGAIN)
+    store(loop.end, 0, TOO_LONG)
     store(loop.parts, 0, 1)
-    forget_breaks(loop.loops)
-    found = begin_part(loop.step, dt, UNLESS_HASTY)
+    if forgets != 0:
+        forget_breaks(loop.loops)
+    found = begin_part(loop.step, dt, UNLESS_HASTY if loop.splits != 0 else ALL)
     if found == ASLEEP:
         watch_part(loop.step, load(loop.place, 0))
         store(loop.end, 0, DONE)
         return True
-    parts = count_parts(data.stats, dt)
-    end = AGAIN
-    if parts != 0 and load(data.stats.top, 0) < TOO_FAST:
-        store(loop.parts, 0, parts)
-        if parts == 1:
-            end = take_whole(options, loop, data.stats, found, dt)
-            if end == TOO_LONG:
-                parts, end = count_parts(data.stats, dt), AGAIN
-                store(loop.parts, 0, parts)
-        if parts > 1 and loop.led == 0:
-            end = take_parts(options, loop, data.stats, data.scratch, dt, parts)
+    end = take_awake(data, options, loop, found, dt)
     if end != DONE:
         for i in range(model.nq):
             store(data.state.q, i, load(loop.q, i))
@@ -202,11 +221,11 @@ def take_step(model, data, options, loop, dt):
 def take_timed_step(model, data, options, loop, dt):
     """The same; where stages are timed, they are those of this step."""
     if loop.step.clock == 0:
-        return take_step(model, data, options, loop, dt)
+        return take_step(model, data, options, loop, dt, 1)
     for stage in range(len(TIMED)):
         store(loop.step.spent, stage, 0.0)
     start = tick(loop.step)
-    done = take_step(model, data, options, loop, dt)
+    done = take_step(model, data, options, loop, dt, 1)
     add_time(loop.step, WHOLE_STEP, start)
     return done
 
@@ -244,6 +263,7 @@ def march(model, data, options, loop, dt, n):
 
 
 _march = entry(march, MODEL, DATA, OPTIONS, MARCH, extra=("float64", "int64"), lanes=False)
+_take = entry(take_step, MODEL, DATA, OPTIONS, MARCH, extra=("float64", "int64"), lanes=False)
 _grow = entry(grow_multipliers, STORE, extra=("float64",), lanes=False)
 
 
@@ -254,7 +274,8 @@ class Binding(NamedTuple):
     """Of constraints: as `place` counts them."""
     orders: dict[bytes, tuple[Block, ...]]
     """Stores in the order that `place` gives them."""
-    whole: Bound
+    march: Bound
+    take: Bound
     held: tuple[Any, ...]
     """What else it needs: no other object has its address as long as this is held."""
 
@@ -281,8 +302,7 @@ class March:
 
     def __init__(self, stepper: Stepper) -> None:
         model, self._stepper = stepper.model, stepper
-        self._direct = stepper.width == F64 and stepper.collider.finder(stepper.space) is not None
-        numbers = dict.fromkeys(("end", "prepared", "found"), 1) | {"place": N_STORES}
+        numbers = {"end": 1, "place": N_STORES}
         self._numbers = {name: np.zeros(size, np.int32) for name, size in numbers.items()}
         self._numbers["parts"] = np.ones(1, np.int32)
         self._time = np.zeros(1)
@@ -316,30 +336,54 @@ class March:
     def can(self) -> bool:
         """Whether nothing wants Python in every step."""
         stepper = self._stepper
-        return self._direct and stepper.by_kernels and stepper.watch is None and not stepper.extras.hooks
+        return stepper.width == F64 and stepper.by_kernels and stepper.watch is None and not stepper.extras.hooks
 
     def run(self, dt: float, n: int, time: float = 0.0) -> int:
         """N steps at most, from a time on: how many are done; `end` tells how the next one ended."""
+        observer = self.observer
+        if observer is not None:
+            observer.begin()
+        self._begin(observer, tuple(self.commands))
+        self._time[0] = time
+        self._stepper.begin_steps()
+        done: int = self._call(dt, n)
+        self._end()
+        return done
+
+    def take(self, dt: float) -> int:
+        """One step without commands and without an observer, with as much room as it takes: DONE, DIVERGED, or TOO_LONG
+        and nothing is done.
+        """
         stepper = self._stepper
-        rows, extras = stepper.rows, stepper.extras
-        on = (stepper.bound_entries(), extras.loops, extras.prepares, *self.commands)
-        if self.observer is not None:
-            self.observer.begin()
-            on = (*on, *self.observer.blocks)
+        while True:
+            self._begin(None, ())
+            self._binding.take(dt, 0)
+            self._end()
+            stepper.raise_problems()
+            end = int(self._numbers["end"].item())
+            if not stepper.make_room(end):
+                return end
+
+    def _begin(self, observer: Observer | None, commands: tuple[Bound, ...]) -> None:
+        """Steps come: bind what takes them to what there is now."""
+        stepper = self._stepper
+        rows, on = stepper.rows, (*stepper.stage_key, *commands)
+        if observer is not None:
+            on = (*on, *observer.blocks)
         if on != self._on:  # memory has grown, or there are other joints, or others look
-            self._choose(on)
+            self._choose(on, observer, commands)
         order = (rows.now, rows.before, stepper.spare)
         if order != self._order:
-            self._numbers["place"][...] = [self._stores.index(store) for store in order]
-        self._numbers["prepared"][0] = extras.had
-        self._time[0] = time
-        stepper.begin_steps()
-        done: int = self._call(dt, n)
-        extras.had = self._numbers["prepared"].item() != 0
-        self._order = order = self._orders[self._numbers["place"].tobytes()]
-        rows.now, rows.before, stepper.spare = order
+            self._numbers["place"][...] = [self._binding.stores.index(store) for store in order]
+        stepper.noted["prepared"][0] = stepper.extras.had
+
+    def _end(self) -> None:
+        """Steps are done: which store is which now."""
+        stepper = self._stepper
+        stepper.extras.had = stepper.noted["prepared"].item() != 0
+        self._order = order = self._binding.orders[self._numbers["place"].tobytes()]
+        stepper.rows.now, stepper.rows.before, stepper.spare = order
         stepper.parts = self._numbers["parts"].item()
-        return done
 
     @property
     def parts(self) -> Array:
@@ -353,76 +397,61 @@ class March:
 
     @property
     def end(self) -> int:
-        """How the first step that is not done has ended, if it has: DIVERGED; else AGAIN."""
-        return int(self._numbers["end"].item())
+        """How the last step ended: DONE or DIVERGED; else AGAIN."""
+        end = int(self._numbers["end"].item())
+        return end if end in (DONE, DIVERGED) else AGAIN
 
-    def _choose(self, on: tuple[Any, ...]) -> None:
+    def _choose(self, on: tuple[Any, ...], observer: Observer | None, commands: tuple[Bound, ...]) -> None:
         """Use the binding to what there is, or make one. Runs that record take turns with steps that do not."""
         key = tuple(map(id, on))
         if key not in self._bindings:
             if len(self._bindings) == BINDINGS:
                 self._bindings.clear()
-            self._bindings[key] = self._bind(on)
-        binding = self._bindings[key]
-        self._stores, self._orders, self._call = binding.stores, binding.orders, binding.whole.caller
+            self._bindings[key] = self._bind(on, observer, commands)
+        self._binding = binding = self._bindings[key]
+        self._call = binding.march.caller
         self._order, self._on = (), on  # last: an interrupt in between chooses again
 
-    def _bind(self, on: tuple[Any, ...]) -> Binding:
-        stepper, observer = self._stepper, self.observer
-        entries: Entries = on[0]
-        loops: Block = on[1]
-        space, extras = stepper.space, stepper.extras
+    def table(self, stages: Stages) -> Block:
+        """What a step calls, and the memory that its stages share."""
+        stepper = self._stepper
+        return stages.block(
+            lanes=stepper.width.lanes,
+            contact_room=stepper.collider.room,
+            always_prepares=int(stepper.extras.always_prepares or bool(stepper.extras.hooks)),
+            part_of=Shared(stepper.extras.part_of),
+            clock=self._clock,
+            spent=Shared(self.spent),
+            **{name: Shared(array) for name, array in stepper.noted.items()},
+        )
+
+    def _bind(self, on: tuple[Any, ...], observer: Observer | None, commands: tuple[Bound, ...]) -> Binding:
+        stepper = self._stepper
+        space, loops = stepper.space, stepper.extras.loops
         stores = [stepper.rows.now, stepper.rows.before, stepper.spare]
         places = permutations(range(len(stores)))
         orders = {np.array(p, np.int32).tobytes(): tuple(stores[k] for k in p) for p in places}
-        find = stepper.collider.finder(space)
-        assert find is not None
-        prepare = extras.maker(space) if extras.prepares else find  # which is not called then
-        calls = {"free_motion": entries.free_motion, "detect": find, "prepare": prepare}
-        pairs = [entries.advance.get((id(now), id(old))) for now in stores for old in stores]
+        stages = replace(stepper.stages(stores), commands=commands)
+        if observer is not None:
+            watch = [bound for store in stores if (bound := observer.watching(store)) is not None]
+            stages = replace(stages, observe=[observer.observing(store) for store in stores], watch=watch)
         grow = [Bound(_grow, F64, store.handle) for store in stores]
-        measure = [
-            Bound(MEASURE_LOOPS, F64, space.w.handle, loops.handle, store.handle)
-            for store in (stores if extras.joints else [])
-        ]
-        looks = stores if observer is not None else []
-        observe = [observer.observing(store) for store in looks]
-        watch = [bound for store in looks if (bound := observer.watching(store)) is not None]
-        step = STEP.block(
-            F64,
-            lanes=1,
-            n_commands=len(self.commands),
-            command=np.array([one.front for one in self.commands], np.int64),
-            command_table=np.array([one.table for one in self.commands], np.int64),
-            watch=watch[0].front if watch else 0,
-            watch_table=np.array([one.table for one in watch]) if watch else N_STORES,
-            observe=observe[0].front if observe else 0,
-            observe_table=np.array([one.table for one in observe]) if observe else N_STORES,
-            **{name: call.front for name, call in calls.items()},
-            **{f"{name}_table": call.table for name, call in calls.items()},
-            advance=next(iter(entries.advance.values())).front,
-            advance_table=np.array([0 if pair is None else pair.table for pair in pairs]),
-            measure=measure[0].front if measure else 0,
-            measure_table=np.array([one.table for one in measure]) if measure else N_STORES,
-            contact_room=stepper.collider.room,
-            always_prepares=int(extras.always_prepares),
-            prepared=self._shared["prepared"],
-            found=self._shared["found"],
-            clock=self._clock,
-            spent=Shared(self.spent),
-        )
         block = MARCH.block(
             F64,
-            step=step,
+            step=self.table(stages),
             loops=loops,
             rollback=rollback_block(stepper),
             grow=grow[0].front,
             grow_table=np.array([one.table for one in grow]),
             led=int(bool(stepper.model.paths)),
+            splits=int(stepper.split),
+            # rows of hooks are those of a whole step, whatever speeds they ask for
+            foresees=int(not stepper.extras.hooks),
             time=Shared(self._time),
             erp=np.array([stepper.unit_erp]),
+            far=np.array([stepper.far]),
             **{name: self._shared[name] for name in ("q", "v", "v_end", "tau", "force", "end", "parts", "place")},
         )
-        whole = Bound(_march, F64, *(one.handle for one in (space.m, stepper.data, stepper.options, block)))
-        held = (*calls.values(), *grow, *measure, *watch, *observe, *self.commands, *on)
-        return Binding(stores, orders, whole, held)
+        handles = [one.handle for one in (space.m, stepper.data, stepper.options, block)]
+        march, take = (Bound(one, F64, *handles) for one in (_march, _take))
+        return Binding(stores, orders, march, take, (stages, *grow, *on))

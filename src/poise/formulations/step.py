@@ -2,15 +2,16 @@
 
     commands      motor targets that are computed for this step
     free motion   where links are, and how they would move without constraints
-    detection     contacts
+    detection     contacts, and which of them count
     preparation   constraints that are made once a step: motors, loop joints, couplings
     solution      constraints of the step and their impulses, velocities and coordinates at its end
     measurement   forces of loop joints
     observation   contact and limit events, frames of a recording
 
 Each stage is an entry on its own that is called by its address (see `kernel.calls`): formulations share stages, and an
-edit compiles one of them. Whoever drives steps repeats a part that had no room, or takes it in another way: see
-`step_loop` for one world, `crowd_kernels` for many.
+edit compiles one of them. A stage may be a Python function (`kernel.callbacks`): rows of users, solvers of
+`poise.solve`. Whoever drives steps repeats a part that had no room, or takes it in another way: `march` for one world,
+`crowd_kernels` for many, `fast` for steps in parts that Python chooses.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from poise.formulations.rules import (
 )
 from poise.kernel.calls import ask_bound
 from poise.kernel.clock import read_clock
-from poise.kernel.jit import kernel
+from poise.kernel.jit import entry, kernel
 from poise.kernel.memory import Count, Index, Int, Real, View, load, store
 
 GO_ON = 2
@@ -47,6 +48,8 @@ STEP = View(
     free_motion_table=Count,
     detect=Count,
     detect_table=Count,
+    choose=Count,  # takes contacts away that do not count; 0 where all do
+    choose_table=Count,
     prepare=Count,
     prepare_table=Count,
     advance=Count,
@@ -59,6 +62,7 @@ STEP = View(
     observe_table=Int,  # (N_STORES)
     contact_room=Count,
     always_prepares=Count,  # 1 where constraints are prepared in every step
+    part_of=Real,  # (1) length of the step that steps are parts of, 0 where they are whole; s
     prepared=Index,  # (1) 1 where there were prepared constraints in the last step
     found=Index,  # (1) contacts that there was no room for
     clock=Count,  # address of a clock (see `kernel.clock`), 0 where no stage is timed
@@ -127,14 +131,24 @@ def finish_part(step, found, slack, erp, now, old, dt, whole, wanted):
     if most > step.contact_room:
         store(step.found, 0, most)
         return NO_CONTACT_ROOM
+    if step.choose != 0:
+        ask_bound(step.choose, step.choose_table)
     end = solve_part(step, found, erp, now, old, dt, whole, wanted)
     while end == SATURATED:
         end = solve_part(step, begin_part(step, dt, THE_REST), erp, now, old, dt, whole, wanted)
     if end == DONE:
-        if step.measure != 0:
-            ask_bound(step.measure, load(step.measure_table, now), whole, 1 if dt < whole else 0)
+        measure_part(step, now, dt, whole)
         watch_part(step, now)
     return end
+
+
+@kernel
+def measure_part(step, now, dt, whole):
+    """Forces of loop joints in a part of a step that is `whole` long, which may be a part of a longer one."""
+    if step.measure != 0:
+        span = load(step.part_of, 0)
+        is_part = span > 0.0 or dt < whole
+        ask_bound(step.measure, load(step.measure_table, now), span if span > 0.0 else whole, 1 if is_part else 0)
 
 
 @kernel
@@ -151,3 +165,11 @@ def solve_part(step, found, erp, now, old, dt, whole, wanted):
         end = ask_bound(step.advance, table, dt, GOES_ON)
     add_time(step, SOLUTION, start)
     return end
+
+
+FINISH_PART = entry(
+    finish_part,
+    STEP,
+    extra=("int64", "float64", "float64", "int64", "int64", "float64", "float64", "int64"),
+    lanes=False,
+)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from poise.constraints.store import VERTICES
 from poise.constraints.tree import SYSTEM
+from poise.formulations.step_table import Stage
 from poise.kernel.bound import Bound
 from poise.kernel.buffers import GROUP
 from poise.kernel.jit import Entry
@@ -39,7 +40,7 @@ class Entries:
     """What a step calls, with all that it works on."""
 
     free_motion: Bound
-    advance: dict[tuple[int, int], Bound]
+    advance: dict[tuple[int, int], Stage]
     """By where the rows of the step are, and those of the step before (`id`)."""
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import permutations
 from math import inf
 from typing import Any
@@ -16,6 +17,7 @@ from poise.constraints import tree
 from poise.constraints.contact_rows import surfaces_block
 from poise.constraints.islands import islands_block
 from poise.constraints.limit_rows import limits_block
+from poise.constraints.loop_rows import MEASURE_LOOPS
 from poise.constraints.rows import Rows
 from poise.constraints.store import LAW, STRIDES, make_store, moved
 from poise.constraints.tree import PLAIN, SYSTEM, flow_block
@@ -34,25 +36,22 @@ from poise.dynamics.workspace import Workspace
 from poise.formulations import velocity
 from poise.formulations.data import CALLS, DATA, OPTIONS, no_bodies, options_block, scratch_block, stats_block
 from poise.formulations.extras import Extras
-from poise.formulations.fast import TOO_FAST, Split
-from poise.formulations.haste import HASTE
+from poise.formulations.fast import Split
 from poise.formulations.march import March
 from poise.formulations.rules import (
     ALL,
-    ASLEEP,
     BY_DISPLACEMENT,
+    DIVERGED,
     DONE,
     DRIVEN,
-    GOES_ON,
+    NO_CONTACT_ROOM,
+    NO_PREPARED_ROOM,
     NO_ROOM,
-    SATURATED,
-    THE_REST,
     TOO_LONG,
-    UNLESS_LONG,
-    UNSOLVED,
     WHOLE,
 )
 from poise.formulations.sleep_state import Sleep, sleep_block
+from poise.formulations.step import FINISH_PART
 from poise.formulations.step_blocks import (
     Entries,
     answer_block,
@@ -61,6 +60,9 @@ from poise.formulations.step_blocks import (
     problem_block,
     system_block,
 )
+from poise.formulations.step_table import Stage, Stages
+from poise.kernel.bound import Bound
+from poise.kernel.callbacks import Callback
 from poise.kernel.jit import entry, kernel
 from poise.kernel.memory import F64, Block, Width
 from poise.model.model import Model
@@ -154,17 +156,23 @@ class Stepper:
         steps = STEPS if newton else 0
         self.options = options_block(width, steps=steps, separate=self._separate, centred=self._centred, **options)
         self.stats, self.scratch = stats_block(model, width), scratch_block(model, width, self.limits)
-        self.near, self._far, self._erp = (float(self.options.arrays[name].flat[0]) for name in ("near", "far", "erp"))
+        self.near, self.far, self._erp = (float(self.options.arrays[name].flat[0]) for name in ("near", "far", "erp"))
         self._stabilize = self.options.counts()["stabilize"]
         if self._of_rows:
             self.options.far[...] = inf  # what moves so far is looked after: see `step`
         self._calls = self._make_calls()
-        self._top, self._haste, self._ahead = (self.stats.arrays[name] for name in ("top", "haste", "ahead"))
+        self._top = self.stats.arrays["top"]
         self._split: Split | None = None
         self.march = March(self)
         self._island_room = ISLAND_ROWS
-        self.watch: Callable[[Stepper], None] | None = None
-        """Called after every part of a step."""
+        self.watch: Callable[[Stepper, Block], None] | None = None
+        """Called after every part of a step, with the store of its constraints."""
+        self.noted = {name: np.zeros(1, np.int32) for name in ("prepared", "found")}
+        """What a step notes: see `step.STEP`."""
+        self._choice: Callable[[Block], None] | None = None
+        self._problems: list[BaseException] = []
+        """What stages in Python have raised."""
+        self._finisher: tuple[tuple[Any, ...], list[Block], Any] = ((), [], None)
         self._make_room()
 
     def _make_bodies(self) -> Block:
@@ -207,12 +215,14 @@ class Stepper:
         rows, self._data = self.rows, {}
         self._contacts, self._guests = self.collider.c, self.extras.rows.now
         pairs = list(permutations(dict.fromkeys((id(one), one) for one in (rows.now, rows.before, self.spare)), 2))
-        whole = {(a, b): self.data_of(now, old) for (a, now), (b, old) in pairs}
-        model = self.space.m
         self._entries = Entries(
-            free_motion=bound(self._free_motion, self.width, model, self.data, self.options),
-            advance={key: bound(self._advance, self.width, model, data, self.options) for key, data in whole.items()},
+            free_motion=bound(self._free_motion, self.width, self.space.m, self.data, self.options),
+            advance={(a, b): self._advance_in(now, old) for (a, now), (b, old) in pairs},
         )
+
+    def _advance_in(self, now: Block, old: Block) -> Stage:
+        """What finds the impulses of a step, with its constraints in one store and those before in another."""
+        return bound(self._advance, self.width, self.space.m, self.data_of(now, old), self.options)
 
     @property
     def data(self) -> Block:
@@ -270,23 +280,12 @@ class Stepper:
 
         What moves far is not overlooked: see `fast`; lanes of worlds look 5 cm ahead.
         """
-        self._whole = dt
+        self._whole, self.parts = dt, 1
         self.begin_steps()
-        top = self.free_motion(dt)
-        self.parts = 1
-        if self._found == ASLEEP:
-            if self.watch is not None:
-                self.watch(self)
-            return DONE
         if not self._of_rows:
-            return self.advance(dt, min(self.near + 2.0 * dt * top, self._far))
-        if not top < TOO_FAST:  # on its way to `Diverged`
-            return self.advance(dt, self._far)
-        if self.split and dt * self._haste.item() > HASTE:
-            return self._in_parts(dt)
-        # rows of hooks are those of a whole step, whatever speeds they ask for
-        whole = not self.split or bool(self.extras.hooks)
-        end = self.advance(dt, self._ahead.item(), wanted=WHOLE if whole else UNLESS_LONG)
+            top = self.free_motion(dt)
+            return self.finish(dt, min(self.near + 2.0 * dt * top, self.far))
+        end = self.march.take(dt)
         return self._in_parts(dt) if end == TOO_LONG else end
 
     def begin_steps(self) -> None:
@@ -308,41 +307,111 @@ class Stepper:
         """Whether motors have rows, as the last free motion found."""
         return self._found == DRIVEN
 
-    def advance(
-        self, dt: float, slack: float, choose: Callable[[Block], None] | None = None, wanted: int = WHOLE
-    ) -> int:
-        """A step, or a part of one, from its free motion on. `choose` may take contacts away. Where it is `wanted`
-        UNLESS_LONG it may be TOO_LONG, and nothing is done.
-        """
-        self.collider.find(self.space, slack)
-        if choose is not None:
-            choose(self.collider.c)
-        self._prepare(dt)
-        rows = self.rows
+    def finish(self, dt: float, slack: float, choose: Callable[[Block], None] | None = None) -> int:
+        """A part of a step, from its free motion on; DONE or DIVERGED. `choose` may take contacts away."""
+        rows, end, self._choice = self.rows, DIVERGED, choose
         rows.now, rows.before = rows.before, rows.now
-        return self.close(self._find(dt, wanted), dt, wanted)
+        try:
+            while True:
+                stores, finish = self._bound_finish()
+                self.noted["prepared"][0] = self.extras.had
+                now, old = (stores.index(store) for store in (rows.now, rows.before))
+                end = finish(self._found, slack, self.joint_erp, now, old, dt, self._whole, WHOLE)
+                self.extras.had = self.noted["prepared"].item() != 0
+                self.raise_problems()
+                if not self.make_room(end):
+                    return end
+        finally:
+            if end != DONE:
+                # multipliers that are not finite would start the next step
+                rows.now, rows.before = rows.before, rows.now
 
-    def _prepare(self, dt: float) -> None:
-        if self.extras.busy or self.driven:
-            self.extras.emit(self.space, dt, self._whole, self.joint_erp)
+    def _bound_finish(self) -> tuple[list[Block], Bound]:
+        """What does all of a part but the free motion; stores of constraints by their numbers there."""
+        key = (*self.stage_key, self._choice is not None)
+        if key != self._finisher[0]:
+            stores = [self.rows.now, self.rows.before, self.spare]
+            stages = self.stages(stores)
+            if self._choice is not None:
+                stages = replace(stages, choose=self._callback(self._choose, (), 0))
+            table = self.march.table(stages)
+            self._finisher = key, stores, (Bound(FINISH_PART, F64, table.handle), stages)
+        _, stores, (finish, _) = self._finisher
+        return stores, finish
 
-    def close(self, end: int, dt: float, wanted: int = WHOLE) -> int:
-        """The end of a step whose impulses have been looked for: where they were not found, with the best ones."""
-        rows = self.rows
-        while end in (NO_ROOM, UNSOLVED, SATURATED):
-            if end == NO_ROOM:
-                self._grow()
-            elif end == SATURATED:
-                self.free_motion(dt, THE_REST)
-                self._prepare(dt)
-            end = self._find(dt, GOES_ON if end == UNSOLVED else wanted)
-        if end != DONE:
-            rows.now, rows.before = rows.before, rows.now  # multipliers that are not finite would start the next step
-            return end
-        self.extras.measure(self.space, rows.now, dt)
-        if self.watch is not None:
-            self.watch(self)
-        return end
+    @property
+    def stage_key(self) -> tuple[Any, ...]:
+        """What stages are bound to: objects that are others when memory has grown or joints have come."""
+        extras = self.extras
+        return self.bound_entries(), extras.loops, extras.maker(self.space), bool(extras.hooks), self.watch is not None
+
+    def stages(self, stores: list[Block]) -> Stages:
+        """What a step calls, with its constraints in one of some stores."""
+        entries, extras, space = self.bound_entries(), self.extras, self.space
+        detect: Stage | None = self.collider.finder(space) if self._of_rows else None
+        if detect is None:
+            detect = self._callback(self._detect, ("float64", "int64"), 1 << 30)
+        prepare: Stage = extras.maker(space)
+        if extras.hooks:
+            prepare = self._callback(self._prepare, ("float64", "float64", "float64", "int64", "int64"), 0)
+        handles = space.w.handle, extras.loops.handle
+        joints = stores if extras.joints else []
+        return Stages(
+            entries.free_motion,
+            detect,
+            prepare,
+            [entries.advance.get((id(now), id(old))) for now in stores for old in stores],
+            measure=[Bound(MEASURE_LOOPS, self.width, *handles, store.handle) for store in joints],
+            watch=[self._callback(partial(self._watch, store), (), 0) for store in stores if self.watch is not None],
+        )
+
+    def _callback(self, function: Callable[..., int], numbers: tuple[str, ...], failed: int) -> Callback:
+        """A stage in Python."""
+        return Callback(function, numbers, failed, self._problems)
+
+    def _detect(self, slack: float, how: int) -> int:
+        """Contacts of many shapes; as many as there are, whether there is room or not."""
+        return self.collider.search(self.space, slack)
+
+    def _choose(self) -> int:
+        """Take contacts away that do not count."""
+        assert self._choice is not None
+        self._choice(self.collider.c)
+        return 0
+
+    def _prepare(self, dt: float, whole: float, erp: float, kept: int, lanes: int) -> int:
+        """Rows of hooks, then the others that are made once a step; 0 where there is no room for all."""
+        rows, s = self.extras.rows.now, self.space.s
+        self.extras.call_hooks(np.float64(dt).tobytes() + s.q.tobytes() + s.v.tobytes())
+        if self.extras.rows.now is not rows:  # it has grown: the step begins again
+            return 0
+        return int(self.extras.maker(self.space)(dt, whole, erp, 1, lanes))
+
+    def _watch(self, store: Block) -> int:
+        """Tell of a part that is done."""
+        assert self.watch is not None
+        self.watch(self, store)
+        return 0
+
+    def raise_problems(self) -> None:
+        """Raise what a stage in Python has raised."""
+        if self._problems:
+            problem = self._problems[0]
+            self._problems.clear()
+            raise problem
+
+    def make_room(self, end: int) -> bool:
+        """More memory, where a step has ended for want of it: whether it has."""
+        if end == NO_ROOM:
+            self._grow()
+        elif end == NO_CONTACT_ROOM:
+            self.collider.make_room(self.noted["found"].item())
+        elif end == NO_PREPARED_ROOM:
+            if self.extras.rows.full():
+                self.extras.rows.grow()
+        else:
+            return False
+        return True
 
     def _grow(self) -> None:
         """More room, for the rows of the largest island or for all."""
@@ -350,7 +419,7 @@ class Stepper:
         if needed > self._island_room:
             self._island_room = needed + needed // 2
         else:
-            self.rows.grow()
+            self.rows.grow(self.rows.before, self.spare)
         self._make_room()
 
     @property
@@ -372,10 +441,6 @@ class Stepper:
         if self._has_grown:
             self._bind()
         return self._entries
-
-    def _find(self, dt: float, wanted: int) -> int:
-        rows = self.rows
-        return int(self.bound_entries().advance[id(rows.now), id(rows.before)](dt, wanted))
 
     @property
     def change(self) -> Array | None:

@@ -77,23 +77,29 @@ class Bound:
 @functools.cache
 def _front(n_views: int, extra: tuple[str, ...], returns: str) -> Any:
     """The function in front of all entries with so many views, numbers of these types, and a result of this one."""
-    numbers = [f"n{k}" for k in range(len(extra))]
     name = "_".join(["call", str(n_views), *extra, returns])
-    scope: dict[str, Any] = {"pass_on": _passing(n_views, extra, returns), "__name__": __name__}
-    arguments = ", ".join(["table", *numbers])
+    return front_function(name, extra, returns, _passing(n_views, extra, returns), Path(__file__))
+
+
+def front_function(name: str, numbers: tuple[str, ...], returns: str, code: Callable[..., Any], source: Path) -> Any:
+    """A compiled function that takes a table and some numbers; `code` of a source file makes its instructions."""
+    names = [f"n{k}" for k in range(len(numbers))]
+    arguments = ", ".join(["table", *names])
+    scope: dict[str, Any] = {"code": code, "result": getattr(types, returns), "__name__": __name__}
+    exec(f"def pass_on(context, {arguments}):\n    return result({arguments}), code\n", scope)
+    scope["pass_on"] = intrinsic(scope["pass_on"])
     exec(f"def {name}({arguments}):\n    return pass_on({arguments})\n", scope)
     function = njit(scope[name], **jit.OPTIONS)
-    sources = jit.SOURCES.digest({Path(__file__).resolve()})
+    sources = jit.SOURCES.digest({source.resolve()})
     if sources is not None:
         jit.keep(function, scope[name], hashlib.sha256(f"{sources} {name}".encode()).hexdigest())
-    return jit.compile_now(function, name, (HANDLE, *(getattr(types, kind) for kind in extra)))
+    return jit.compile_now(function, name, (HANDLE, *(getattr(types, kind) for kind in numbers)))
 
 
-def _passing(n_views: int, extra: tuple[str, ...], returns: str) -> Any:
+def _passing(n_views: int, extra: tuple[str, ...], returns: str) -> Callable[..., Any]:
     """What calls the entry that a table tells of."""
     result = getattr(types, returns)
     kinds = [HANDLE] * n_views + [getattr(types, kind) for kind in extra]
-    numbers = "".join(f", n{k}" for k in range(len(extra)))
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         table = context.make_array(HANDLE)(context, builder, args[0]).data
@@ -109,6 +115,4 @@ def _passing(n_views: int, extra: tuple[str, ...], returns: str) -> Any:
             context.call_conv.return_status_propagate(builder, status)
         return out
 
-    scope: dict[str, Any] = {"code": code, "result": result}
-    exec(f"def pass_on(context, table{numbers}):\n    return result(table{numbers}), code\n", scope)
-    return intrinsic(scope["pass_on"])
+    return code

@@ -11,9 +11,6 @@ from poise.formulations.march import March
 from poise.formulations.step import DETECTION, FREE_MOTION, SOLUTION, TIMED, WHOLE_STEP
 from poise.kernel.clock import seconds_per_tick
 
-_METHODS = {"free_motion": FREE_MOTION, "_find": SOLUTION}
-"""Methods of a stepper at velocity level, by the stage that they are."""
-
 
 class Clock:
     """Times the stages of one world's steps: those in compiled code at its stage boundaries, others in Python by the
@@ -31,9 +28,8 @@ class Clock:
         self._time(stepper, "step", WHOLE_STEP)
         if isinstance(stepper, Accelerated):
             self._time(stepper, "_forces", SOLUTION)
-        for name, stage in _METHODS.items():
-            self._time(inner, name, stage)
-        self._time(stepper.collider, "find", DETECTION)
+            self._time(stepper.collider, "find", DETECTION)
+        self._time(inner, "free_motion", FREE_MOTION)
 
     def _time(self, owner: Any, name: str, stage: int) -> None:
         run: Callable[..., Any] = getattr(owner, name)

@@ -122,16 +122,15 @@ class Watcher:
             self._watch[key] = bound, contacts, store
         return self._watch[key][0]
 
-    def see(self, stepper: Stepper | Accelerated) -> None:
-        """Note what pushes in a part of a step that was taken in Python."""
-        store = stepper.rows.now
+    def see(self, stepper: Stepper | Accelerated, store: Block) -> None:
+        """Note what pushes in a part of a step that was taken in Python, whose constraints are in a store."""
         self.has_room_for(store)
         self.bound(stepper.collider.c, store)()
 
     def take_in(self, stepper: Stepper | Accelerated) -> None:
         """Know what touches after a step that was not watched, as its last part has left it."""
         self.drop()
-        self.see(stepper)
+        self.see(stepper, stepper.rows.now)
         seen = [self._keys("seen_key", which, int(self.block.seen[which])) for which in range(N_LISTS)]
         self.drop()
         for which, keys in enumerate(seen):
