@@ -69,7 +69,7 @@ class LooseStepper(ApartStepper):
         """`solver`: "pgs", matrix-free over bodies; or "dantzig", with contacts as pyramids."""
         check_loose(model)
         super().__init__(model, sweeps=sweeps, tolerance=tolerance, **options)
-        self._solver = PGS(newton=False) if solver == "pgs" else Dantzig()
+        self._method = PGS(newton=False) if solver == "pgs" else Dantzig()
         self._dense = solver == "dantzig"
         self._options = Options(tolerance=tolerance, iterations=sweeps)
         self._joint_lam = np.zeros(0)
@@ -223,7 +223,7 @@ class LooseStepper(ApartStepper):
         return self._joint_lam if len(self._joint_lam) == size else np.zeros(size)
 
     def _solve(self, problem: Problem, warm: Array) -> Result:
-        return self._solver.solve(problem, replace(self._options, warm=warm))
+        return self._method.solve(problem, replace(self._options, warm=warm))
 
     def _bounce(
         self, problem: Problem, result: Result, posed: BodyRows, twist: Array, free: Array, dt: float
@@ -251,7 +251,7 @@ class LooseStepper(ApartStepper):
         goal = np.where(lasts, back + pull * (0.5 * dt - time), 0.0)
         b = problem.b.copy()
         b[heads[hit]] = np.minimum(b[heads], after - goal)[hit]
-        again = self._solver.solve(replace(problem, b=b), replace(self._options, warm=result.lam, iterations=left))
+        again = self._method.solve(replace(problem, b=b), replace(self._options, warm=result.lam, iterations=left))
         result = replace(again, iterations=again.iterations + result.iterations)
         for k in range(3):
             late[heads[lasts] + k] = (time * result.lam[heads + k])[lasts]
