@@ -50,8 +50,8 @@ def uses(entry: Any, quick: bool) -> Iterator[tuple[str, Any]]:
     """Widths of an entry, with a name for each. Steps of batches run at varied widths, and test forces in lanes act on
     one world in float64.
     """
-    from poise.collision.heavy import FINDERS
-    from poise.dynamics.responses import RESPONSE
+    from poise.collision.narrowphase.pair_entries import FINDERS
+    from poise.dynamics.impulse_response import RESPONSE
     from poise.kernel.memory import F32, F64, Width
 
     of_batches = entry.function.py_func.__module__.startswith(("poise.formulations", "poise.constraints"))

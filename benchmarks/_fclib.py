@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from poise.solve.check import natural_map
-from poise.solve.factors import Factors
+from poise.solve.delassus_operator import Factors
 from poise.solve.problem import Friction, Problem
+from poise.solve.residuals import natural_map
 
 #: files of others, beside the repository
 FOLDER = Path(__file__).resolve().parents[2] / "shared" / "data" / "fclib"

@@ -5,11 +5,11 @@ Each pass changes a number that the work reads, so that nothing can be computed 
 
 from __future__ import annotations
 
-from poise.dynamics.abm import accelerate, articulated_body, balance, factor
+from poise.dynamics.aba import accelerate, articulated_body, balance, factor
+from poise.dynamics.dynamics_layout import INPUT, MODEL, STATE, WORK
+from poise.dynamics.impulse_response import RESPONSE, force_delta, respond, torque_delta
 from poise.dynamics.kinematics import place_links
-from poise.dynamics.layout import INPUT, MODEL, STATE, WORK
 from poise.dynamics.passive import gather_forces
-from poise.dynamics.responses import RESPONSE, force_delta, respond, torque_delta
 from poise.kernel.jit import entry, kernel
 from poise.kernel.memory import load, store
 

@@ -14,13 +14,13 @@ import numpy as np
 
 import poise
 from poise.characters import clips, humanoid
-from poise.collision.pipeline import Collider, Contact
-from poise.constraints.joint_rows import JointRows, Links, joint_rows, place_links
+from poise.collision.detector import Collider, Contact
+from poise.constraints.kinds.joint import JointRows, Links, joint_rows, place_links
 from poise.model.model import Model
 from poise.model.motors import Motor
 from poise.model.scene import Joint, Scene
 from poise.motion.rotations import cross, quat_exp, quat_multiply, quat_to_matrix, rotate
-from poise.solve.body_sweeps import BodyRows, inverse_masses, stacked
+from poise.solve.matrix_free import BodyRows, inverse_masses, stacked
 from poise.solve.problem import Friction, Problem, Result
 
 Solve = Callable[["Posed", np.ndarray], Result]

@@ -20,9 +20,9 @@ from _matrix_kernels import CACHED_TEST_FORCES, DELTAS, GRAM, GRAM_LANES, PREPAR
 from _trees import States, fill, filled, handles
 
 from poise import dynamics
-from poise.constraints.matrices import row_jacobian
+from poise.constraints.response.delassus import row_jacobian
+from poise.constraints.response.row_system import System
 from poise.constraints.rows import Rows
-from poise.constraints.tree_rows import System
 from poise.dynamics.workspace import Workspace
 from poise.kernel.jit import Entry
 from poise.kernel.memory import F64, F64X8

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from _kernels import touch
 
-from poise.constraints.matrix_kernels import by_cached_test_forces, by_deltas, by_test_forces
-from poise.constraints.store import STORE
-from poise.constraints.tree import FLOW, PLAIN, SYSTEM, gram, gram_lanes
-from poise.constraints.tree_values import VELOCITY, look, see_lanes, see_rows
-from poise.dynamics.abm import prepare
-from poise.dynamics.layout import INPUT, MODEL, STATE, WORK
+from poise.constraints.response.delassus_kernels import FLOW, PLAIN, SYSTEM, gram, gram_lanes
+from poise.constraints.response.delassus_methods import by_cached_test_forces, by_deltas, by_test_forces
+from poise.constraints.response.row_velocity import VELOCITY, look, see_lanes, see_rows
+from poise.constraints.row_store import STORE
+from poise.dynamics.aba import prepare
+from poise.dynamics.dynamics_layout import INPUT, MODEL, STATE, WORK
 from poise.kernel.jit import entry, kernel
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from poise.dynamics.layout import matrices
+from poise.dynamics.dynamics_layout import matrices
 from poise.model.joints import Primitive
 from poise.model.model import Model
 

@@ -10,11 +10,11 @@ import numpy as np
 from poise.kernel.jit import entry, kernel
 from poise.kernel.memory import F64, Block, Real, View, Width, load, store
 from poise.kernel.scalars import zero
-from poise.solve.check import natural_map, size_of
 from poise.solve.dantzig import Pivoted, Slides, pivot_rows
 from poise.solve.pgs_kernels import ANSWER, ROWS, run
 from poise.solve.pgs_pack import pack, start
 from poise.solve.problem import Options, Problem
+from poise.solve.residuals import natural_map, size_of
 
 MOST = 20_000
 """Sweeps, or pivots."""

@@ -22,9 +22,9 @@ from _kernels import ABM
 from _peers import MujocoPeer, PinocchioPeer
 from _trees import States, fill, filled, find_humanoid, handles, load_model, random_states
 
-from poise.dynamics.abm import articulated_body
+from poise.dynamics.aba import articulated_body
+from poise.dynamics.dynamics_layout import INPUT, MODEL, STATE, WORK
 from poise.dynamics.integrate import STAGES, semi_implicit
-from poise.dynamics.layout import INPUT, MODEL, STATE, WORK
 from poise.dynamics.workspace import Workspace
 from poise.kernel.jit import cpu, entry
 from poise.kernel.memory import F32X8, F32X16, F64, F64X4, F64X8, Width

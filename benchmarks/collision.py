@@ -22,9 +22,9 @@ from _crowds import BallPeer, balls, frames, in_order
 from _trees import find_humanoid, load_model
 
 from poise import dynamics
-from poise.collision.pipeline import Collider
+from poise.collision.detector import Collider
 from poise.dynamics import kinematics
-from poise.dynamics.layout import MODEL, STATE, WORK
+from poise.dynamics.dynamics_layout import MODEL, STATE, WORK
 from poise.dynamics.workspace import Workspace
 from poise.kernel.jit import entry
 from poise.kernel.memory import F32X16, F64, F64X8, Width

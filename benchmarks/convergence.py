@@ -21,9 +21,9 @@ from _fclib import column_of_boxes, read_problem, relative_residual
 
 from poise.solve.dantzig import Dantzig
 from poise.solve.lemke import Lemke
-from poise.solve.manifest import Solver
 from poise.solve.pgs import PGS
 from poise.solve.problem import Options, Problem, Result
+from poise.solve.solver_registry import Solver
 from poise.view.plots import COLORS, Curve, Drawing, Mark, below, chart
 
 QUESTION = "how fast solvers come near the answer of contact problems"

@@ -16,7 +16,7 @@ from _common import Case, Report, Row, arguments, effort, measure
 from _fclib import FOLDER, read_problem
 
 from poise.kernel.memory import F32X16, F64, F64X8, Block, Width
-from poise.solve.factors import Factors
+from poise.solve.delassus_operator import Factors
 from poise.solve.pgs import PGS
 from poise.solve.pgs_kernels import RUN
 from poise.solve.pgs_pack import pack, start

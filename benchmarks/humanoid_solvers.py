@@ -20,7 +20,7 @@ from solvers import markdown, replace_between
 
 from poise.kernel.blas import asked_for
 from poise.kernel.memory import F64, Block
-from poise.solve import check
+from poise.solve import residuals as check
 from poise.solve.cg import CG
 from poise.solve.dantzig import Dantzig
 from poise.solve.direct import Direct

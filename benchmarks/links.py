@@ -16,7 +16,7 @@ import numpy as np
 from _common import Case, Report, Row, Spread, arguments, effort, measure
 
 import poise
-from poise.formulations.maximal import Maximal
+from poise.formulations.maximal_coordinates.maximal import Maximal
 from poise.formulations.options import Options
 from poise.formulations.reduced import Reduced
 from poise.model.model import Model

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 import numpy as np
 from _common import Case, Report, Row, arguments, effort, measure
 
-from poise.collision import layout
-from poise.collision.layout import CONTACTS, MANIFOLD, MOST_TOUCHES, PLACES, SHAPES, pairs_block
-from poise.collision.narrow import collide
-from poise.collision.pipeline import Collider
+from poise.collision import collision_layout
+from poise.collision.collision_layout import CONTACTS, MANIFOLD, MOST_TOUCHES, PLACES, SHAPES, pairs_block
+from poise.collision.detector import Collider
+from poise.collision.narrowphase.dispatch import collide
 from poise.kernel.jit import entry
 from poise.kernel.memory import F32, F64, Width
 from poise.model.scene import Scene
@@ -25,7 +25,7 @@ from poise.motion.rotations import quat_normalize, quat_to_matrix
 
 QUESTION = "how long the touches of two shapes take"
 PAIRS, MARGIN, CORNERS = 256, 0.01, 24
-_collide = entry(collide, SHAPES, PLACES, layout.PAIRS, CONTACTS, MANIFOLD, extra=("float64",))
+_collide = entry(collide, SHAPES, PLACES, collision_layout.PAIRS, CONTACTS, MANIFOLD, extra=("float64",))
 GAPS = {"crossed": -1e-3, "near": 5e-3, "far": None}
 RESTING = -1e-3
 KINDS = (

@@ -15,7 +15,7 @@ import numpy as np
 from _common import Case, Report, Row, arguments, effort, measure
 from _trees import find_humanoid, load_model
 
-from poise.collision.rays import cast
+from poise.collision.ray_casting.rays import cast
 from poise.dynamics import displaced
 from poise.model.model import Model
 from poise.sim import Recording

@@ -25,7 +25,7 @@ from _bullet import Bullet, is_there
 from _common import Case, Report, Row, Timings, arguments, effort, measure
 
 import poise
-from poise.formulations.maximal import Maximal
+from poise.formulations.maximal_coordinates.maximal import Maximal
 from poise.formulations.options import Options
 from poise.formulations.reduced import Reduced
 from poise.sim.world import World

@@ -24,9 +24,9 @@ from _problems import FAMILIES, Known, draw
 from _round_problems import ROUNDS, draw_round
 
 from poise.kernel.blas import asked_for
-from poise.solve.check import natural_map, size_of
-from poise.solve.manifest import SOLVERS, Solver, solver_class
 from poise.solve.problem import Form, Options, Problem, Result, Status
+from poise.solve.residuals import natural_map, size_of
+from poise.solve.solver_registry import SOLVERS, Solver, solver_class
 
 QUESTION = "what each solver makes of each family of problems"
 ROWS = 100

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import poise
+from poise.batch.mppi import SamplingControl
 from poise.batch.rollouts import Rollouts
-from poise.batch.sampling import SamplingControl
-from poise.control.support import edge_distance, hull, sole_points
+from poise.control.support_polygon import edge_distance, hull, sole_points
 from poise.dynamics import Drive
 
 Array = NDArray[Any]

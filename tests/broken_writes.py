@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 import poise
-from poise.dynamics.measures import Energy
+from poise.dynamics.state_queries import Energy
 from poise.io.hdf5_stream import Stream
 from poise.sim import Recording
 from poise.sim.recording import Contacts

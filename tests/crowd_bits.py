@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from poise.batch.order import Order
+from poise.batch.schedule import Order
 from poise.batch.worlds import Batch
 
 

@@ -36,6 +36,6 @@ def test_every_line_of_a_table_names_a_function_and_a_test() -> None:
 
 def test_code_cites_what_the_map_lists() -> None:
     """Functions that carry a listing of KOK say so themselves."""
-    for module in ("abm", "responses"):
+    for module in ("aba", "impulse_response"):
         source = (ROOT / "src" / "poise" / "dynamics" / f"{module}.py").read_text(encoding="utf-8")
         assert "KOK §" in source

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from poise import batch, characters, control, dynamics, io, model, motion, sim, view
     from poise.batch.worlds import Batch
     from poise.dynamics.simulation import Diverged
-    from poise.formulations.maximal import Maximal
+    from poise.formulations.acceleration_level.stiffness_guard import FormulationWarning
+    from poise.formulations.maximal_coordinates.maximal import Maximal
     from poise.formulations.reduced import Reduced
-    from poise.formulations.stability import FormulationWarning
     from poise.io.load import load
     from poise.io.motions import load_motion
     from poise.model.model import Model
@@ -84,13 +84,13 @@ _HOMES = {
     "Batch": "poise.batch.worlds",
     "Body": "poise.model.scene",
     "Diverged": "poise.dynamics.simulation",
-    "FormulationWarning": "poise.formulations.stability",
+    "FormulationWarning": "poise.formulations.acceleration_level.stiffness_guard",
     "Inertia": "poise.model.scene",
     "Joint": "poise.model.scene",
     "Keyframe": "poise.model.scene",
     "Material": "poise.model.shapes",
     "Model": "poise.model.model",
-    "Maximal": "poise.formulations.maximal",
+    "Maximal": "poise.formulations.maximal_coordinates.maximal",
     "Reduced": "poise.formulations.reduced",
     "Scene": "poise.model.scene",
     "SceneError": "poise.model.validate",

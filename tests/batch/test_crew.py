@@ -15,11 +15,11 @@ import pytest
 
 import poise
 from crowd_bits import bits, same
-from poise.batch import crew, worlds
+from poise.batch import thread_pool, worlds
 from poise.batch.worlds import Batch
 from poise.dynamics import interrupts
-from poise.formulations import crowd
-from poise.formulations.crowd import Engine
+from poise.formulations.lanes import batch_engine
+from poise.formulations.lanes.batch_engine import Engine
 
 
 def batch_of(threads: int, n: int = 50) -> Batch:
@@ -185,8 +185,8 @@ def test_an_interrupt_of_the_wait_for_hands_waits_too(monkeypatch: pytest.Monkey
     hands = batch._crew._hands
     batch._crew._pace.most = 10**6  # all groups and steps are shared at once
     with monkeypatch.context() as patch:
-        patch.setattr(crew, "lead", Idle())
-        patch.setattr(crew.time, "sleep", interrupted)
+        patch.setattr(thread_pool, "lead", Idle())
+        patch.setattr(thread_pool.time, "sleep", interrupted)
         with pytest.raises(KeyboardInterrupt):
             batch.step(4)
         assert hands._round.busy[0] == 0
@@ -214,7 +214,7 @@ def test_an_interrupt_waits_for_the_hands(asleep: bool, monkeypatch: pytest.Monk
     if asleep:
         assert come_to_be(lambda: bool(hands._round.asleep[1]))
     with monkeypatch.context() as patch:
-        patch.setattr(crew, "lead", Interrupted())
+        patch.setattr(thread_pool, "lead", Interrupted())
         with pytest.raises(KeyboardInterrupt):
             batch.step(4)
     assert hands._round.busy[0] == 0
@@ -252,7 +252,7 @@ def test_memory_that_grows_is_taken_whole_or_not(monkeypatch: pytest.MonkeyPatch
         def stop(*_: Any, **__: Any) -> Any:
             raise KeyboardInterrupt
 
-        patch.setattr(crowd.np, "cumsum", stop)
+        patch.setattr(batch_engine.np, "cumsum", stop)
         with pytest.raises(KeyboardInterrupt):
             records.remember_more((64, 8, 64, 8))
     assert records.room == before[0]
@@ -265,9 +265,9 @@ def test_memory_that_grows_is_taken_whole_or_not(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("threads", [1, 2])
 def test_ctrl_c_keeps_whole_steps_of_all_worlds(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     batch, expected, rounds = batch_of(threads, n=400), batch_of(1, n=400), 0
-    share = crew.Crew._share
+    share = thread_pool.Crew._share
 
-    def interrupted(self: crew.Crew, *given: Any) -> Any:
+    def interrupted(self: thread_pool.Crew, *given: Any) -> Any:
         nonlocal rounds
         rounds += 1
         if rounds == 3:
@@ -277,7 +277,7 @@ def test_ctrl_c_keeps_whole_steps_of_all_worlds(threads: int, monkeypatch: pytes
     batch.step(8)
     engines = batch._crew.engines
     with monkeypatch.context() as patch:
-        patch.setattr(crew.Crew, "_share", interrupted)
+        patch.setattr(thread_pool.Crew, "_share", interrupted)
         with pytest.raises(KeyboardInterrupt):
             batch.step(10**6)
     assert batch._crew.engines is engines
@@ -295,15 +295,15 @@ def test_threads_share_groups_for_a_tenth_of_a_second_at_most(monkeypatch: pytes
     """By a clock of its own, on which a step of a group takes 1 ms: no wait is for more than that of a few groups."""
     batch, now, shared = batch_of(1, n=2000), 0.0, []
     monkeypatch.setattr(interrupts, "perf_counter", lambda: now)
-    share = crew.Crew._share
+    share = thread_pool.Crew._share
 
-    def priced(self: crew.Crew, first: int, last: int, dt: float, n: int) -> Any:
+    def priced(self: thread_pool.Crew, first: int, last: int, dt: float, n: int) -> Any:
         nonlocal now
         now += 1e-3 * n * (last - first)
         shared.append(n * (last - first))
         return share(self, first, last, dt, n)
 
-    monkeypatch.setattr(crew.Crew, "_share", priced)
+    monkeypatch.setattr(thread_pool.Crew, "_share", priced)
     batch.step(6)
     assert max(shared[2:]) * 1e-3 <= 0.1
     assert np.array_equal(batch.time, np.full(2000, sum([batch.dt] * 6)))  # as those of a world add up

@@ -13,12 +13,12 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 
 import poise
-from poise.collision.rays import places
+from poise.collision.ray_casting.rays import places
 from poise.control.reference import Reference
 from poise.gym import Imitate, ImitateVectorEnv, Stand, StandVectorEnv, Task, Walk
 from poise.gym.clip_table import RATE, ClipTable, chosen_clip
 from poise.gym.figure import Figure
-from poise.model.solids import Solid
+from poise.model.shape_arrays import Solid
 
 NAMES = ("Stand", "Walk", "Imitate")
 

@@ -10,7 +10,7 @@ import pytest
 
 import poise
 from poise.batch.worlds import Batch
-from poise.collision.pipeline import Collider
+from poise.collision.detector import Collider
 
 EXACT = poise.Reduced(tolerance=1e-12)
 DT = 1 / 240

@@ -10,8 +10,8 @@ import pytest
 from scipy.linalg import solve_discrete_are
 
 import poise
+from poise.batch.mppi import LEAST, SamplingControl
 from poise.batch.rollouts import Rollouts
-from poise.batch.sampling import LEAST, SamplingControl
 from poise.dynamics import Drive
 
 H = 0.05

@@ -7,7 +7,7 @@ import pytest
 
 import poise
 from poise.characters import clips
-from poise.dynamics.measures import difference
+from poise.dynamics.state_queries import difference
 from poise.motion.rotations import quat_exp, quat_multiply, rotate
 
 DT = 1 / 240

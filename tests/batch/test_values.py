@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import poise
-from poise.batch.values import Between, Choices, combinations, draws, read_setting, read_values
+from poise.batch.sweep_values import Between, Choices, combinations, draws, read_setting, read_values
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 import poise
 from crowd_bits import bits, same, shuffle_worlds
 from poise.batch.worlds import Batch
-from poise.formulations.stepper import Stepper
+from poise.formulations.driver import Stepper
 from poise.kernel.memory import F64
 from poise.model.model import Model
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from benchmark_scripts import helper
-from poise.solve.check import report
-from poise.solve.manifest import SOLVERS, solver_class
 from poise.solve.problem import Form, Options, Problem, Status
+from poise.solve.residuals import report
+from poise.solve.solver_registry import SOLVERS, solver_class
 from solve.problems import FAMILIES, draw
 from solve.round_problems import ROUNDS
 

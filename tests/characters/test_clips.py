@@ -12,7 +12,7 @@ from scipy.spatial import ConvexHull
 import poise
 from poise.characters import clips, humanoid
 from poise.characters.anthropometry import KNUCKLES
-from poise.collision.pipeline import contacts
+from poise.collision.detector import contacts
 from poise.motion import Clip, Coordinates, retarget
 from poise.motion.rotations import cross, quat_conjugate, quat_multiply, quat_to_matrix, rotate
 
@@ -102,7 +102,9 @@ def beyond(model: poise.Model, q: np.ndarray) -> dict[str, float]:
 
 
 def _beyond_ball(model: poise.Model, joint: int, quats: np.ndarray) -> float:
-    """The cone is an ellipse of the swing vector, the twist what is left; see poise.constraints.angles."""
+    """The cone is an ellipse of the swing vector, the twist what is left; see
+    poise.constraints.row_parts.orientation_parts.
+    """
     frame = model.joint_frame[joint].reshape(3, 3)
     turned = quat_multiply(quats, quat_conjugate(model.joint_limit_centre[joint]))
     axis = np.einsum("ji,njk,k->ni", frame, quat_to_matrix(turned), frame[:, 0])

@@ -28,7 +28,7 @@ from poise.cli.demos import (
     umbrella,
 )
 from poise.control import Push, correction
-from poise.formulations.kinds import FORMULATIONS, of_kind
+from poise.formulations.formulation_registry import FORMULATIONS, of_kind
 
 STORIES = [name for name in DEMOS if not hasattr(import_module(f"poise.cli.demos.{name}"), "run")]
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from collision.box_oracle import SIGNS
 from collision.many_pairs import Shapes
-from poise.model.solids import Solid
+from poise.model.shape_arrays import Solid
 
 Array = NDArray[Any]
 SIZES = {

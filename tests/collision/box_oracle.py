@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collision.many_pairs import Shapes
-from poise.model.solids import Solid
+from poise.model.shape_arrays import Solid
 
 Array = NDArray[Any]
 SIGNS = np.array(list(product((-1.0, 1.0), repeat=3)))

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from collision.box_cases import rotations, turns, unit_vectors
 from collision.many_pairs import Touches
-from poise.collision.heavy import manifold_block
-from poise.collision.layout import (
+from poise.collision.collision_layout import (
     CONTACTS,
     MANIFOLD,
     MOST_TOUCHES,
@@ -27,11 +26,12 @@ from poise.collision.layout import (
     contacts_block,
     pairs_block,
 )
-from poise.collision.narrow import collide
+from poise.collision.narrowphase.dispatch import collide
+from poise.collision.narrowphase.pair_entries import manifold_block
 from poise.kernel.jit import entry
 from poise.kernel.memory import F64, Count, Width
 from poise.model.polytopes import Polytope, polytope
-from poise.model.solids import Solid
+from poise.model.shape_arrays import Solid
 
 Array = NDArray[Any]
 PLANE, SPHERE, CAPSULE, BOX = Solid.PLANE, Solid.SPHERE, Solid.CAPSULE, Solid.BOX

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import poise
-from poise.collision.pipeline import Collider, Contact
+from poise.collision.detector import Collider, Contact
 from poise.kernel.memory import F64, Width
 from poise.model.contact_pairs import ContactPair
 from poise.model.model import Model

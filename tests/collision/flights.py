@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from collision.box_cases import rotations, unit_vectors
 from collision.convex_pairs import Bodies, bodies, heights, shapes_arrays
-from poise.collision.heavy import manifold_block
-from poise.collision.impact import FLIGHTS, first_touches
-from poise.collision.layout import MANIFOLD, PLACES, SHAPES
-from poise.collision.measure import MEASURES, measure
+from poise.collision.ccd.conservative_advancement import FLIGHTS, first_touches
+from poise.collision.collision_layout import MANIFOLD, PLACES, SHAPES
+from poise.collision.narrowphase.convex.pair_distances import MEASURES, measure
+from poise.collision.narrowphase.pair_entries import manifold_block
 from poise.kernel.jit import entry
 from poise.kernel.memory import F64, Block, Count
-from poise.model.solids import Solid
+from poise.model.shape_arrays import Solid
 
 Array = NDArray[Any]
 _measure = entry(measure, SHAPES, PLACES, MEASURES, MANIFOLD, extra=("float64",), lanes=False)

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.collision.heavy import manifold_block
-from poise.collision.layout import (
+from poise.collision.collision_layout import (
     CONTACTS,
     MANIFOLD,
     MOST_TOUCHES,
@@ -19,7 +18,8 @@ from poise.collision.layout import (
     contacts_block,
     pairs_block,
 )
-from poise.collision.narrow import collide
+from poise.collision.narrowphase.dispatch import collide
+from poise.collision.narrowphase.pair_entries import manifold_block
 from poise.kernel.jit import entry
 from poise.kernel.memory import F64, Block, Count, Width
 

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 import poise
 from collision.many_pairs import Touches
-from poise.collision.heavy import manifold_block
-from poise.collision.layout import (
+from poise.collision.collision_layout import (
     CONTACTS,
     MANIFOLD,
     MOST_TOUCHES,
@@ -21,8 +20,9 @@ from poise.collision.layout import (
     pairs_block,
     shapes_block,
 )
-from poise.collision.narrow import collide
-from poise.dynamics.layout import matrices
+from poise.collision.narrowphase.dispatch import collide
+from poise.collision.narrowphase.pair_entries import manifold_block
+from poise.dynamics.dynamics_layout import matrices
 from poise.kernel.jit import entry
 from poise.kernel.memory import F64, At, Width, single
 from poise.model.shapes import Shape

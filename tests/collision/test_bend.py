@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 import poise
-from poise.collision.pipeline import Collider, Contact, contacts
+from poise.collision.detector import Collider, Contact, contacts
 from poise.dynamics.workspace import workspace
 from poise.kernel.memory import F32X16, F64X8, Width
 from poise.model.model import Model

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import poise
-from poise.collision.pipeline import Collider, contacts
+from poise.collision.detector import Collider, contacts
 from poise.kernel.memory import F32, F32X16, F64, F64X8, Width
 from poise.model.model import Model
 

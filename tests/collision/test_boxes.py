@@ -17,7 +17,7 @@ from collision.box_cases import pairs, rotations, unit_vectors
 from collision.box_oracle import truth
 from collision.many_pairs import Shapes, Touches, touches
 from poise.kernel.memory import F32, F64
-from poise.model.solids import Solid
+from poise.model.shape_arrays import Solid
 
 Array = NDArray[Any]
 FAR = 1e5

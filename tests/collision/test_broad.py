@@ -7,13 +7,13 @@ import pytest
 
 import poise
 from collision.crowds import colliders, crowd, found, places, spheres
-from poise.collision import searches
-from poise.collision.layout import CONTACTS, MANIFOLD, PAIRS, PLACES, SHAPES, contacts_block, pairs_block
-from poise.collision.narrow import collide
-from poise.collision.pairs import candidate_pairs, ranks
-from poise.collision.pipeline import Collider
-from poise.collision.searches import Many
-from poise.collision.slots import sorted_slots
+from poise.collision.broadphase import search as searches
+from poise.collision.broadphase.morton_order import sorted_slots
+from poise.collision.broadphase.pair_filter import candidate_pairs, ranks
+from poise.collision.broadphase.search import Many
+from poise.collision.collision_layout import CONTACTS, MANIFOLD, PAIRS, PLACES, SHAPES, contacts_block, pairs_block
+from poise.collision.detector import Collider
+from poise.collision.narrowphase.dispatch import collide
 from poise.kernel.jit import entry
 from poise.kernel.memory import F32, F32X16, F64, F64X8, Width
 from poise.model.model import Model
@@ -339,5 +339,5 @@ def test_many_shapes_take_the_tree(monkeypatch: pytest.MonkeyPatch) -> None:
 
     model = spheres(20)
     assert way(model) == "Few"
-    monkeypatch.setattr("poise.collision.pipeline.FEW", 20)
+    monkeypatch.setattr("poise.collision.detector.FEW", 20)
     assert way(model) == "Many"

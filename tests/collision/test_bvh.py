@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from poise.collision.bvh import box_tree, triangle_tree
+from poise.collision.mesh_bvh import box_tree, triangle_tree
 
 
 def cloud(count: int, seed: int = 0):

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from kernel.runner import COMPILED, FLOATS, Mode, Of, run
-from poise.collision.layout import Placed
-from poise.collision.round_pairs import capsule_capsule, capsules_near
+from poise.collision.collision_layout import Placed
+from poise.collision.narrowphase.sphere_capsule import capsule_capsule, capsules_near
 from poise.kernel.scalars import select
 
 MODES = tuple(mode for mode in (FLOATS, *COMPILED) if str(mode) in ("floats", "f64", "f32", "f64x8", "f32x16"))

@@ -40,7 +40,7 @@ from collision.convex_pairs import (
 )
 from collision.many_pairs import Touches
 from poise.kernel.memory import F32, F64
-from poise.model.solids import Solid
+from poise.model.shape_arrays import Solid
 
 Array = NDArray[Any]
 EPSILON = float(np.finfo(np.float64).eps)

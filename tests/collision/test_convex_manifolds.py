@@ -11,8 +11,8 @@ import pytest
 from numpy.typing import NDArray
 
 import poise
-from poise.collision.box_faces import CLEARLY
-from poise.collision.pipeline import Collider, Contact, contacts
+from poise.collision.detector import Collider, Contact, contacts
+from poise.collision.narrowphase.box.clip_faces import CLEARLY
 from poise.kernel.memory import F32, F32X16, F64, F64X8, Width
 from poise.model.model import Model
 from poise.model.shapes import Shape

@@ -10,13 +10,13 @@ import pytest
 import poise
 from collision.crowds import crowd
 from collision.flights import Watch, flights
-from poise.collision import impacts as module
-from poise.collision.impacts import impacts
-from poise.collision.pairs import candidate_pairs
-from poise.collision.pipeline import contacts
+from poise.collision.broadphase.pair_filter import candidate_pairs
+from poise.collision.ccd import time_of_impact as module
+from poise.collision.ccd.time_of_impact import impacts
+from poise.collision.detector import contacts
 from poise.model.model import Model
+from poise.model.shape_arrays import Solid
 from poise.model.shapes import Shape
-from poise.model.solids import Solid
 
 KINDS = [kind for kind in Solid if kind <= Solid.HULL]
 PAIRS = [pair for pair in combinations_with_replacement(KINDS, 2) if pair[1] != Solid.PLANE]

@@ -7,8 +7,8 @@ import pytest
 
 import poise
 from collision.crowds import colliders, crowd
-from poise.collision import pairs
-from poise.collision.pairs import candidate_pairs, may_touch, ranks
+from poise.collision.broadphase import pair_filter
+from poise.collision.broadphase.pair_filter import candidate_pairs, may_touch, ranks
 from poise.model.contact_pairs import ContactPair
 from poise.model.model import Model
 from poise.model.scene import Body, Joint, Scene
@@ -66,7 +66,7 @@ def test_sorted_by_ranks() -> None:
 def test_looked_at_in_pieces(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
     model = crowd(30)
     whole = candidate_pairs(model)
-    monkeypatch.setattr(pairs, "ROOM", room)
+    monkeypatch.setattr(pair_filter, "ROOM", room)
     assert np.array_equal(candidate_pairs(model), whole)
 
 

@@ -9,16 +9,16 @@ import pytest
 
 import poise
 from collision.crowds import colliders, crowd, found, places, spheres
-from poise.collision import ids, pipeline
-from poise.collision.layout import CONTACTS, contacts_block
-from poise.collision.pairs import ranks
-from poise.collision.pipeline import Collider, contacts
+from poise.collision import contact_ids, detector
+from poise.collision.broadphase.pair_filter import ranks
+from poise.collision.collision_layout import CONTACTS, contacts_block
+from poise.collision.detector import Collider, contacts
 from poise.dynamics.workspace import workspace
 from poise.kernel.jit import entry
 from poise.kernel.memory import F32X16, F64, F64X8, Block, Width
 from poise.model.scene import Scene
 
-SETTLE = entry(ids.settle_ids, CONTACTS)
+SETTLE = entry(contact_ids.settle_ids, CONTACTS)
 WIDTHS = (F64, F64X8, F32X16)
 
 
@@ -38,7 +38,7 @@ def test_the_list_grows_as_it_must(width: Width, search: str) -> None:
 
 @pytest.mark.parametrize("width", WIDTHS, ids=str)
 def test_a_hard_cap_is_told(width: Width, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline, "HARD_CAP", 100)
+    monkeypatch.setattr(detector, "HARD_CAP", 100)
     model = spheres(30)
     collider = Collider(model, width, room=8)
     collider.x.position[1:] = 1.0
@@ -51,7 +51,7 @@ def test_a_hard_cap_is_told(width: Width, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_list_that_is_just_below_the_cap(monkeypatch: pytest.MonkeyPatch) -> None:
     """Room grows by half, but not beyond the cap."""
-    monkeypatch.setattr(pipeline, "HARD_CAP", 435)
+    monkeypatch.setattr(detector, "HARD_CAP", 435)
     collider = Collider(spheres(30), room=8)
     collider.x.position[1:] = 1.0
     collider.touch()
@@ -116,12 +116,12 @@ def test_ids_stay_from_frame_to_frame_and_in_every_way_of_searching() -> None:
 def test_hashes_spread_evenly() -> None:
     """300,000 names of neighbouring numbers: as many twins as 31 random bits have, 21 ± 4.6 (five sigmas)."""
 
-    @ids.kernel
+    @contact_ids.kernel
     def name_all(c):
         for a in range(100):
             for b in range(100):
                 for feature in range(30):
-                    ids.store(c.id, (a * 100 + b) * 30 + feature, ids.contact_id(a, 100 + b, feature))
+                    contact_ids.store(c.id, (a * 100 + b) * 30 + feature, contact_ids.contact_id(a, 100 + b, feature))
 
     block = contacts_block(F64, 300_000)
     entry(name_all, CONTACTS)[F64](block.handle)
@@ -148,19 +148,19 @@ def settled(names: list[int]) -> list[int]:
     taken: list[int] = []
     for name in names:
         while name in taken:
-            name = (name + 1) & ids.BITS
+            name = (name + 1) & contact_ids.BITS
         taken.append(name)
     return taken
 
 
-@pytest.mark.parametrize("length", [0, 1, 2, 20, ids.FEW, ids.FEW + 1, 200])
+@pytest.mark.parametrize("length", [0, 1, 2, 20, contact_ids.FEW, contact_ids.FEW + 1, 200])
 @pytest.mark.parametrize("width", WIDTHS, ids=str)
 def test_clashes_are_settled(width: Width, length: int) -> None:
     rng = np.random.default_rng(length)
     rows = [
         rng.integers(0, 1 << 31, length).tolist(),
         rng.integers(0, length + 1, length).tolist(),
-        [ids.BITS] * length,
+        [contact_ids.BITS] * length,
         rng.integers(0, 1 << 31, length // 2).tolist(),
     ]
     block = list_of(width, rows, max(length, 1))

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 import poise
 from collision.box_cases import unit_vectors
-from poise.collision.pipeline import contacts
-from poise.collision.queries import closest, closest_points
-from poise.collision.rays import places
+from poise.collision.detector import contacts
+from poise.collision.distance_queries import closest, closest_points
+from poise.collision.ray_casting.rays import places
 from poise.model.model import Model
 from poise.model.scene import Body, Joint, Scene
-from poise.model.solids import Solid
+from poise.model.shape_arrays import Solid
 from strategies import unit_quat
 
 Array = NDArray[Any]

@@ -16,7 +16,7 @@ from collision.ray_reference import (
     rays_about,
     still,
 )
-from poise.collision.rays import cast, places
+from poise.collision.ray_casting.rays import cast, places
 from poise.motion.rotations import quat_to_matrix
 from strategies import unit_quat, vector
 

@@ -7,7 +7,7 @@ import pytest
 
 import poise
 from collision.ray_reference import field_triangles, first_triangle, in_frame, rays_about, round_mesh, still
-from poise.collision.rays import cast
+from poise.collision.ray_casting.rays import cast
 from poise.motion.rotations import quat_to_matrix
 from strategies import unit_quat, vector
 

@@ -28,7 +28,7 @@ from collision.surface_cases import (
     point_triangle,
     shapes,
 )
-from poise.collision.impacts import impacts
+from poise.collision.ccd.time_of_impact import impacts
 from poise.kernel.memory import F32, F32X16
 
 Array = NDArray[Any]

@@ -9,11 +9,11 @@ import pytest
 
 import poise
 from collision.convex_pairs import FAR, PLANE, pairs, touches
-from poise.collision.pipeline import Collider, Contact
+from poise.collision.detector import Collider, Contact
 from poise.kernel.memory import F32, F64, F64X8, Width
 from poise.model.model import Model
+from poise.model.shape_arrays import Solid
 from poise.model.shapes import Shape
-from poise.model.solids import Solid
 from strategies import unit_quat
 
 KINDS = [kind for kind in Solid if kind <= Solid.HULL]

@@ -19,7 +19,7 @@ from constraints.checker import (
     rows_of,
     vec,
 )
-from poise.constraints import angles, curves, parts, rolling
+from poise.constraints.row_parts import curve_parts, nonholonomic_parts, orientation_parts, point_parts
 from poise.kernel.vec import Sym3
 
 
@@ -78,7 +78,7 @@ def rest(rng: np.random.Generator, a: Moving, b: Moving, largest: float = 2.4) -
 
 def _angle(rng: np.random.Generator, a: Moving, b: Moving) -> list[Any]:
     args = [vec(_unit(rng)), rest(rng, a, b)]
-    start = float(angles.angle(a.body, b.body, *args, 0.0).phi)
+    start = float(orientation_parts.angle(a.body, b.body, *args, 0.0).phi)
     return [*args, start + rng.uniform(-2, 2) + 2 * np.pi * rng.integers(-5, 6)]
 
 
@@ -113,7 +113,7 @@ def helix(s: float) -> list[np.ndarray]:
 def foot_of(a: Moving, b: Moving, pb: Any, s: float) -> float:
     """Parameter of the foot on the helix, by the part's own Newton steps."""
     for _ in range(60):
-        step, _ = curves.foot(a.body, b.body, pb, *map(vec, helix(s)[:3]))
+        step, _ = curve_parts.foot(a.body, b.body, pb, *map(vec, helix(s)[:3]))
         s += float(step)
         if abs(step) < 1e-15:
             break
@@ -131,9 +131,9 @@ def _helix_args(rng: np.random.Generator, a: Moving, b: Moving) -> list[Any]:
 
 def _helix_rows(args: list[Any]) -> Rows:
     def rows(a: Moving, b: Moving) -> np.ndarray:
-        y = np.array(list(parts.seen_from(a.body, b.body, args[0]).leaves()))
+        y = np.array(list(point_parts.seen_from(a.body, b.body, args[0]).leaves()))
         c, c1, c2, _, g = map(vec, helix(foot_of(a, b, args[0], np.arctan2(y[1], y[0]))))
-        return rows_of(curves.on_curve(a.body, b.body, args[0], c, c1, c2, g))
+        return rows_of(curve_parts.on_curve(a.body, b.body, args[0], c, c1, c2, g))
 
     return rows
 
@@ -145,14 +145,14 @@ def _travel_args(rng: np.random.Generator, a: Moving, b: Moving) -> list[Any]:
 
 
 def _guess(a: Moving, b: Moving, pb: Any) -> float:
-    y = list(parts.seen_from(a.body, b.body, pb).leaves())
+    y = list(point_parts.seen_from(a.body, b.body, pb).leaves())
     return float(np.arctan2(y[1], y[0]))
 
 
 def _travel_rows(args: list[Any]) -> Rows:
     def rows(a: Moving, b: Moving) -> np.ndarray:
         s = foot_of(a, b, args[0], _guess(a, b, args[0]))
-        return rows_of(curves.travel(a.body, b.body, args[0], s, *map(vec, helix(s)[:4])))
+        return rows_of(curve_parts.travel(a.body, b.body, args[0], s, *map(vec, helix(s)[:4])))
 
     return rows
 
@@ -164,7 +164,7 @@ TILT = np.array([0.3, -0.5, 0.8])
 def _surface_args(rng: np.random.Generator, a: Moving, b: Moving) -> list[Any]:
     """f = ½ yᵀQy + t·y − 1 at a point of B."""
     pb = vec(rng.uniform(-0.5, 0.5, 3))
-    y = np.array(list(parts.seen_from(a.body, b.body, pb).leaves()))
+    y = np.array(list(point_parts.seen_from(a.body, b.body, pb).leaves()))
     upper = [QUADRIC[i, j] for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))]
     return [pb, float(0.5 * y @ QUADRIC @ y + TILT @ y - 1), vec(QUADRIC @ y + TILT), Sym3(*map(float, upper))]
 
@@ -176,7 +176,7 @@ def _surface_rows(args: list[Any]) -> Rows:
         def uniform(self, *_: Any) -> list[float]:
             return list(args[0].leaves())
 
-    return lambda a, b: rows_of(parts.on_surface(a.body, b.body, *_surface_args(At(), a, b)))  # type: ignore[arg-type]
+    return lambda a, b: rows_of(point_parts.on_surface(a.body, b.body, *_surface_args(At(), a, b)))  # type: ignore[arg-type]
 
 
 # ---- rolling ---------------------------------------------------------------------------------------------------------
@@ -191,27 +191,27 @@ def _skate(rng: np.random.Generator, *_: Any) -> list[Any]:
 
 
 CASES = [
-    Case(parts.point, 3, _spots, relative=False),
-    Case(parts.along, 1, _spots_and_direction),
-    Case(parts.offset, 3, _spots),
-    Case(parts.on_line, 2, _spots_and_direction),
-    Case(parts.on_segment, 3, _segment),
-    Case(parts.distance, 1, _spots),
-    Case(parts.inside_sphere, 1, _sphere),
-    Case(parts.on_surface, 1, _surface_args, rows=_surface_rows),
-    Case(curves.on_curve, 2, _helix_args, rows=_helix_rows),
-    Case(curves.travel, 1, _travel_args, rows=_travel_rows),
-    Case(angles.perpendicular, 1, _axes),
-    Case(angles.parallel, 2, _axes),
-    Case(angles.angle, 1, _angle),
-    Case(angles.orientation, 3, lambda rng, a, b: [rest(rng, a, b)]),
-    Case(angles.swing, 1, _frames),
-    Case(angles.swing_ellipse, 1, _ellipse),
-    Case(angles.swing_cone, 1, lambda rng, a, b: [*_frames(rng, a, b), rng.uniform(0.2, 3)]),
-    Case(rolling.wheel, 2, _wheel, holonomic=False),
-    Case(rolling.skate, 1, _skate, holonomic=False),
-    Case(rolling.spin_about, 1, lambda rng, *_: [vec(_unit(rng))], holonomic=False),
-    Case(rolling.spin, 3, lambda *_: [], holonomic=False),
+    Case(point_parts.point, 3, _spots, relative=False),
+    Case(point_parts.along, 1, _spots_and_direction),
+    Case(point_parts.offset, 3, _spots),
+    Case(point_parts.on_line, 2, _spots_and_direction),
+    Case(point_parts.on_segment, 3, _segment),
+    Case(point_parts.distance, 1, _spots),
+    Case(point_parts.inside_sphere, 1, _sphere),
+    Case(point_parts.on_surface, 1, _surface_args, rows=_surface_rows),
+    Case(curve_parts.on_curve, 2, _helix_args, rows=_helix_rows),
+    Case(curve_parts.travel, 1, _travel_args, rows=_travel_rows),
+    Case(orientation_parts.perpendicular, 1, _axes),
+    Case(orientation_parts.parallel, 2, _axes),
+    Case(orientation_parts.angle, 1, _angle),
+    Case(orientation_parts.orientation, 3, lambda rng, a, b: [rest(rng, a, b)]),
+    Case(orientation_parts.swing, 1, _frames),
+    Case(orientation_parts.swing_ellipse, 1, _ellipse),
+    Case(orientation_parts.swing_cone, 1, lambda rng, a, b: [*_frames(rng, a, b), rng.uniform(0.2, 3)]),
+    Case(nonholonomic_parts.wheel, 2, _wheel, holonomic=False),
+    Case(nonholonomic_parts.skate, 1, _skate, holonomic=False),
+    Case(nonholonomic_parts.spin_about, 1, lambda rng, *_: [vec(_unit(rng))], holonomic=False),
+    Case(nonholonomic_parts.spin, 3, lambda *_: [], holonomic=False),
 ]
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from kernel.runner import COMPILED, Mode, Of, run
-from poise.constraints.parts import Body
+from poise.constraints.row_parts.point_parts import Body
 from poise.kernel.quat import exp_rotation, rotation
 from poise.kernel.values import Value
 from poise.kernel.vec import Mat3, Vec3

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from constraints.checker import exp, mat, random_rotation, vec
-from poise.constraints.ball_limit_rows import (
+from poise.constraints.kinds.ball_joint_limit import (
     coarse_swing_and_twist,
     cone_line,
     cone_row,

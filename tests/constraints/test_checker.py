@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from constraints.checker import check_balance, check_derivatives, random_moving, rows_of, vec
-from poise.constraints.parts import Part, along, distance
+from poise.constraints.row_parts.point_parts import Part, along, distance
 from poise.kernel.spatial import Force
 from poise.kernel.vec import cross, dot, zero3
 

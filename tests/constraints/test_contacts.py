@@ -10,11 +10,11 @@ import pytest
 from numpy.typing import NDArray
 
 import poise
-from poise.collision.pipeline import Contact, contacts
-from poise.constraints.contacts import emit_contacts
-from poise.constraints.levels import velocity_problem
+from poise.collision.detector import Contact, contacts
+from poise.constraints.contact_parts import emit_contacts
+from poise.constraints.response.row_system import answer, see
 from poise.constraints.rows import Rows
-from poise.constraints.tree_rows import answer, see
+from poise.constraints.rows_to_problem import velocity_problem
 from poise.model.model import Model
 from poise.model.shapes import Material, Shape
 from poise.solve.friction import Coefficients

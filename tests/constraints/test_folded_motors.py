@@ -9,7 +9,7 @@ import pytest
 
 import poise
 from poise.dynamics import Drive
-from poise.dynamics.measures import difference
+from poise.dynamics.state_queries import difference
 
 DT = 1 / 240
 SHARP = poise.Reduced(tolerance=1e-12, sweeps=5000)

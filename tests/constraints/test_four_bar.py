@@ -20,11 +20,11 @@ from scipy.integrate import solve_ivp
 from scipy.optimize import fsolve
 
 from poise import dynamics
-from poise.constraints import parts
-from poise.constraints.bodies import body_at
-from poise.constraints.levels import acceleration_problem, velocity_problem
+from poise.constraints.response.row_system import answer, see
+from poise.constraints.row_parts import point_parts
+from poise.constraints.row_parts.part_bodies import body_at
 from poise.constraints.rows import Rows
-from poise.constraints.tree_rows import answer, see
+from poise.constraints.rows_to_problem import acceleration_problem, velocity_problem
 from poise.kernel.vec import Vec3
 from poise.model.model import Model
 from poise.model.scene import Body, Inertia, Joint, Scene
@@ -53,7 +53,7 @@ class Linkage:
         """The two rows that close the loop, and its error; m."""
         world, last = (body_at(self.model, q, v, body) for body in (-1, "last"))
         foot = Vec3(0.0, 0.0, self.length / 2)  # from the centre of mass
-        x, _, z = parts.point(world, last, Vec3(SPAN, 0.0, 0.0), foot)
+        x, _, z = point_parts.point(world, last, Vec3(SPAN, 0.0, 0.0), foot)
         rows = Rows(self.model)
         for k, part in enumerate((x, z)):
             rows.add_part(part, (-1, "last"), id=k, **numbers)

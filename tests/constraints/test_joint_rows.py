@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import poise
-from poise.constraints.joint_rows import JointRows, Links, joint_rows, place_links
+from poise.constraints.kinds.joint import JointRows, Links, joint_rows, place_links
 from poise.dynamics import forward_dynamics, passive_forces
 from poise.model.joints import JOINTS
 from poise.model.model import Model

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import poise
-from poise.constraints.levels import acceleration_problem, velocity_problem
+from poise.constraints.response.row_system import see
 from poise.constraints.rows import Rows
-from poise.constraints.tree_rows import see
+from poise.constraints.rows_to_problem import acceleration_problem, velocity_problem
 from poise.solve.dantzig import Dantzig
 from poise.solve.friction import Coefficients
 from poise.solve.pgs import PGS

@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 
 from poise import dynamics
-from poise.constraints import parts
-from poise.constraints.bodies import body_at
-from poise.constraints.levels import (
+from poise.constraints.response.row_system import answer, see
+from poise.constraints.row_parts import point_parts
+from poise.constraints.row_parts.part_bodies import body_at
+from poise.constraints.rows import Rows
+from poise.constraints.rows_to_problem import (
     acceleration_problem,
     keep_multipliers,
     velocity_problem,
     warm_multipliers,
 )
-from poise.constraints.rows import Rows
 from poise.constraints.softness import spring
-from poise.constraints.tree_rows import answer, see
 from poise.kernel.memory import F64X8
 from poise.kernel.vec import Vec3
 from poise.model.model import Model
@@ -281,7 +281,9 @@ def rope_rows(q: np.ndarray, v: np.ndarray, length: float) -> Rows:
     none = Vec3(0.0, 0.0, 0.0)
     world, block = (body_at(MODEL, q, v, body) for body in (-1, "block"))
     rows = Rows(MODEL)
-    rows.add_part(parts.at_most(parts.distance(world, block, none, none), length), (-1, "block"), id=0, lo=0.0)
+    rows.add_part(
+        point_parts.at_most(point_parts.distance(world, block, none, none), length), (-1, "block"), id=0, lo=0.0
+    )
     return rows
 
 

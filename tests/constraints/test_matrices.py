@@ -15,19 +15,19 @@ from hypothesis import strategies as st
 
 from constraints.tree_cases import EASY, ROUNDING, SEEDS, Tree, expected, inverse_mass, make_tree, random_rows
 from poise import dynamics
-from poise.constraints import matrix_kernels
-from poise.constraints.matrices import METHODS, constraint_matrix, row_jacobian, single_constraint
+from poise.constraints.response import delassus_methods
+from poise.constraints.response.delassus import METHODS, constraint_matrix, row_jacobian, single_constraint
+from poise.constraints.response.delassus_kernels import SYSTEM
+from poise.constraints.response.row_system import System, moving
+from poise.constraints.row_store import STORE
 from poise.constraints.rows import Rows
-from poise.constraints.store import STORE
-from poise.constraints.tree import SYSTEM
-from poise.constraints.tree_rows import System, moving
-from poise.dynamics.layout import INPUT, MODEL, STATE, WORK
+from poise.dynamics.dynamics_layout import INPUT, MODEL, STATE, WORK
 from poise.kernel.jit import entry
 from poise.kernel.memory import F64, F64X8
 from poise.model.scene import Body, Inertia, Joint, Scene
 from strategies import one_joint_scene, scenes
 
-CACHED = entry(matrix_kernels.by_cached_test_forces, MODEL, STATE, INPUT, WORK, STORE, SYSTEM, extra=("float64",))
+CACHED = entry(delassus_methods.by_cached_test_forces, MODEL, STATE, INPUT, WORK, STORE, SYSTEM, extra=("float64",))
 
 
 def by_cached_test_forces(rows: Rows, q: np.ndarray, size: float) -> np.ndarray:

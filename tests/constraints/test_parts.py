@@ -19,7 +19,7 @@ from constraints.checker import (
     vec,
 )
 from kernel.runner import FLOATS, Mode, run
-from poise.constraints import curves, parts, rolling
+from poise.constraints.row_parts import curve_parts, nonholonomic_parts, point_parts
 
 SEEDS = range(8)
 
@@ -78,18 +78,18 @@ def test_float32_loses_nothing_far_from_the_origin(case: Case) -> None:
 
 def _helpers(a: Any, b: Any, p: Any, u: Any, k: Any) -> Any:
     """What combines parts, and what callers of parts use beside them."""
-    first, second = parts.along(a, b, p, p, u), parts.distance(a, parts.world(k), p, p)
-    step, rate = curves.foot(a, b, p, p, u, p)
+    first, second = point_parts.along(a, b, p, p, u), point_parts.distance(a, point_parts.world(k), p, p)
+    step, rate = curve_parts.foot(a, b, p, p, u, p)
     return (
-        parts.gear(first, second, k, 0.5),
-        parts.at_least(first, k) + parts.at_most(first, k) * 0.5,
-        parts.row_velocity(first, a, b),
-        parts.seen_from(a, b, p),
-        *parts.perpendiculars(u),
+        point_parts.gear(first, second, k, 0.5),
+        point_parts.at_least(first, k) + point_parts.at_most(first, k) * 0.5,
+        point_parts.row_velocity(first, a, b),
+        point_parts.seen_from(a, b, p),
+        *point_parts.perpendiculars(u),
         step,
         rate,
-        curves.carry_normal(p, u),
-        rolling.slip(a, b, p, u, u, p),
+        curve_parts.carry_normal(p, u),
+        nonholonomic_parts.slip(a, b, p, u, u, p),
     )
 
 

@@ -16,7 +16,7 @@ from constraints.checker import (
     rows_of,
     vec,
 )
-from poise.constraints import parts, rolling
+from poise.constraints.row_parts import nonholonomic_parts, point_parts
 
 O, X, Y, Z = vec([0, 0, 0]), vec([1, 0, 0]), vec([0, 1, 0]), vec([0, 0, 1])
 U = np.array([0.6, 0.0, 0.8])
@@ -27,7 +27,7 @@ def test_a_wheel_that_rolls_does_not_slip() -> None:
     r = 0.3
     b = replace(WORLD, x=np.array([0, 0, r]), R=exp([0, 0.7, 0]), w=np.array([0, 4.0, 0]), v=np.array([4 * r, 0, 0]),
                 w_dot=np.array([0, -2.0, 0]), v_dot=np.array([-2 * r, 0, 0]))  # fmt: skip
-    rows = rows_of(rolling.wheel(WORLD.body, b.body, Z, O, Y, r))
+    rows = rows_of(nonholonomic_parts.wheel(WORLD.body, b.body, Z, O, Y, r))
     assert np.abs(row_rates(rows, WORLD, b)).max() <= 1e-15
     assert np.abs(row_accelerations(rows, WORLD, b)).max() <= 1e-15
     # too fast by 1 m/s; a sideways push; B is driven forwards by a positive multiplier
@@ -40,7 +40,7 @@ def test_a_leaning_wheel_touches_at_the_lowest_point_of_its_rim() -> None:
     rng = np.random.default_rng(14)
     a, b = bodies(rng, "free")
     normal, centre, r = np.array([0.0, 0.6, 0.8]), np.array([0.1, 0.2, -0.3]), 0.4
-    rows = rows_of(rolling.wheel(a.body, b.body, vec(normal), vec(centre), Y, r))
+    rows = rows_of(nonholonomic_parts.wheel(a.body, b.body, vec(normal), vec(centre), Y, r))
     turn = np.linspace(0, 2 * np.pi, 200001)
     rim = centre[:, None] + r * np.stack([np.cos(turn), np.zeros_like(turn), np.sin(turn)])
     arms = b.R @ rim
@@ -67,32 +67,32 @@ def test_a_coin_that_rolls_in_a_circle() -> None:
     w_dot = np.cross([0, 0, rate], w)
     v_dot = np.cross([0, 0, rate], v)
     b = Moving(centre, np.eye(3), w, v, w_dot, v_dot)
-    rows = rows_of(rolling.wheel(WORLD.body, b.body, Z, O, vec(axle), r))
+    rows = rows_of(nonholonomic_parts.wheel(WORLD.body, b.body, Z, O, vec(axle), r))
     assert np.abs(row_rates(rows, WORLD, b)).max() <= 1e-14
     assert np.abs(row_accelerations(rows, WORLD, b)).max() <= 1e-13
-    nailed = rows_of(parts.offset(WORLD.body, b.body, O, vec([r * np.sin(lean), 0.0, -r * np.cos(lean)])))
+    nailed = rows_of(point_parts.offset(WORLD.body, b.body, O, vec([r * np.sin(lean), 0.0, -r * np.cos(lean)])))
     assert np.abs(row_rates(nailed, WORLD, b)).max() <= 1e-14
     assert np.abs(row_accelerations(nailed, WORLD, b)[:2]).max() > 1.0
 
 
 def test_a_skate_glides_along_and_not_across() -> None:
     b = replace(WORLD, R=exp([0, 0, 0.5]), v=np.array([np.cos(0.5), np.sin(0.5), 0]) * 3)
-    row = rows_of(rolling.skate(WORLD.body, b.body, Z, O, X))
+    row = rows_of(nonholonomic_parts.skate(WORLD.body, b.body, Z, O, X))
     assert abs(row_rates(row, WORLD, b)[0]) <= 1e-15
     aside = replace(b, v=np.array([-np.sin(0.5), np.cos(0.5), 0]) * 3)
     assert np.isclose(row_rates(row, WORLD, aside)[0], 3.0)
     # gliding along a curve needs the centripetal acceleration v ω
     turning = replace(b, w=np.array([0, 0, 2.0]))
-    row = rows_of(rolling.skate(WORLD.body, turning.body, Z, O, X))
+    row = rows_of(nonholonomic_parts.skate(WORLD.body, turning.body, Z, O, X))
     assert np.isclose(row_accelerations(row, WORLD, turning)[0], -6.0)
 
 
 def test_spins_are_those_of_von() -> None:
     """§5.2: (0, −E), (0, E) and J̇v = 0; §5.3.1: (ω_A × w) · (ω_B − ω_A)."""
     a, b = bodies(np.random.default_rng(15), "free")
-    rows = rows_of(rolling.spin(a.body, b.body))
+    rows = rows_of(nonholonomic_parts.spin(a.body, b.body))
     assert np.allclose(row_rates(rows, a, b), b.w - a.w)
     assert (rows[:, :2] == 0).all()
-    row = rows_of(rolling.spin_about(a.body, b.body, vec(U)))
+    row = rows_of(nonholonomic_parts.spin_about(a.body, b.body, vec(U)))
     assert np.isclose(row_rates(row, a, b)[0], a.R @ U @ (b.w - a.w))
     assert np.isclose(row[0, 1], np.cross(a.w, a.R @ U) @ (b.w - a.w))

@@ -8,12 +8,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from constraints.test_rows import MODEL, WIDTHS
-from poise.constraints.levels import keep_multipliers
-from poise.constraints.matrices import row_jacobian
-from poise.constraints.row_kernels import open_block, put_bound, put_bounds, put_dof_row, put_row, put_term
+from poise.constraints.emit_rows import open_block, put_bound, put_bounds, put_dof_row, put_row, put_term
+from poise.constraints.response.delassus import row_jacobian
+from poise.constraints.response.row_system import see
+from poise.constraints.row_store import BALL, CONTACT, HARD_CAP, KINDS, LAW, SINGLE, STORE, STRIDES
 from poise.constraints.rows import Rows
-from poise.constraints.store import BALL, CONTACT, HARD_CAP, KINDS, LAW, SINGLE, STORE, STRIDES
-from poise.constraints.tree_rows import see
+from poise.constraints.rows_to_problem import keep_multipliers
 from poise.kernel.jit import entry, kernel
 from poise.kernel.memory import Block, Count, Index, Int, Real, View, Width, load
 from poise.kernel.scalars import spread, zero

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from constraints.test_rows import EASY, EYES, MODEL, WIDTHS
-from poise.constraints.levels import keep_multipliers, warm_multipliers
-from poise.constraints.row_input import Term
+from poise.constraints.row_store import KINDS
+from poise.constraints.row_validation import Term
 from poise.constraints.rows import Rows
-from poise.constraints.store import KINDS
+from poise.constraints.rows_to_problem import keep_multipliers, warm_multipliers
 from poise.kernel.memory import F64X8, Width
 from poise.solve.laws import dead_zone
 

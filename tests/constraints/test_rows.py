@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from poise.constraints import parts
-from poise.constraints.bodies import body_at
-from poise.constraints.row_input import NUMBERS, Term
+from poise.constraints.row_parts import point_parts
+from poise.constraints.row_parts.part_bodies import body_at
+from poise.constraints.row_store import HARD_CAP, KINDS, NO_END, STRIDES, VERTICES
+from poise.constraints.row_validation import NUMBERS, Term
 from poise.constraints.rows import Rows
-from poise.constraints.store import HARD_CAP, KINDS, NO_END, STRIDES, VERTICES
 from poise.kernel.memory import F32X16, F64, F64X8, Width
 from poise.kernel.vec import Vec3
 from poise.model.model import Model
@@ -111,8 +111,8 @@ def test_a_part_is_added_on_two_and_on_four_bodies() -> None:
     q, v = MODEL.q_rest.copy(), rng.normal(size=MODEL.nv)
     torso, arm, world = (body_at(MODEL, q, v, body) for body in ("torso", "arm", -1))
     pa, pb = Vec3(0.1, 0.2, 0.3), Vec3(-0.3, 0.2, 0.4)
-    rope = parts.distance(torso, arm, pa, pb)
-    belt = parts.gear(rope, parts.distance(world, arm, pa, pb), 0.5, 0.1)
+    rope = point_parts.distance(torso, arm, pa, pb)
+    belt = point_parts.gear(rope, point_parts.distance(world, arm, pa, pb), 0.5, 0.1)
     rows = Rows(MODEL)
     rows.add_part(rope, ("torso", "arm"), id=0, hi=0.0)
     rows.add_part(belt, ("torso", "arm", -1, "arm"), id=1, phi=0.25)

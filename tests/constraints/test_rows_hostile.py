@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from constraints.test_rows import EYES, MODEL, UP
-from poise.constraints import parts
-from poise.constraints.bodies import body_at
-from poise.constraints.row_input import Term
+from poise.constraints.row_parts import point_parts
+from poise.constraints.row_parts.part_bodies import body_at
+from poise.constraints.row_store import HARD_CAP, LARGEST_ID
+from poise.constraints.row_validation import Term
 from poise.constraints.rows import Rows
-from poise.constraints.store import HARD_CAP, LARGEST_ID
 from poise.kernel.memory import F32X16, F64, F64X8, Width
 from poise.kernel.vec import Vec3
 from poise.model.errors import SceneError
@@ -157,11 +157,11 @@ def test_bad_parts_are_refused() -> None:
     rows, q = full_store(), MODEL.q_rest
     torso, arm = (body_at(MODEL, q, None, body) for body in ("torso", "arm"))
     none = Vec3(0.0, 0.0, 0.0)
-    three, rope = parts.point(torso, arm, none, none), parts.distance(torso, arm, none, none)
+    three, rope = point_parts.point(torso, arm, none, none), point_parts.distance(torso, arm, none, none)
     refused(rows, rows.add_part, r"part is a tuple; it must be one Part \(add several", part=three, bodies=(0, 1), id=1)
     refused(rows, rows.add_part, "a part on 2 wants 2 of them", part=rope, bodies=(0, 1, 1), id=1)
     refused(rows, rows.add_part, "bodies are 'ab'; a part on 2 wants 2", part=rope, bodies="ab", id=1)
-    belt = parts.gear(rope, rope, 1.0, 0.0)
+    belt = point_parts.gear(rope, rope, 1.0, 0.0)
     refused(rows, rows.add_part, "a part on 4 wants 4 of them", part=belt, bodies=(0, 1), id=1)
 
 

@@ -22,7 +22,7 @@ from constraints.checker import (
     vec,
 )
 from kernel.runner import MODES, Mode, run
-from poise.constraints import angles, curves, parts, rolling
+from poise.constraints.row_parts import curve_parts, nonholonomic_parts, orientation_parts, point_parts
 from poise.kernel.vec import Sym3
 
 FLOATING = tuple(mode for mode in MODES if mode in LANES or str(mode) in ("floats", "arrays"))
@@ -47,43 +47,43 @@ HALF = mat(np.diag([-1.0, 1.0, -1.0]))  # half a turn about y, to the last bit
 BACK = (lambda a, b: (a, replace(b, R=np.diag([-1.0, 1.0, -1.0]))))(*_still())
 
 SINGULAR: dict[str, tuple[Any, tuple[Moving, Moving], list[Any]]] = {
-    "distance 0": (parts.distance, _still(), [O, O]),
-    "distance 1e-12": (parts.distance, _pair(apart=(1e-12, 0, 0)), [O, O]),
-    "distance 1e-20": (parts.distance, _still(apart=(0, 1e-20, 0)), [O, O]),
-    "centre of a sphere": (parts.inside_sphere, _still(), [O, O, 0.5]),
-    "swing 0": (angles.swing, _still(), [ONE, ONE]),
-    "swing 1e-20": (angles.swing, _still((0, 1e-20, 0)), [ONE, ONE]),
-    "swing 1e-9": (angles.swing, _pair((0, 1e-9, 0)), [ONE, ONE]),
-    "swing π": (angles.swing, BACK, [ONE, ONE]),
-    "swing π - 1e-9": (angles.swing, _pair((0, np.pi - 1e-9, 0)), [ONE, ONE]),
-    "ellipse at swing 0": (angles.swing_ellipse, _still(), [ONE, ONE, 0.5, 0.6, 0.7, 0.8]),
-    "ellipse at swing 1e-9": (angles.swing_ellipse, _pair((0, 0, 1e-9)), [ONE, ONE, 0.5, 0.6, 0.7, 0.8]),
-    "ellipse at swing π": (angles.swing_ellipse, BACK, [ONE, ONE, 0.5, 0.6, 0.7, 0.8]),
+    "distance 0": (point_parts.distance, _still(), [O, O]),
+    "distance 1e-12": (point_parts.distance, _pair(apart=(1e-12, 0, 0)), [O, O]),
+    "distance 1e-20": (point_parts.distance, _still(apart=(0, 1e-20, 0)), [O, O]),
+    "centre of a sphere": (point_parts.inside_sphere, _still(), [O, O, 0.5]),
+    "swing 0": (orientation_parts.swing, _still(), [ONE, ONE]),
+    "swing 1e-20": (orientation_parts.swing, _still((0, 1e-20, 0)), [ONE, ONE]),
+    "swing 1e-9": (orientation_parts.swing, _pair((0, 1e-9, 0)), [ONE, ONE]),
+    "swing π": (orientation_parts.swing, BACK, [ONE, ONE]),
+    "swing π - 1e-9": (orientation_parts.swing, _pair((0, np.pi - 1e-9, 0)), [ONE, ONE]),
+    "ellipse at swing 0": (orientation_parts.swing_ellipse, _still(), [ONE, ONE, 0.5, 0.6, 0.7, 0.8]),
+    "ellipse at swing 1e-9": (orientation_parts.swing_ellipse, _pair((0, 0, 1e-9)), [ONE, ONE, 0.5, 0.6, 0.7, 0.8]),
+    "ellipse at swing π": (orientation_parts.swing_ellipse, BACK, [ONE, ONE, 0.5, 0.6, 0.7, 0.8]),
     "ellipse at swing π - 1e-9": (
-        angles.swing_ellipse,
+        orientation_parts.swing_ellipse,
         _pair((0, 0.6 * (np.pi - 1e-9), 0.8 * (np.pi - 1e-9))),
         [ONE, ONE, 0.5, 0.6, 0.7, 0.8],
     ),
-    "ellipse of nothing": (angles.swing_ellipse, _pair((0.1, 0.2, 0.3)), [ONE, ONE, 0.0, 0.0, 0.0, 0.0]),
-    "cone at swing 0": (angles.swing_cone, _still(), [ONE, ONE, 0.5]),
-    "cone at swing π": (angles.swing_cone, BACK, [ONE, ONE, 3.0]),
-    "twist of a backward axis": (angles.angle, BACK, [X, ONE, 0.0]),
-    "twist of nearly a backward axis": (angles.angle, _pair((0, np.pi - 1e-9, 0)), [X, ONE, 0.0]),
-    "angle of half a turn": (angles.angle, BACK, [Y, ONE, 0.0]),
-    "orientation 0": (angles.orientation, _still(), [ONE]),
-    "orientation 1e-20": (angles.orientation, _still((1e-20, 0, 0)), [ONE]),
-    "orientation π": (angles.orientation, BACK, [ONE]),
-    "orientation from the other side": (angles.orientation, _still(), [HALF]),
-    "axes that should be perpendicular and are parallel": (angles.perpendicular, _still(), [X, X]),
-    "axes that should be parallel and are opposite": (angles.parallel, _still(), [X, vec([-1, 0, 0])]),
-    "line without direction": (parts.on_line, _pair(apart=(1, 0, 0)), [O, O, O]),
-    "segment without length": (parts.on_segment, _still(), [O, O, X, 0.0, 0.0]),
-    "surface without gradient": (parts.on_surface, _still(), [O, 0.0, O, Sym3(1.0, 1.0, 1.0, 0.0, 0.0, 0.0)]),
-    "cusp of a curve": (curves.on_curve, _still(), [O, O, O, X, Y]),
-    "cusp of a rail": (curves.travel, _still(), [O, 0.0, O, O, X, Y]),
-    "centre of curvature": (curves.on_curve, _still(), [O, X, Y, vec([-1, 0, 0]), X]),
-    "wheel that lies flat": (rolling.wheel, _still(), [Y, O, Y, 0.3]),
-    "skate that stands upright": (rolling.skate, _still(), [Y, O, Y]),
+    "ellipse of nothing": (orientation_parts.swing_ellipse, _pair((0.1, 0.2, 0.3)), [ONE, ONE, 0.0, 0.0, 0.0, 0.0]),
+    "cone at swing 0": (orientation_parts.swing_cone, _still(), [ONE, ONE, 0.5]),
+    "cone at swing π": (orientation_parts.swing_cone, BACK, [ONE, ONE, 3.0]),
+    "twist of a backward axis": (orientation_parts.angle, BACK, [X, ONE, 0.0]),
+    "twist of nearly a backward axis": (orientation_parts.angle, _pair((0, np.pi - 1e-9, 0)), [X, ONE, 0.0]),
+    "angle of half a turn": (orientation_parts.angle, BACK, [Y, ONE, 0.0]),
+    "orientation 0": (orientation_parts.orientation, _still(), [ONE]),
+    "orientation 1e-20": (orientation_parts.orientation, _still((1e-20, 0, 0)), [ONE]),
+    "orientation π": (orientation_parts.orientation, BACK, [ONE]),
+    "orientation from the other side": (orientation_parts.orientation, _still(), [HALF]),
+    "axes that should be perpendicular and are parallel": (orientation_parts.perpendicular, _still(), [X, X]),
+    "axes that should be parallel and are opposite": (orientation_parts.parallel, _still(), [X, vec([-1, 0, 0])]),
+    "line without direction": (point_parts.on_line, _pair(apart=(1, 0, 0)), [O, O, O]),
+    "segment without length": (point_parts.on_segment, _still(), [O, O, X, 0.0, 0.0]),
+    "surface without gradient": (point_parts.on_surface, _still(), [O, 0.0, O, Sym3(1.0, 1.0, 1.0, 0.0, 0.0, 0.0)]),
+    "cusp of a curve": (curve_parts.on_curve, _still(), [O, O, O, X, Y]),
+    "cusp of a rail": (curve_parts.travel, _still(), [O, 0.0, O, O, X, Y]),
+    "centre of curvature": (curve_parts.on_curve, _still(), [O, X, Y, vec([-1, 0, 0]), X]),
+    "wheel that lies flat": (nonholonomic_parts.wheel, _still(), [Y, O, Y, 0.3]),
+    "skate that stands upright": (nonholonomic_parts.skate, _still(), [Y, O, Y]),
 }
 
 
@@ -110,7 +110,16 @@ def test_lanes_are_finite(part: Any, mode: Mode) -> None:
         assert np.abs(rows[:, 2:]).max() < 1e7
 
 
-@pytest.mark.parametrize("part", [parts.distance, angles.swing, angles.swing_ellipse, angles.orientation, angles.angle])
+@pytest.mark.parametrize(
+    "part",
+    [
+        point_parts.distance,
+        orientation_parts.swing,
+        orientation_parts.swing_ellipse,
+        orientation_parts.orientation,
+        orientation_parts.angle,
+    ],
+)
 def test_a_body_with_nan_gives_nan_not_a_wrong_row(part: Any) -> None:
     a, b = _pair((0.1, 0.2, 0.3), (0.1, 0, 0))
     args = next(args for p, _, args in SINGULAR.values() if p is part)
@@ -119,41 +128,41 @@ def test_a_body_with_nan_gives_nan_not_a_wrong_row(part: Any) -> None:
 
 
 NEAR: dict[str, tuple[Any, tuple[Moving, Moving], list[Any], float]] = {
-    "distance 1e-2": (parts.distance, _pair(apart=(0.01, 0, 0)), [O, O], 1e-5),
-    "distance 1e-4": (parts.distance, _pair(apart=(0, 1e-4, 0)), [O, O], 1e-7),
-    "ellipse at 0": (angles.swing_cone, _pair(), [ONE, ONE, 0.5], 1e-3),
-    "ellipse at 1e-6": (angles.swing_cone, _pair((0, 0, 1e-6)), [ONE, ONE, 0.5], 1e-3),
-    "ellipse at 0.05": (angles.swing_ellipse, _pair((0, 0.04, 0.03)), [ONE, ONE, 0.5, 0.6, 0.7, 0.8], 1e-3),
+    "distance 1e-2": (point_parts.distance, _pair(apart=(0.01, 0, 0)), [O, O], 1e-5),
+    "distance 1e-4": (point_parts.distance, _pair(apart=(0, 1e-4, 0)), [O, O], 1e-7),
+    "ellipse at 0": (orientation_parts.swing_cone, _pair(), [ONE, ONE, 0.5], 1e-3),
+    "ellipse at 1e-6": (orientation_parts.swing_cone, _pair((0, 0, 1e-6)), [ONE, ONE, 0.5], 1e-3),
+    "ellipse at 0.05": (orientation_parts.swing_ellipse, _pair((0, 0.04, 0.03)), [ONE, ONE, 0.5, 0.6, 0.7, 0.8], 1e-3),
     "ellipse at π/2": (
-        angles.swing_ellipse,
+        orientation_parts.swing_ellipse,
         _pair((0, 0.6 * 1.571, 0.8 * 1.571)),
         [ONE, ONE, 1.5, 1.6, 1.7, 1.8],
         1e-3,
     ),
-    "ellipse at 3.1": (angles.swing_ellipse, _pair((0, 1.86, 2.48)), [ONE, ONE, 1.5, 1.6, 1.7, 1.8], 1e-4),
+    "ellipse at 3.1": (orientation_parts.swing_ellipse, _pair((0, 1.86, 2.48)), [ONE, ONE, 1.5, 1.6, 1.7, 1.8], 1e-4),
     "ellipse at π - 1e-3": (
-        angles.swing_ellipse,
+        orientation_parts.swing_ellipse,
         _pair((0, 0.6 * (np.pi - 1e-3), 0.8 * (np.pi - 1e-3))),
         [ONE, ONE, 2.5, 2.6, 1.7, 1.8],
         2e-6,
     ),
-    "swing 1e-2": (angles.swing, _pair((0, 0.006, 0.008)), [ONE, ONE], 1e-5),
-    "swing π - 1e-2": (angles.swing, _pair((0, np.pi - 0.01, 0)), [ONE, ONE], 1e-5),
-    "cone at π - 1e-2": (angles.swing_cone, _pair((0, np.pi - 0.01, 0)), [ONE, ONE, 3.0], 1e-5),
-    "orientation 1e-9": (angles.orientation, _pair((1e-9, 0, 0)), [ONE], 1e-3),
-    "orientation where the series ends": (angles.orientation, _pair((0.5, -0.3, 0.4)), [ONE], 1e-3),
-    "orientation 3.1": (angles.orientation, _pair((1.86, -2.48, 0)), [ONE], 1e-3),
-    "twist next to a backward axis": (angles.angle, _pair((0.3, np.pi - 0.01, 0.1)), [X, ONE, 0.0], 1e-5),
-    "angle next to half a turn": (angles.angle, _pair((3.14, 0, 0.001)), [X, ONE, 3.1], 1e-3),
-    "angle across half a turn": (angles.angle, _pair((np.pi, 0, 0)), [X, ONE, 3.1], 1e-3),
-    "wheel that nearly lies flat": (rolling.wheel, _still((1e-2, 0, 0)), [Y, O, Y, 0.3], 1e-5),
+    "swing 1e-2": (orientation_parts.swing, _pair((0, 0.006, 0.008)), [ONE, ONE], 1e-5),
+    "swing π - 1e-2": (orientation_parts.swing, _pair((0, np.pi - 0.01, 0)), [ONE, ONE], 1e-5),
+    "cone at π - 1e-2": (orientation_parts.swing_cone, _pair((0, np.pi - 0.01, 0)), [ONE, ONE, 3.0], 1e-5),
+    "orientation 1e-9": (orientation_parts.orientation, _pair((1e-9, 0, 0)), [ONE], 1e-3),
+    "orientation where the series ends": (orientation_parts.orientation, _pair((0.5, -0.3, 0.4)), [ONE], 1e-3),
+    "orientation 3.1": (orientation_parts.orientation, _pair((1.86, -2.48, 0)), [ONE], 1e-3),
+    "twist next to a backward axis": (orientation_parts.angle, _pair((0.3, np.pi - 0.01, 0.1)), [X, ONE, 0.0], 1e-5),
+    "angle next to half a turn": (orientation_parts.angle, _pair((3.14, 0, 0.001)), [X, ONE, 3.1], 1e-3),
+    "angle across half a turn": (orientation_parts.angle, _pair((np.pi, 0, 0)), [X, ONE, 3.1], 1e-3),
+    "wheel that nearly lies flat": (nonholonomic_parts.wheel, _still((1e-2, 0, 0)), [Y, O, Y, 0.3], 1e-5),
 }
 
 
 @pytest.mark.parametrize("name", NEAR)
 def test_rows_are_exact_near_singular_poses(name: str) -> None:
     part, (a, b), args, h = NEAR[name]
-    check_derivatives(rows_function(part, args), a, b, holonomic=part is not rolling.wheel, h=h)
+    check_derivatives(rows_function(part, args), a, b, holonomic=part is not nonholonomic_parts.wheel, h=h)
 
 
 def test_swing_limits_are_smooth_at_zero_swing() -> None:
@@ -161,6 +170,6 @@ def test_swing_limits_are_smooth_at_zero_swing() -> None:
     for size in (1e-2, 1e-4, 1e-6):
         for turn in (0.0, 1.0, 2.0, 3.0, 4.0, 5.0):
             a, b = _still((0, size * np.cos(turn), size * np.sin(turn)))
-            row = rows_of(angles.swing_ellipse(a.body, b.body, ONE, ONE, 0.5, 0.6, 0.7, 0.8))[0]
+            row = rows_of(orientation_parts.swing_ellipse(a.body, b.body, ONE, ONE, 0.5, 0.6, 0.7, 0.8))[0]
             assert np.abs(row[2:]).max() <= 2.001 * size  # h/h_y² = 2
             assert abs(row[0] - 0.25) <= 1.001 * size**2 + 1e-16

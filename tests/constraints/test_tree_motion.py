@@ -27,11 +27,11 @@ from constraints.tree_cases import (
     usable,
 )
 from poise import dynamics
-from poise.constraints import angles, parts
-from poise.constraints.bodies import body_at
-from poise.constraints.levels import acceleration_problem, velocity_problem
+from poise.constraints.response.row_system import answer, see
+from poise.constraints.row_parts import orientation_parts, point_parts
+from poise.constraints.row_parts.part_bodies import body_at
 from poise.constraints.rows import Rows
-from poise.constraints.tree_rows import answer, see
+from poise.constraints.rows_to_problem import acceleration_problem, velocity_problem
 from poise.kernel.vec import Vec3
 from poise.model.scene import Scene
 from poise.solve.direct import Direct
@@ -46,18 +46,18 @@ def random_part(tree: Tree) -> tuple[Any, tuple[int, ...]]:
     sort = rng.integers(5)
     if sort == 0:
         k = rng.integers(3)
-        return (lambda a, b: parts.point(a, b, pa, pb)[k]), two
+        return (lambda a, b: point_parts.point(a, b, pa, pb)[k]), two
     if sort == 1:
-        return (lambda a, b: parts.along(a, b, pa, pb, n)), two
+        return (lambda a, b: point_parts.along(a, b, pa, pb, n)), two
     if sort == 2:
-        return (lambda a, b: parts.distance(a, b, pa, pb)), two
+        return (lambda a, b: point_parts.distance(a, b, pa, pb)), two
     if sort == 3:
-        return (lambda a, b: angles.perpendicular(a, b, pa, n)), two
+        return (lambda a, b: orientation_parts.perpendicular(a, b, pa, n)), two
     four = (*two, random_body(m, rng), some_body(m, rng))
     ratio = float(rng.normal())
 
     def geared(a: Any, b: Any, c: Any, d: Any) -> Any:
-        return parts.gear(parts.along(a, b, pa, pb, n), parts.distance(c, d, pb, pa), ratio, 0.3)
+        return point_parts.gear(point_parts.along(a, b, pa, pb, n), point_parts.distance(c, d, pb, pa), ratio, 0.3)
 
     return geared, four
 

@@ -25,11 +25,11 @@ from constraints.tree_cases import (
     usable,
 )
 from poise import dynamics
-from poise.constraints.matrices import row_jacobian
-from poise.constraints.row_input import Term
+from poise.constraints.response.delassus import row_jacobian
+from poise.constraints.response.row_system import System, answer, moving, see
+from poise.constraints.row_validation import Term
 from poise.constraints.rows import Rows
-from poise.constraints.tree_rows import System, answer, moving, see
-from poise.dynamics.inputs import Singular
+from poise.dynamics.argument_checks import Singular
 from poise.kernel.memory import F64, F64X4, F64X8, Width
 from poise.model.scene import Body, Inertia, Joint, Scene
 from strategies import KINDS, one_joint_scene, scenes

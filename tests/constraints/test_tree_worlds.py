@@ -17,9 +17,9 @@ from constraints.tree_cases import (
     inverse_mass,
     make_tree,
 )
+from poise.constraints.response.row_system import answer, see
 from poise.constraints.rows import Rows
-from poise.constraints.tree_rows import answer, see
-from poise.dynamics.inputs import Singular
+from poise.dynamics.argument_checks import Singular
 from poise.kernel.memory import F32X16, F64X8, Width
 from poise.model.scene import Scene
 from strategies import random_q, random_v, scenes

@@ -18,7 +18,7 @@ from constraints.checker import (
     rows_of,
     vec,
 )
-from poise.constraints import angles, parts, rolling
+from poise.constraints.row_parts import nonholonomic_parts, orientation_parts, point_parts
 
 PA, PB = np.array([0.3, -0.2, 0.5]), np.array([-0.1, 0.4, 0.2])
 R0 = random_rotation(np.random.default_rng(11))
@@ -36,15 +36,15 @@ def _joined(rng: np.random.Generator, turn: Any, pa: Any, pb: Any, R0: np.ndarra
 
 
 def _ball(a: Moving, b: Moving) -> np.ndarray:
-    return rows_of(parts.point(a.body, b.body, vec(PA), vec(PB)))
+    return rows_of(point_parts.point(a.body, b.body, vec(PA), vec(PB)))
 
 
 def _universal(a: Moving, b: Moving) -> np.ndarray:
-    return np.vstack([_ball(a, b), rows_of(angles.perpendicular(a.body, b.body, vec(U), vec(R0.T @ W)))])
+    return np.vstack([_ball(a, b), rows_of(orientation_parts.perpendicular(a.body, b.body, vec(U), vec(R0.T @ W)))])
 
 
 def _hinge(a: Moving, b: Moving) -> np.ndarray:
-    return np.vstack([_ball(a, b), rows_of(angles.parallel(a.body, b.body, vec(U), vec(R0.T @ U)))])
+    return np.vstack([_ball(a, b), rows_of(orientation_parts.parallel(a.body, b.body, vec(U), vec(R0.T @ U)))])
 
 
 def _universal_turn(rng: np.random.Generator) -> np.ndarray:
@@ -87,12 +87,12 @@ def test_hinge_rows_are_those_of_von() -> None:
     rng = np.random.default_rng(0)
     a, b = _joined(rng, U * 0.7, PA, PB, R0)
     rows = _hinge(a, b)[3:]
-    g, h = (a.R @ np.array(list(v.leaves())) for v in parts.perpendiculars(vec(U)))
+    g, h = (a.R @ np.array(list(v.leaves())) for v in point_parts.perpendiculars(vec(U)))
     for row, axis in zip(rows, (g, h), strict=True):
         assert np.allclose(row[8:11], axis, rtol=0, atol=1e-14)
         assert np.allclose(row[2:5], -axis, rtol=0, atol=1e-14)
         # spin_about is the same row at velocity level; γ differs by what the misalignment's rate makes of it
-        spin = rows_of(rolling.spin_about(a.body, b.body, vec(a.R.T @ axis)))[0]
+        spin = rows_of(nonholonomic_parts.spin_about(a.body, b.body, vec(a.R.T @ axis)))[0]
         assert np.allclose(spin[2:], row[2:], rtol=0, atol=1e-14)
         assert np.isclose(spin[1], np.cross(a.w, axis) @ (b.w - a.w))
     tilted = replace(b, R=exp(g * 1e-4) @ b.R)
@@ -102,7 +102,7 @@ def test_hinge_rows_are_those_of_von() -> None:
 def test_point_rows_are_those_of_von() -> None:
     """§3.1: J₁ = (−E, r₁×), J₂ = (E, −r₂×), c = ω₁×(ω₁×r₁) − ω₂×(ω₂×r₂), here angular first and γ = −c."""
     a, b = bodies(np.random.default_rng(1), "free")
-    rows = rows_of(parts.point(a.body, b.body, vec(PA), vec(PB)))
+    rows = rows_of(point_parts.point(a.body, b.body, vec(PA), vec(PB)))
     ra, rb = a.R @ PA, b.R @ PB
 
     def skew(r: np.ndarray) -> np.ndarray:
@@ -115,6 +115,6 @@ def test_point_rows_are_those_of_von() -> None:
 
 def test_points_in_world_axes_leave_the_couple_that_their_error_makes() -> None:
     a, b = bodies(np.random.default_rng(2), "free")
-    rows = rows_of(parts.point(a.body, b.body, vec(PA), vec(PB)))
+    rows = rows_of(point_parts.point(a.body, b.body, vec(PA), vec(PB)))
     couple = rows[:, 2:5] + rows[:, 8:11] + np.cross(a.x, rows[:, 5:8]) + np.cross(b.x, rows[:, 11:14])
     assert np.allclose(couple, np.cross(rows[:, 0], np.eye(3)), rtol=0, atol=1e-14)

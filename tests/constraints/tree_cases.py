@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, reject, settings
 from hypothesis import strategies as st
 
 from poise import dynamics
-from poise.constraints.row_input import Term
+from poise.constraints.row_validation import Term
 from poise.constraints.rows import Rows
 from poise.kernel.memory import F64, Width
 from poise.model.model import Model

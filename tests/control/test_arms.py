@@ -8,8 +8,8 @@ import pytest
 import poise
 from poise.control import Reference
 from poise.control.arms import ARM, CALM, CLEAR, LEAST, arms_above
-from poise.dynamics.measures import bodies, difference
-from poise.motion.figures import Target, shape_points
+from poise.dynamics.state_queries import bodies, difference
+from poise.motion.retarget_rig import Target, shape_points
 from poise.motion.rotations import quat_exp
 
 SCENE = poise.Scene()

@@ -9,7 +9,7 @@ import pytest
 
 import poise
 from poise.control.balance import Balance
-from poise.control.support import edge_distance
+from poise.control.support_polygon import edge_distance
 from poise.motion.rotations import quat_exp
 
 DT = 1 / 240
@@ -94,7 +94,7 @@ def test_nobody_holds_the_root() -> None:
     world = person(balance)
     world.step(12)
     wanted = balance.update(
-        poise.sim.acting.StateToAct(world.q.copy(), world.v.copy(), world.time, {"pose": world.q.copy()}, DT)
+        poise.sim.controllers.StateToAct(world.q.copy(), world.v.copy(), world.time, {"pose": world.q.copy()}, DT)
     )
     assert np.asarray(wanted.tau)[:6].tolist() == [0.0] * 6
     assert wanted.forces is None

@@ -28,8 +28,8 @@ import pytest
 
 import poise
 from poise.characters import clips
-from poise.collision.queries import closest_points
-from poise.dynamics.measures import bodies, difference
+from poise.collision.distance_queries import closest_points
+from poise.dynamics.state_queries import bodies, difference
 
 DT = 1 / 240
 STRENGTH = {"legs": 300.0, "trunk": 300.0, "arms": 30.0}

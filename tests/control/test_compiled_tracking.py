@@ -15,7 +15,7 @@ from poise.characters import clips
 from poise.control import Reference, Tracking
 from poise.control.motion_table import TOLERANCE, Intervals, _cut, tabulate
 from poise.control.reference import Placed
-from poise.dynamics.measures import difference
+from poise.dynamics.state_queries import difference
 from poise.motion import keyframes
 
 

@@ -10,8 +10,8 @@ from scipy.optimize import brentq
 
 import poise
 from poise.control import Balance, DeadZone, SecondaryTarget
-from poise.control.zones import Zone, zone_force
-from poise.sim.acting import StateToAct
+from poise.control.dead_zone_law import Zone, zone_force
+from poise.sim.controllers import StateToAct
 
 DT = 1 / 240
 EDGE = np.radians(5.0)

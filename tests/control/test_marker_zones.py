@@ -11,7 +11,7 @@ import poise
 from poise.control import MarkerZone, SecondaryTarget
 from poise.dynamics import bodies, jacobian, mass_matrix
 from poise.model.scene import Body
-from poise.sim.acting import StateToAct
+from poise.sim.controllers import StateToAct
 
 TIP = (0.4, 0.0, 0.0)
 

@@ -11,8 +11,17 @@ import pytest
 
 import poise
 from poise.control import plant_feet
+from poise.control.contact_phases import (
+    Foot,
+    bearing,
+    centre_of_mass,
+    find_feet,
+    find_stances,
+    follow,
+    going,
+    height_of_rest,
+)
 from poise.control.reference import falling_freely
-from poise.control.stances import Foot, bearing, centre_of_mass, find_feet, find_stances, follow, going, height_of_rest
 from poise.motion.rotations import quat_exp
 
 SCENE = poise.Scene()

@@ -9,7 +9,7 @@ import pytest
 
 import poise
 from poise.control import Actuators, RotationActuator, TranslationActuator
-from poise.control.sensing import filtered
+from poise.control.disturbance_observer import filtered
 from poise.motion import ConstantPath, KeyedPath
 from poise.motion.rotations import quat_exp
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.spatial import ConvexHull
 
 import poise
-from poise.control.support import edge_distance, hull, nearest_within, sole_points
+from poise.control.support_polygon import edge_distance, hull, nearest_within, sole_points
 from poise.model.scene import Body, Inertia
 
 

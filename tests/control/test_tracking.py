@@ -14,8 +14,8 @@ import poise
 from poise.characters import clips
 from poise.control import PointTarget, Reference, Tracking, correction
 from poise.control.reference import Placed, RootPath
-from poise.control.strengths import by_joint
-from poise.dynamics.measures import difference
+from poise.control.torque_limits import by_joint
+from poise.dynamics.state_queries import difference
 from poise.motion import KeyedPath, keyframes
 
 DT = 1 / 240

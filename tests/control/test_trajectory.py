@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import poise
-from poise.constraints import parts
-from poise.constraints.bodies import body_at
+from poise.constraints.row_parts import point_parts
+from poise.constraints.row_parts.part_bodies import body_at
 from poise.control import Marker, PoseMotor, TrajectoryMotor, goals, reach, trajectory
 from poise.dynamics import bodies, jacobian, mass_matrix
 from poise.kernel.vec import Vec3
@@ -89,7 +89,7 @@ def auxiliary_step(world: poise.World, markers: list[Marker], driven: np.ndarray
             ends = body_at(model, world.q, world.v, -1), body_at(model, world.q, world.v, k)
             goal, rate = marker.wanted(world.time, dt)
             point = Vec3(*(np.array(marker.point) - model.body_com[k]))
-            for i, part in enumerate(parts.point(*ends, Vec3(*goal), point)):
+            for i, part in enumerate(point_parts.point(*ends, Vec3(*goal), point)):
                 wanted = float(rate[i]) - alpha * float(part.phi)
                 rows.add_part(part, (-1, k), id=10 * j + i, phi=0.0, erp=0.0, target=wanted)
         for d in np.flatnonzero(~driven):

@@ -10,12 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from poise import dynamics
-from poise.dynamics.apart_bodies import OWN
-from poise.dynamics.apart_fit import FITTED
-from poise.dynamics.apart_forces import BRISK, SLOW, spin_after
-from poise.formulations.acceleration_kernels import BEGIN, MEND
-from poise.formulations.apart_stepper import ApartStepper
-from poise.formulations.rules import BY_SPEED
+from poise.dynamics.maximal_bodies.body_state import OWN
+from poise.dynamics.maximal_bodies.fit_coordinates import FITTED
+from poise.dynamics.maximal_bodies.joint_forces import BRISK, SLOW, spin_after
+from poise.formulations.acceleration_level.acceleration_entries import BEGIN, MEND
+from poise.formulations.maximal_coordinates.maximal_driver import ApartStepper
+from poise.formulations.step_status import BY_SPEED
 from poise.kernel.memory import F64
 from poise.kernel.vec import Sym3, Vec3
 from poise.model.joints import JOINTS
@@ -245,7 +245,7 @@ def test_what_has_no_inertia_keeps_its_spin() -> None:
 
 
 def test_momentum_takes_inertias() -> None:
-    from poise.dynamics.apart_forces import MOMENTUM
+    from poise.dynamics.maximal_bodies.joint_forces import MOMENTUM
     from poise.model.scene import Inertia, Joint
 
     rod = Body("rod", inertia=Inertia(1.0, (0, 0, 0), (1.0, 1.0, 0.0)), joints=[Joint("universal")])

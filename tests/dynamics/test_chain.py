@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from poise import dynamics
 from poise.io.mjcf import load_mjcf
-from poise.model.chain import from_chain, single_dof_chain, to_chain, velocity_map, velocity_map_rate
 from poise.model.errors import SceneError
 from poise.model.joints import JOINTS
 from poise.model.scene import Scene
+from poise.model.single_dof_chains import from_chain, single_dof_chain, to_chain, velocity_map, velocity_map_rate
 from poise.model.state import State
 from strategies import balls, one_joint_scene, random_q, random_v, scenes
 

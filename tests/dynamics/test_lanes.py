@@ -14,10 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from poise import dynamics
-from poise.dynamics import Drive, abm, crba, integrate, rnea
+from poise.dynamics import Drive, aba, crba, integrate, rnea
+from poise.dynamics.dynamics_layout import INPUT, MODEL, STATE, WORK
+from poise.dynamics.energy_momentum import add_up
 from poise.dynamics.integrate import STAGES, runge_kutta, semi_implicit
-from poise.dynamics.layout import INPUT, MODEL, STATE, WORK
-from poise.dynamics.totals import add_up
 from poise.dynamics.workspace import Workspace
 from poise.kernel.jit import entry, kernel
 from poise.kernel.memory import F32, F32X16, F64, Width
@@ -188,7 +188,7 @@ def test_kernels_as_plain_python(scene: Scene, seed: int) -> None:
     M, S, X, W = (block.plain() for block in (space.m, space.s, space.x, space.w))
     size = 1.0 + np.abs(dynamics.forward_dynamics(m, q, v, tau, forces=forces)).max()
 
-    in_plain_python(abm.articulated_body)(M, S, X, W, 0.01)
+    in_plain_python(aba.articulated_body)(M, S, X, W, 0.01)
     compiled = dynamics.forward_dynamics(m, q, v, tau, forces=forces, dt=0.01)
     np.testing.assert_allclose(space.w.a, compiled, atol=1e-10 * size)
 

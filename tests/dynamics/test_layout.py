@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from poise import dynamics
-from poise.dynamics.layout import model_block
+from poise.dynamics.dynamics_layout import model_block
 from poise.kernel.memory import F64
 from poise.model.scene import Body, Inertia, Joint, Scene
 

@@ -14,7 +14,7 @@ from poise.io import MotionWarning, load_bvh, load_motion, save_bvh
 from poise.io.bvh import bvh_from_clip, clip_from_bvh, read_bvh
 from poise.io.bvh_guess import UNITS, guess_unit
 from poise.io.bvh_text import format_bvh, parse_bvh
-from poise.io.decimals import as_number, read_numbers
+from poise.io.parse_floats import as_number, read_numbers
 from poise.motion import Clip, Skeleton
 from poise.motion.euler import ORDERS, quat_from_euler
 from poise.motion.rotations import quat_conjugate, quat_exp, quat_log, quat_multiply

@@ -9,7 +9,7 @@ import pytest
 
 import poise
 from gltf import Glb, validate
-from poise.io.surfaces import surface, tiles
+from poise.io.tessellation import surface, tiles
 from poise.sim import Recording
 
 #: from z up to y up

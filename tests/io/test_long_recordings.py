@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import poise
-from poise.dynamics.measures import Energy
+from poise.dynamics.state_queries import Energy
 from poise.sim import Recording
 from poise.sim.events import Event
 from poise.sim.recording import Contacts

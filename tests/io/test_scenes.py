@@ -556,7 +556,7 @@ def test_every_option_of_a_formulation_has_a_field_with_the_same_default() -> No
     """A scene file that names a formulation makes the one that Python makes."""
     from dataclasses import fields
 
-    from poise.formulations.kinds import FORMULATIONS
+    from poise.formulations.formulation_registry import FORMULATIONS
     from poise.io.scenes.schema import FormulationPart
 
     for kind in FORMULATIONS.values():

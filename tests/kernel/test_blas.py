@@ -18,8 +18,8 @@ import poise
 from poise.kernel import blas
 from poise.kernel.blas import few_blas_threads, numpys_blas
 from poise.model import Body, Inertia
-from poise.solve.manifest import solver_class
 from poise.solve.problem import Problem
+from poise.solve.solver_registry import solver_class
 
 SOURCES = str(Path(poise.__file__).parent)
 BLAS = numpys_blas()

@@ -8,7 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model_kinematics import body_poses, random_q
-from poise.model.chain import (
+from poise.model.errors import SceneError
+from poise.model.joints import JOINTS
+from poise.model.scene import Body, Joint, Keyframe, Scene
+from poise.model.shapes import box, sphere
+from poise.model.single_dof_chains import (
     GimbalLock,
     angles_from_quat,
     from_chain,
@@ -20,10 +24,6 @@ from poise.model.chain import (
     velocity_map,
     velocity_map_rate,
 )
-from poise.model.errors import SceneError
-from poise.model.joints import JOINTS
-from poise.model.scene import Body, Joint, Keyframe, Scene
-from poise.model.shapes import box, sphere
 from poise.motion import ConstantPath
 from poise.motion.rotations import quat_conjugate, quat_exp, quat_log, quat_multiply
 

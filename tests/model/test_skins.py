@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import poise
-from poise.dynamics.measures import bodies
+from poise.dynamics.state_queries import bodies
 from poise.io.mjcf import load_mjcf
 from poise.model.skins import Bone, Skin
 from poise.sim import Recording

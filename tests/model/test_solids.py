@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import poise
-from poise.model.solids import Solid
+from poise.model.shape_arrays import Solid
 
 POINTS = np.random.default_rng(0).normal(size=(30, 3))
 

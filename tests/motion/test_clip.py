@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from poise.motion import Clip, Skeleton
-from poise.motion.bones import other_side
-from poise.motion.edits import heading
+from poise.motion.bone_names import other_side
+from poise.motion.clip_editing import heading
 from poise.motion.rotations import quat_conjugate, quat_exp, quat_log, quat_multiply, quat_to_matrix, rotate
 
 NAMES = ["Hips", "Spine", "LeftArm", "RightArm", "LeftHand", "RightHand"]

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 
-from poise.motion import Clip, Skeleton, Spline, falling, mend
-from poise.motion.falling import NOISE, without_falls
+from poise.motion import Clip, Skeleton, Spline, ballistic_correction, mend
+from poise.motion.ballistic_correction import NOISE, without_falls
 from poise.motion.rotations import quat_exp
 
 G = 9.81
 RATE = 60.0
-Answer = tuple[np.ndarray, list[falling.Fall]]
+Answer = tuple[np.ndarray, list[ballistic_correction.Fall]]
 
 
 def mended(heights, rate: float = RATE, loop: bool = False) -> Answer:
@@ -172,7 +172,7 @@ def test_sizes_and_rates_of_nobody(size, rate):
 
 
 def test_what_is_too_long_is_told_and_left(monkeypatch):
-    monkeypatch.setattr(falling, "_MOST", 10)
+    monkeypatch.setattr(ballistic_correction, "_MOST", 10)
     given = dropped()
     fresh, (one,) = mended(given)
     np.testing.assert_array_equal(fresh, given)

@@ -12,8 +12,8 @@ import poise
 from bvh_rewrites import rewritten, with_other_rest
 from poise.io import MotionWarning, load_bvh, save_bvh
 from poise.motion import Clip, Skeleton, retarget
-from poise.motion.bones import find_parts
-from poise.motion.posed import Source
+from poise.motion.bone_names import find_parts
+from poise.motion.retarget_source import Source
 from rigs import RIGS, moving
 
 SCENE = poise.Scene()

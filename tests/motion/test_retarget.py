@@ -11,7 +11,7 @@ import pytest
 
 import poise
 from poise.motion import Clip, Skeleton, retarget
-from poise.motion.bones import find_parts
+from poise.motion.bone_names import find_parts
 from poise.motion.rotations import quat_conjugate, quat_exp, quat_multiply, rotate
 
 SIDED = {

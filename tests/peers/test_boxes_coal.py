@@ -11,7 +11,7 @@ import pytest
 from collision.box_cases import pairs
 from collision.box_oracle import truth
 from collision.many_pairs import Shapes, touches
-from poise.model.solids import Solid
+from poise.model.shape_arrays import Solid
 
 
 def solid(shape: Shapes, k: int) -> Any:

@@ -17,10 +17,10 @@ import pytest
 
 import poise
 from benchmark_scripts import helper
-from poise.collision.pipeline import Collider
+from poise.collision.detector import Collider
 from poise.kernel.memory import F64X8
 from poise.model.model import Model
-from poise.model.solids import Solid
+from poise.model.shape_arrays import Solid
 
 trees = helper("_trees")
 POSES = 1000

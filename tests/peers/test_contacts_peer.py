@@ -9,12 +9,12 @@ import pytest
 
 from benchmark_scripts import helper
 from poise import dynamics
-from poise.constraints.levels import velocity_problem
-from poise.constraints.matrices import METHODS, constraint_matrix
-from poise.constraints.tree_rows import see
-from poise.solve.check import natural_map
+from poise.constraints.response.delassus import METHODS, constraint_matrix
+from poise.constraints.response.row_system import see
+from poise.constraints.rows_to_problem import velocity_problem
 from poise.solve.pgs import PGS
 from poise.solve.problem import Options
+from poise.solve.residuals import natural_map
 from strategies import relative_error
 
 contacts, trees = helper("_contacts"), helper("_trees")

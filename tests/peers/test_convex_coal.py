@@ -39,7 +39,7 @@ from collision.convex_pairs import (
     pool,
     touches,
 )
-from poise.model.solids import Solid
+from poise.model.shape_arrays import Solid
 
 Array = NDArray[Any]
 KINDS = [kind for kind in Solid if kind <= HULL]

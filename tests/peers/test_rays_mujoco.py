@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import poise
-from poise.collision.rays import cast
+from poise.collision.ray_casting.rays import cast
 
 XML = """
 <mujoco>

@@ -6,7 +6,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from poise.dynamics.measures import bodies
+from poise.dynamics.state_queries import bodies
 from poise.io.mjcf import load_mjcf
 
 POINTS = 30

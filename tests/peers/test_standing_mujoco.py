@@ -8,9 +8,9 @@ from scipy.spatial import ConvexHull
 
 import poise
 from benchmark_scripts import helper
-from poise.collision.pipeline import Contact, contacts
+from poise.collision.detector import Contact, contacts
 from poise.model.model import Model
-from poise.model.solids import Solid
+from poise.model.shape_arrays import Solid
 from poise.sim import ForcePlate
 
 trees = helper("_trees")

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 import poise
-from poise.constraints.contact_rows import OVERLOOKED
+from poise.constraints.kinds.contact import OVERLOOKED
 from poise.dynamics import Diverged, energy
-from poise.dynamics.measures import bodies, displaced
-from poise.formulations import impact_rows
-from poise.formulations.backtracking import DEEP
+from poise.dynamics.state_queries import bodies, displaced
+from poise.formulations.acceleration_level import impacts
+from poise.formulations.acceleration_level.event_location import DEEP
 from poise.model.model import Model
 from poise.motion.path import PathPoint
-from poise.sim.report import ContactReport
+from poise.sim.step_report import ContactReport
 
 G = 9.81
 INTEGRATORS = ("euler", "midpoint", "rk4")
@@ -181,7 +181,7 @@ def test_restitution_is_lessened_where_it_would_give_energy(side: float, monkeyp
 
     gained = gain()
     assert gained <= 1e-3
-    monkeypatch.setattr(impact_rows, "_without_gain", lambda A, before, passive, share_of: share_of(1.0))
+    monkeypatch.setattr(impacts, "_without_gain", lambda A, before, passive, share_of: share_of(1.0))
     otherwise = gain()
     print(f"\nrod at 45°: gains {gained:.1e} J (1e-3), {otherwise:.4f} J if restitution were not lessened (0.45)")
     assert otherwise == pytest.approx(0.45, abs=0.01)
@@ -234,7 +234,7 @@ def test_a_humanoid_falls(seed: int) -> None:
     """It gains no energy, overlaps by no more than is left alone, and is down after a second.
 
     A step that has no answer at this level is one at velocity level from where that is: impulses may overlook as much
-    again (`contact_rows.OVERLOOKED`), and it goes straight on.
+    again (`contact.OVERLOOKED`), and it goes straight on.
     """
     rng, scene = np.random.default_rng(seed), poise.Scene()
     scene.add_ground(friction=0.8)

@@ -11,8 +11,8 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import poise
-from poise.formulations.acceleration import Accelerated
-from poise.formulations.energy_guard import GAIN
+from poise.formulations.acceleration_level.acceleration_driver import Accelerated
+from poise.formulations.acceleration_level.energy_guard import GAIN
 from poise.model import Body, Inertia
 from poise.model.state import State
 

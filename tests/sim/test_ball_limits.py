@@ -8,8 +8,8 @@ import pytest
 import poise
 from poise.batch.world_checks import width_of
 from poise.dynamics import Drive
-from poise.formulations.rules import DONE
-from poise.formulations.stepper import Stepper
+from poise.formulations.driver import Stepper
+from poise.formulations.step_status import DONE
 from poise.kernel.memory import F64
 from poise.model import Model
 from poise.motion.rotations import quat_conjugate, quat_exp, quat_multiply, quat_to_matrix

@@ -9,8 +9,8 @@ import pytest
 
 import poise
 from poise.batch.world_checks import width_of
-from poise.formulations.rules import DONE
-from poise.formulations.stepper import Stepper
+from poise.formulations.driver import Stepper
+from poise.formulations.step_status import DONE
 from poise.kernel.memory import Block
 from poise.model import Body, Inertia
 
@@ -425,7 +425,7 @@ def test_many_rows_of_users_find_room_beside_motors_and_loops() -> None:
     def tie(world: poise.World, rows: poise.constraints.rows.Rows) -> None:
         calls.append(world.time)
         for k in range(39):
-            rows.add(id=k, b=f"b{k}", Jb=(0, 0, 0, 0, 0, 1), terms=[poise.constraints.row_input.Term(dof=6 * k)])
+            rows.add(id=k, b=f"b{k}", Jb=(0, 0, 0, 0, 0, 1), terms=[poise.constraints.row_validation.Term(dof=6 * k)])
 
     world.rows_hooks.append(tie)
     world.step(5)

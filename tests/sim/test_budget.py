@@ -9,7 +9,7 @@ import pytest
 
 from poise import Batch, Joint, Material, Maximal, Reduced, Scene, World, box, capsule, sphere
 from poise.dynamics import energy
-from poise.formulations.velocity import A_LITTLE
+from poise.formulations.stages.velocity_step import A_LITTLE
 
 LATE = 4.0
 """Products over the square of the rows by which a step may end late: a sweep or a look of its last searches."""

@@ -7,7 +7,7 @@ import pytest
 
 import poise
 from poise.dynamics import energy, momentum
-from poise.formulations.fast import ALLOW
+from poise.formulations.ccd_stepping.ccd_substeps import ALLOW
 from poise.motion import KeyedPath
 
 STEPS = [1 / 30, 1 / 60, 1 / 240, 1 / 1000]

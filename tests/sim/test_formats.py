@@ -9,7 +9,7 @@ import pytest
 
 import poise
 from poise.sim import Recording
-from poise.sim.formats import FORMATS, writer
+from poise.sim.export_formats import FORMATS, writer
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import poise
-from poise.constraints.store import CONTACT
-from poise.formulations.stepper import Stepper
+from poise.constraints.row_store import CONTACT
+from poise.formulations.driver import Stepper
 from poise.sim.world import World
 
 BOX = 0.2

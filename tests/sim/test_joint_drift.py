@@ -13,7 +13,7 @@ import pytest
 
 import poise
 from joint_limits import beyond_limits
-from poise.dynamics.apart_bodies import CENTRE, OWN, SPEED, SPIN
+from poise.dynamics.maximal_bodies.body_state import CENTRE, OWN, SPEED, SPIN
 from poise.model.joints import Primitive
 from poise.model.model import Model
 from poise.motion.rotations import quat_exp, quat_to_matrix

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import poise
-from poise.collision.searches import FEW
-from poise.formulations.fast import EVEN
-from poise.formulations.march import AGAIN
-from poise.formulations.stepper import Stepper
+from poise.collision.broadphase.search import FEW
+from poise.formulations.ccd_stepping.ccd_substeps import EVEN
+from poise.formulations.driver import Stepper
+from poise.formulations.step_loop import AGAIN
 from poise.sim.world import World
 
 

@@ -247,7 +247,7 @@ def test_only_formulations_step_worlds() -> None:
 
 
 def test_an_unknown_name_is_answered_with_the_nearest() -> None:
-    from poise.formulations.kinds import of_kind
+    from poise.formulations.formulation_registry import of_kind
 
     with pytest.raises(ValueError, match="no coordinates are called 'maximum', did you mean \"maximal\""):
         of_kind("maximum")

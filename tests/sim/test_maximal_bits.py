@@ -13,8 +13,8 @@ import pytest
 
 import poise
 from poise.dynamics import Diverged, bodies
-from poise.dynamics.apart_bodies import OWN
-from poise.formulations.apart_stepper import ApartStepper
+from poise.dynamics.maximal_bodies.body_state import OWN
+from poise.formulations.maximal_coordinates.maximal_driver import ApartStepper
 from poise.model.joints import JOINTS
 from poise.motion import FunctionPath
 from poise.sim import ContactSensor, ForcePlate, Imu, JointSensor

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import poise
-from poise.dynamics.apart_fit import BY_AXES, BY_BALL, BY_PLACE, BY_PLAIN_AXES, BY_TURNS
-from poise.formulations.apart_stepper import ways_to_fit
+from poise.dynamics.maximal_bodies.fit_coordinates import BY_AXES, BY_BALL, BY_PLACE, BY_PLAIN_AXES, BY_TURNS
+from poise.formulations.maximal_coordinates.maximal_driver import ways_to_fit
 
 SKEW = (0.8, 0.3, -0.4, 0.33)
 """A rotation that is along no axis; not of unit length."""

@@ -9,9 +9,9 @@ import pytest
 
 import poise
 from poise.batch.world_checks import width_of
-from poise.formulations.rules import DONE
-from poise.formulations.smooth import SMALL
-from poise.formulations.stepper import Stepper
+from poise.formulations.driver import Stepper
+from poise.formulations.stages.smooth_motion import SMALL
+from poise.formulations.step_status import DONE
 from poise.kernel.memory import F64, Width
 from poise.model.model import Model
 from python_calls import count_calls

@@ -13,7 +13,7 @@ import pytest
 from scipy.special import ellipj, ellipk
 
 import poise
-from poise.formulations.acceleration import Accelerated
+from poise.formulations.acceleration_level.acceleration_driver import Accelerated
 
 G = 9.81
 WAYS: dict[str, tuple[Any, int]] = {

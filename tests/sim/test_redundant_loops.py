@@ -14,8 +14,8 @@ from scipy.integrate import solve_ivp
 
 import poise
 from mechanisms import MECHANISMS, Parallelogram, attitude, build
-from poise.formulations.apart_stepper import ApartStepper
-from poise.formulations.rules import DONE
+from poise.formulations.maximal_coordinates.maximal_driver import ApartStepper
+from poise.formulations.step_status import DONE
 from poise.kernel.memory import F64, F64X8, Width
 from poise.motion.rotations import quat_to_matrix
 

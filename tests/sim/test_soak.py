@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 import poise
-from poise.formulations.stepper import Stepper
-from poise.formulations.velocity import A_LITTLE
+from poise.formulations.driver import Stepper
+from poise.formulations.stages.velocity_step import A_LITTLE
 from poise.kernel.memory import F64
-from poise.sim.report import Report
+from poise.sim.step_report import Report
 
 SCENES = int(os.environ.get("POISE_SOAK_SCENES", "500"))
 FIRST = int(os.environ.get("POISE_SOAK_FIRST", "0"))

@@ -14,7 +14,13 @@ import pytest
 import poise
 from poise.characters import clips
 from poise.dynamics import Drive
-from poise.formulations.stability import Laws, StiffnessGuard, find_unstable, motor_laws, passive_laws
+from poise.formulations.acceleration_level.stiffness_guard import (
+    Laws,
+    StiffnessGuard,
+    find_unstable,
+    motor_laws,
+    passive_laws,
+)
 
 LIMITS = {"rk4": 2.785, "midpoint": 2.0}
 """h c/m up to which explicit methods are stable."""
@@ -196,7 +202,7 @@ def test_gains_are_looked_at_when_they_grow_and_not_in_every_step(monkeypatch: p
     def count(*given: Any) -> None:
         looks.append(given)
 
-    monkeypatch.setattr("poise.formulations.stability.find_unstable", count)
+    monkeypatch.setattr("poise.formulations.acceleration_level.stiffness_guard.find_unstable", count)
     world = cart("rk4", 0.01, damping=1.0)
     world.step()
     at_first = len(looks)

@@ -7,8 +7,8 @@ import pytest
 
 import poise
 from poise.batch.world_checks import width_of
-from poise.formulations.rules import DIVERGED, DONE
-from poise.formulations.stepper import Stepper
+from poise.formulations.driver import Stepper
+from poise.formulations.step_status import DIVERGED, DONE
 from poise.kernel.memory import F64, Width
 from poise.model.model import Model
 

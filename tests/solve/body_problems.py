@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from poise.solve.body_sweeps import BodyRows, inverse_masses
 from poise.solve.laws import dead_zone
+from poise.solve.matrix_free import BodyRows, inverse_masses
 from poise.solve.problem import Ball, Friction, Problem
 
 

@@ -6,12 +6,12 @@ from math import inf
 
 import numpy as np
 
-from poise.formulations.stepper import answer_block, problem_block
+from poise.formulations.driver import answer_block, problem_block
 from poise.kernel.memory import Block, Width, aligned
-from poise.solve.check import natural_map
 from poise.solve.newton_kernels import SOLVE, STEPS, newton_block
 from poise.solve.pgs_kernels import BOUNDED, CONE
 from poise.solve.problem import Friction, Problem
+from poise.solve.residuals import natural_map
 
 MU = 0.7
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from poise.kernel.memory import F64X8
-from poise.solve.body_sweeps import BodyRows, inverse_masses, stacked
 from poise.solve.cg import CG
+from poise.solve.delassus_operator import Factors
 from poise.solve.direct import Direct
-from poise.solve.factors import Factors
+from poise.solve.matrix_free import BodyRows, inverse_masses, stacked
 from poise.solve.pgs import PGS
 from poise.solve.problem import Options, Problem
 from solve.body_problems import body_problem, random_bodies

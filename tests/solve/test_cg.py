@@ -5,8 +5,8 @@ import pytest
 
 from poise.solve.cg import CG
 from poise.solve.direct import Direct
-from poise.solve.manifest import UnsupportedForm
 from poise.solve.problem import Operator, Options, Problem, Status
+from poise.solve.solver_registry import UnsupportedForm
 from solve.problems import draw, draw_any_size, matrix
 
 FAMILIES = ["spd", "soft", "semidefinite", "duplicate_rows", "badly_scaled_rows", "operator"]

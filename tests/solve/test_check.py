@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from poise.solve.check import (
+from poise.solve.laws import dead_zone
+from poise.solve.problem import Ball, Friction, Options, Problem, Status
+from poise.solve.residuals import (
     complementarity,
     natural_map,
     nearest_in_ball,
@@ -13,8 +15,6 @@ from poise.solve.check import (
     size_of,
     violation,
 )
-from poise.solve.laws import dead_zone
-from poise.solve.problem import Ball, Friction, Options, Problem, Status
 from solve.problems import FAMILIES, draw, matrix
 
 RNG = np.random.default_rng(0)

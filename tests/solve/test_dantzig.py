@@ -9,12 +9,12 @@ from scipy.optimize import linprog
 
 from poise.kernel.jit import entry
 from poise.kernel.memory import F64
-from poise.solve.check import natural_map, size_of, violation
 from poise.solve.dantzig import Dantzig, Slides, pieces_of, pivot_rows
 from poise.solve.dantzig_tableau import TABLEAU, sweep
 from poise.solve.laws import UPRIGHT, Law, bounded, dead_zone, stiffening
-from poise.solve.manifest import UnsupportedForm
 from poise.solve.problem import Ball, Friction, Operator, Options, Problem, Status
+from poise.solve.residuals import natural_map, size_of, violation
+from poise.solve.solver_registry import UnsupportedForm
 from solve.problems import BOUNDS, EQUALITIES, draw, draw_any_size, matrix
 
 SOLVABLE = [*EQUALITIES, *BOUNDS, "laws", "laws_and_bounds", "pyramid"]

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from poise.solve.direct import Direct
-from poise.solve.manifest import UnsupportedForm
 from poise.solve.problem import Operator, Options, Problem, Status
 from poise.solve.scaling import equilibrate
+from poise.solve.solver_registry import UnsupportedForm
 from solve.problems import draw, draw_any_size
 
 FAMILIES = {

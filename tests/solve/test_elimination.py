@@ -8,8 +8,8 @@ import pytest
 from poise.kernel.buffers import GROUP
 from poise.kernel.jit import entry
 from poise.kernel.memory import F64, F64X8, Block, Width
-from poise.solve.elimination import eliminate
-from poise.solve.newton_pieces import NEWTON, newton_block
+from poise.solve.active_set_kernels import NEWTON, newton_block
+from poise.solve.gauss_kernels import eliminate
 
 ELIMINATE = entry(eliminate, NEWTON)
 

@@ -7,11 +7,11 @@ Newton's method need not, friction being no convex problem: their rates are told
 import numpy as np
 import pytest
 
-from poise.solve.check import natural_map, size_of
 from poise.solve.dantzig import Dantzig
 from poise.solve.lemke import Lemke
 from poise.solve.pgs import PGS
 from poise.solve.problem import Friction, Options, Problem
+from poise.solve.residuals import natural_map, size_of
 from solve.test_dantzig import crowded_pyramids
 
 SOLVERS = {"Lemke": Lemke(), "Dantzig": Dantzig(), "PGS": PGS(), "accelerated PGS": PGS(memory=5, check_every=1)}

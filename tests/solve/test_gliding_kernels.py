@@ -7,7 +7,7 @@ import pytest
 
 from poise.kernel.jit import entry, kernel
 from poise.kernel.memory import F64X8, load
-from poise.solve.gliding_kernels import glide, prepare, weigh
+from poise.solve.nesterov_kernels import glide, prepare, weigh
 from poise.solve.newton_kernels import NEWTON, newton_block
 from poise.solve.pgs_kernels import ANSWER, LAW, ROWS, RUN
 from poise.solve.problem import Friction, Problem

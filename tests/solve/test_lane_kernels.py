@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from poise.formulations.step_blocks import bound_solver
+from poise.formulations.step_memory import bound_solver
 from poise.kernel.memory import F32X16, F64, F64X8, Block, Width
 from poise.solve.newton_kernels import STEPS, newton_block
 from poise.solve.problem import Friction, Problem

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import lsq_linear, nnls
 
-from poise.solve.least import least_squares, null_space
+from poise.solve.least_squares import least_squares, null_space
 
 
 @pytest.mark.parametrize("rank", [1, 2, 4])

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from poise.solve.check import natural_map, size_of
 from poise.solve.laws import at_least, dead_zone, equality, stiffening
 from poise.solve.lemke import Lemke
-from poise.solve.manifest import UnsupportedForm
 from poise.solve.pivots import End, lemke
 from poise.solve.problem import Ball, Friction, Operator, Options, Problem, Status
+from poise.solve.residuals import natural_map, size_of
+from poise.solve.solver_registry import UnsupportedForm
 from solve.problems import FAMILIES, draw, draw_any_size, matrix
 from solve.test_dantzig import HARD
 from solve.test_near_duplicates import near

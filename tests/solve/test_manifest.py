@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from poise.solve.direct import Direct
-from poise.solve.manifest import SOLVERS, UnsupportedForm, check_form, solver_class, takers
 from poise.solve.problem import Ball, Form, Friction, Options, Problem, Status
+from poise.solve.solver_registry import SOLVERS, UnsupportedForm, check_form, solver_class, takers
 from solve.problems import draw
 from solve.round_problems import ROUNDS, draw_round
 
@@ -81,7 +81,7 @@ def test_an_unknown_name():
 
 def test_the_plain_solvers_need_no_compiler():
     code = (
-        "import sys, poise.solve.manifest, poise.solve.direct, poise.solve.cg, poise.solve.lemke;"
+        "import sys, poise.solve.solver_registry, poise.solve.direct, poise.solve.cg, poise.solve.lemke;"
         "print('numba' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

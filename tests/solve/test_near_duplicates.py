@@ -9,10 +9,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from poise.solve.check import natural_map, size_of, violation
-from poise.solve.manifest import SOLVERS, solver_class
 from poise.solve.pgs import PGS
 from poise.solve.problem import Friction, Options, Problem, Status
+from poise.solve.residuals import natural_map, size_of, violation
+from poise.solve.solver_registry import SOLVERS, solver_class
 
 GAPS = [0.0, 1e-16, 1e-14, 1e-12, 1e-9, 1e-7, 1e-5, 1e-3]
 FORMS = ["equalities", "contacts", "motors", "pyramids", "cones"]

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from poise.solve.check import natural_map, size_of, violation
 from poise.solve.laws import dead_zone
 from poise.solve.newton import is_definite, newton, newton_from_soft, scales_of, slopes, within
 from poise.solve.pgs import PGS
 from poise.solve.problem import Ball, Friction, Options, Problem
+from poise.solve.residuals import natural_map, size_of, violation
 from solve.problems import FAMILIES, draw
 from solve.test_near_duplicates import near
 

@@ -9,15 +9,15 @@ import pytest
 
 from poise.kernel.memory import F32X16, F64X8
 from poise.solve.anderson import Anderson
-from poise.solve.check import natural_map, nearest_in_ball, nearest_in_cone, size_of
-from poise.solve.factors import Factors
+from poise.solve.block_kernels import ROUGH
+from poise.solve.delassus_operator import Factors
 from poise.solve.laws import at_least, bounded, dead_zone
-from poise.solve.local_kernels import ROUGH
-from poise.solve.manifest import solver_class
 from poise.solve.pgs import PGS, proves_conflict, slip_rates, with_fixed_friction
 from poise.solve.pgs_kernels import RUN
 from poise.solve.pgs_pack import pack, start
 from poise.solve.problem import Ball, Friction, Operator, Options, Problem, Status
+from poise.solve.residuals import natural_map, nearest_in_ball, nearest_in_cone, size_of
+from poise.solve.solver_registry import solver_class
 from solve.problems import FAMILIES, Known, draw, draw_any_size, matrix
 
 MANY = Options(iterations=20_000)

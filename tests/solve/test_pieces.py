@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from poise.solve.pgs import PGS
-from poise.solve.pieces import Plane, units_of
+from poise.solve.piecewise import Plane, units_of
 from poise.solve.problem import Options, Problem
 from solve.problems import draw
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from poise.solve.check import natural_map, size_of, violation
+from poise.solve.residuals import natural_map, size_of, violation
 from solve.problems import FAMILIES, draw
 
 

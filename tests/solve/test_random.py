@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from poise.solve.check import natural_map, size_of, violation
-from poise.solve.manifest import SOLVERS, solver_class
 from poise.solve.problem import Ball, Friction, Options, Problem
+from poise.solve.residuals import natural_map, size_of, violation
+from poise.solve.solver_registry import SOLVERS, solver_class
 from solve.problems import LARGEST, point_on, random_law
 
 FORMS = ["equalities", "bounds", "laws", "pyramids", "cones", "balls"]

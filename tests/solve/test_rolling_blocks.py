@@ -10,13 +10,13 @@ from math import inf
 import numpy as np
 import pytest
 
-from poise.formulations.step_blocks import bound_solver
-from poise.formulations.stepper import answer_block, problem_block
+from poise.formulations.driver import answer_block, problem_block
+from poise.formulations.step_memory import bound_solver
 from poise.kernel.memory import F32X16, F64, F64X8, Block, Width, aligned
-from poise.solve.check import natural_map
 from poise.solve.newton_kernels import SOLVE, STEPS, newton_block
 from poise.solve.pgs_kernels import BALL, CONE
 from poise.solve.problem import Ball, Friction, Problem
+from poise.solve.residuals import natural_map
 
 MU = 0.6
 PER_CONTACT = 9

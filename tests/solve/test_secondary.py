@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.optimize import lsq_linear, minimize
 
-from poise.solve.check import complementarity, natural_map, size_of
 from poise.solve.dantzig import Dantzig
 from poise.solve.lemke import Lemke
 from poise.solve.pgs import PGS
 from poise.solve.problem import Ball, Friction, Help, Operator, Options, Problem, Status
+from poise.solve.residuals import complementarity, natural_map, size_of
 from poise.solve.secondary import groups_of, shifted, shifts_at, solve_block, solve_pair
 from solve.problems import draw, matrix
 from solve.round_problems import draw_round

@@ -8,11 +8,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from poise.solve.check import natural_map
 from poise.solve.cones import NEVER_SLIPS
-from poise.solve.manifest import solver_class
 from poise.solve.newton import newton, slopes
 from poise.solve.problem import Friction, Options, Problem
+from poise.solve.residuals import natural_map
+from poise.solve.solver_registry import solver_class
 
 CONTACTS = 4
 

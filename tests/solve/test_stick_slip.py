@@ -6,14 +6,14 @@ from math import atan, cos, inf, nan, sin
 import numpy as np
 import pytest
 
-from poise.solve.check import natural_map, settled, size_of, violation
 from poise.solve.dantzig import Dantzig
 from poise.solve.direct import Direct
 from poise.solve.friction import Coefficients
 from poise.solve.lemke import Lemke
-from poise.solve.manifest import UnsupportedForm
 from poise.solve.pgs import PGS
 from poise.solve.problem import Form, Friction, Help, Options, Problem, Status
+from poise.solve.residuals import natural_map, settled, size_of, violation
+from poise.solve.solver_registry import UnsupportedForm
 from solve.problems import draw
 from solve.round_problems import draw_round
 

@@ -11,7 +11,7 @@ from poise.cli.main import app
 from poise.cli.view import find_source
 from poise.sim import Recording
 from poise.view import Camera, Film, picture
-from poise.view.following import cameras
+from poise.view.camera_paths import cameras
 from poise.view.live import Session, Viewer
 from poise.view.live.front import first_camera, followed_body
 from poise.view.page import read_page

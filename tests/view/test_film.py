@@ -14,9 +14,9 @@ from poise.characters import clips, humanoid
 from poise.motion import retarget
 from poise.sim import Recording
 from poise.view import mp4
+from poise.view.camera_paths import calmed, cameras
 from poise.view.film import Film, film_times
-from poise.view.following import calmed, cameras
-from poise.view.moving import motion_poses, poses_at
+from poise.view.motion_sampler import motion_poses, poses_at
 
 SIZE = (160, 120)
 

@@ -12,7 +12,7 @@ import pytest
 
 import poise
 from collision.ray_reference import round_mesh
-from poise.collision.rays import cast, places
+from poise.collision.ray_casting.rays import cast, places
 from poise.view.render import Camera, Look, Painter, arrow, dot, line, picture, skeleton
 from poise.view.render_camera import box_corners
 from poise.view.render_formulas import encoded, squares

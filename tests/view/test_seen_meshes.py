@@ -9,12 +9,12 @@ import pytest
 
 import poise
 from gltf import Glb, validate
-from poise.collision.layout import shapes_block
-from poise.collision.rays import cast
+from poise.collision.collision_layout import shapes_block
+from poise.collision.ray_casting.rays import cast
 from poise.io.mjcf import load_mjcf
 from poise.kernel.memory import F64
 from poise.model.model import Model
-from poise.model.solids import Solid
+from poise.model.shape_arrays import Solid
 from poise.view import Camera, picture
 from poise.view.live.forms import mesh
 from poise.view.page.forms import shape_list

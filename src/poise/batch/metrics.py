@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.dynamics.measures import bodies
+from poise.dynamics.state_queries import bodies
 from poise.model.errors import SceneError, did_you_mean, last_part
 from poise.model.joints import Primitive
 from poise.model.model import Model
-from poise.model.solids import Solid
+from poise.model.shape_arrays import Solid
 from poise.sim.recording import PARTS, Recording
 
 Array = NDArray[Any]

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.dynamics.inputs import check_range, real_numbers
-from poise.dynamics.layout import matrices
-from poise.formulations.crowd import Records
+from poise.dynamics.argument_checks import check_range, real_numbers
+from poise.dynamics.dynamics_layout import matrices
+from poise.formulations.lanes.batch_engine import Records
 from poise.model.errors import did_you_mean
 from poise.model.model import Model
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.dynamics.measures import Bodies, bodies, momentum
+from poise.dynamics.state_queries import Bodies, bodies, momentum
 from poise.model.model import Model
 
 Array = NDArray[Any]

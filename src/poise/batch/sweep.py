@@ -12,9 +12,9 @@ from typing import Any
 from poise.batch.metrics import Metric, read_metric
 from poise.batch.sources import Sources
 from poise.batch.store import Store, differences
+from poise.batch.sweep_values import Between, combinations, draws, read_values
 from poise.batch.table import AFTER, BEFORE, Table, column
 from poise.batch.task import LOST, How, Result, Task, build, length_of, versions
-from poise.batch.values import Between, combinations, draws, read_values
 from poise.io.load import load, read_file
 from poise.io.yaml_scene import looks_like_yaml
 from poise.model.errors import SceneError

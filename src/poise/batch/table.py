@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from poise.io.scenes.nodes import plain_value
 from poise.model.errors import SceneError, did_you_mean
 from poise.model.regular_file import check_regular, read_regular
-from poise.sim.formats import checked_path, whole_file
+from poise.sim.export_formats import checked_path, whole_file
 
 Array = NDArray[Any]
 BEFORE, AFTER = ("run",), ("status", "time", "note")

@@ -90,7 +90,7 @@ def versions() -> dict[str, str]:
 
 def build(scene: Scene, how: How) -> Any:
     """The world of a run."""
-    from poise.formulations.kinds import of_kind
+    from poise.formulations.formulation_registry import of_kind
 
     chosen = None if how.coordinates is None else of_kind(how.coordinates, scene.settings.formulation)
     return scene.build(chosen, dt=how.dt)

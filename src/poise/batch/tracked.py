@@ -13,8 +13,8 @@ from poise.control.reference import Placed, Reference
 from poise.control.tracking import Tracking, make_reference
 from poise.control.tracking_command import motions_block, phase_block, schedule_block, tracking_block
 from poise.dynamics.functions import Drive
-from poise.formulations.crowd import Engine, Records
-from poise.formulations.lane_tracking import FOLLOW_IN_LANES, FOLLOWERS
+from poise.formulations.lanes.batch_engine import Engine, Records
+from poise.formulations.lanes.batch_tracking import FOLLOW_IN_LANES, FOLLOWERS
 from poise.kernel.bound import Bound
 from poise.kernel.memory import F64
 from poise.model.model import Model

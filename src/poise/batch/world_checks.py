@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from poise.batch.crew import processors
-from poise.dynamics.inputs import check_model, check_range, checked, number_within
-from poise.dynamics.measures import displaced
-from poise.formulations.kinds import Formulation
-from poise.formulations.maximal import Maximal
+from poise.batch.thread_pool import processors
+from poise.dynamics.argument_checks import check_model, check_range, checked, number_within
+from poise.dynamics.state_queries import displaced
+from poise.formulations.formulation_registry import Formulation
+from poise.formulations.maximal_coordinates.maximal import Maximal
 from poise.formulations.reduced import Reduced
 from poise.kernel.memory import Width
 from poise.model.errors import did_you_mean

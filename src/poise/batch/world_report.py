@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.constraints.limit_rows import CODES, UPPER
-from poise.constraints.store import CONTACT, SINGLE, STRIDES
-from poise.formulations.crowd import Records
-from poise.formulations.crowd_kernels import N_TOLD, TOLD
-from poise.formulations.stepper import STATUSES
+from poise.constraints.kinds.joint_limit import CODES, UPPER
+from poise.constraints.row_store import CONTACT, SINGLE, STRIDES
+from poise.formulations.driver import STATUSES
+from poise.formulations.lanes.batch_engine import Records
+from poise.formulations.lanes.batch_kernels import N_TOLD, TOLD
 from poise.model.model import Model
-from poise.sim.report import StepReport
+from poise.sim.step_report import StepReport
 
 Array = NDArray[Any]
 

@@ -8,14 +8,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from poise.batch.clock import WorldClock
-from poise.batch.controls import WorldControls
-from poise.batch.crew import Crew
-from poise.batch.order import Order
+from poise.batch.batch_controls import WorldControls
+from poise.batch.batch_terrains import Terrains
 from poise.batch.parameters import FIELDS, Parameters, checked_names
-from poise.batch.recording import WorldsRecorder, checked_parts, options_of
-from poise.batch.states import WorldStates
-from poise.batch.terrains import Terrains
+from poise.batch.schedule import Order
+from poise.batch.thread_pool import Crew
 from poise.batch.tracked import BatchTracking, batch_trackings
 from poise.batch.world_checks import (
     checked_count,
@@ -28,9 +25,11 @@ from poise.batch.world_checks import (
     scattered,
     width_of,
 )
+from poise.batch.world_recording import WorldsRecorder, checked_parts, options_of
 from poise.batch.world_report import WorldReport
-from poise.dynamics.functions import Drive
-from poise.dynamics.inputs import (
+from poise.batch.world_states import WorldStates
+from poise.batch.world_times import WorldClock
+from poise.dynamics.argument_checks import (
     check_given,
     check_range,
     checked_step,
@@ -38,9 +37,10 @@ from poise.dynamics.inputs import (
     number_within,
     steps_of_duration,
 )
-from poise.formulations.crowd import DRIVE, Layout, Records
-from poise.formulations.crowd_kernels import N_TOLD, TOLD
-from poise.formulations.kinds import Formulation
+from poise.dynamics.functions import Drive
+from poise.formulations.formulation_registry import Formulation
+from poise.formulations.lanes.batch_engine import DRIVE, Layout, Records
+from poise.formulations.lanes.batch_kernels import N_TOLD, TOLD
 from poise.model.errors import did_you_mean
 from poise.model.model import Model
 from poise.model.state import State
@@ -273,9 +273,9 @@ class Batch:
     def vary(self, **parameters: ArrayLike) -> None:
         """Give worlds parameters of their own, from the next step on: one row for all or a row for each of them.
 
-        `gravity` (3; m/s²), `friction` and `restitution` (of each shape, in the order of `model.solids`), `mass` (of
-        each body; kg; inertias grow with it), `damping`, `stiffness` and `armature` (nv). A single number, or one for
-        each world (n, 1), stands for all of a row, but for gravity's; of masses, for all bodies that have one. The
+        `gravity` (3; m/s²), `friction` and `restitution` (of each shape, in the order of `model.solids`), `mass`
+        (of each body; kg; inertias grow with it), `damping`, `stiffness` and `armature` (nv). A single number, or one
+        for each world (n, 1), stands for all of a row, but for gravity's; of masses, for all bodies that have one. The
         batch is to be made with `vary=(…)`, their names: steps then take longer.
 
         >>> import poise

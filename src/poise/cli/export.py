@@ -30,7 +30,7 @@ def export(
     with clear_errors():
         import inspect
 
-        from poise.sim.formats import checked_path, writer
+        from poise.sim.export_formats import checked_path, writer
         from poise.sim.recording import Recording
 
         checked_path(output)

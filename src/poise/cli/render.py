@@ -38,7 +38,7 @@ def render(
     with clear_errors():
         if output.suffix.lower() not in FORMATS:
             fail(f"{output}: pictures and films are .png, .gif or .mp4")
-        from poise.sim.formats import checked_path
+        from poise.sim.export_formats import checked_path
 
         checked_path(output)
         recording = _recording(source, seconds if output.suffix.lower() != ".png" else None, given, inertia)
@@ -100,7 +100,7 @@ def _recording(
             fail(f"--seconds: {error}")
     import numpy as np
 
-    from poise.sim.running import options_of
+    from poise.sim.recorder import options_of
 
     now = np.array([world.time])
     return Recording(now, world.q[None].copy(), world.v[None].copy(), world.model, options=options_of(world))

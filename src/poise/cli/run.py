@@ -12,7 +12,7 @@ import typer
 from poise.cli.report import clear_errors, fail, nearest, print_facts, to_json
 
 if TYPE_CHECKING:
-    from poise.formulations.kinds import Formulation
+    from poise.formulations.formulation_registry import Formulation
     from poise.model.scene import Scene
     from poise.sim.recording import Recording
     from poise.sim.world import World
@@ -124,7 +124,7 @@ def _build(scene: Scene, dt: float | None, coordinates: str | None) -> World:
 
 def checked(coordinates: str | None) -> str | None:
     """The name of a formulation, if one is given and there is such a one."""
-    from poise.formulations.kinds import FORMULATIONS
+    from poise.formulations.formulation_registry import FORMULATIONS
 
     if coordinates is not None and coordinates not in FORMULATIONS:
         fail(f"no coordinates are called {coordinates!r}{nearest(coordinates, FORMULATIONS)}")
@@ -133,7 +133,7 @@ def checked(coordinates: str | None) -> str | None:
 
 def chosen(scene: Scene, coordinates: str | None) -> Formulation | None:
     """The formulation that is asked for on the command line; None for the scene's own."""
-    from poise.formulations.kinds import of_kind
+    from poise.formulations.formulation_registry import of_kind
 
     return None if coordinates is None else of_kind(coordinates, scene.settings.formulation)
 
@@ -146,7 +146,7 @@ def _positive(name: str, value: float | None) -> float | None:
 
 def _check_target(save: Path) -> None:
     """What would only fail after the run is said before it."""
-    from poise.sim.formats import checked_path, writer
+    from poise.sim.export_formats import checked_path, writer
 
     writer(checked_path(save))
 

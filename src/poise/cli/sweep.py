@@ -65,8 +65,8 @@ def sweep(
     """
     with clear_errors():
         from poise.batch.sweep import Sweep
+        from poise.batch.sweep_values import read_setting
         from poise.batch.table import check_parquet
-        from poise.batch.values import read_setting
 
         if parquet:
             check_parquet()

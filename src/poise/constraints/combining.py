@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from poise.kernel.scalars import maximum, minimum, select, sqrt, zero
 from poise.kernel.trace import formula
-from poise.model.solids import Solids
+from poise.model.shape_arrays import Solids
 from poise.model.surface_rules import Combine
 from poise.solve.cones import NEVER_SLIPS
 

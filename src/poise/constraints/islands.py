@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from poise.constraints.row_kernels import busiest, stride_of
-from poise.constraints.store import CONTACT, KINDS
+from poise.constraints.emit_rows import busiest, stride_of
+from poise.constraints.row_store import CONTACT, KINDS
 from poise.kernel.jit import kernel
 from poise.kernel.memory import Block, Count, Index, Real, Shared, View, Width, load, store
 from poise.kernel.scalars import get_lane, maximum, minimum
@@ -41,7 +41,7 @@ ISLANDS = View(
     link=Index,  # (n_links) island by island, children before parents
     shifted=Index,  # (n_blocks) rows of an island that displacements may come of
     residual=Real,  # (count) natural residual of an island's impulses, over its tolerance
-    # impacts within a step, by row of an island: see `formulations.restitution`
+    # impacts within a step, by row of an island: see `formulations.stages.restitution`
     lively=Index,  # (1) 1 where the island at hand has any
     lag=Real,  # time by which the velocity is behind in free flight; s
     before=Real,  # velocity at the beginning of the step

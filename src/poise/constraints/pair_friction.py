@@ -17,7 +17,7 @@ COLUMNS = ("pair_friction", "pair_torsional", "pair_rolling")
 
 
 def pair_columns(model: Model) -> dict[str, Any]:
-    """Contact pairs and their friction, as fields of `contact_rows.SURFACES`."""
+    """Contact pairs and their friction, as fields of `contact.SURFACES`."""
     a, b = model.contact_pairs.T
     own = np.minimum(model.contact_pair_friction, NEVER_SLIPS).T
     columns = {name: column.copy() for name, column in zip(COLUMNS, own, strict=True)}

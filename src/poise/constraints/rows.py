@@ -14,7 +14,7 @@ A Jacobian is six numbers on the twist (ω, v) of body `a` and of body `b`, in w
 number on a coordinate (`dof`); or these and a chain of further terms of both sorts, for gears and whatever is linear in
 velocities (KOK §4's general h). A positive multiplier pushes b away from a.
 
-Kernels add rows through `row_kernels`. They count what they would add, whether there is room or not: where a count is
+Kernels add rows through `emit_rows`. They count what they would add, whether there is room or not: where a count is
 beyond its room, `grow` and emit again. Each block has an id that stays the same from step to step, by which it finds
 the multipliers of the step before (`warm_start`).
 """
@@ -27,25 +27,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from poise.constraints.parts import Combined, Part
-from poise.constraints.row_input import (
-    Term,
-    acts_on,
-    check_range,
-    checked_block,
-    checked_friction,
-    checked_id,
-    checked_law,
-    checked_room,
-    checked_row,
-    checked_terms,
-    checked_world,
-    finite,
-    real,
-    three_each,
-)
-from poise.constraints.row_kernels import BLANK, WARM_START
-from poise.constraints.store import (
+from poise.constraints.emit_rows import BLANK, WARM_START
+from poise.constraints.row_parts.point_parts import Combined, Part
+from poise.constraints.row_store import (
     BALL,
     CONTACT,
     HARD_CAP,
@@ -61,7 +45,23 @@ from poise.constraints.store import (
     moved,
     of_world,
 )
-from poise.dynamics.inputs import check_model
+from poise.constraints.row_validation import (
+    Term,
+    acts_on,
+    check_range,
+    checked_block,
+    checked_friction,
+    checked_id,
+    checked_law,
+    checked_room,
+    checked_row,
+    checked_terms,
+    checked_world,
+    finite,
+    real,
+    three_each,
+)
+from poise.dynamics.argument_checks import check_model
 from poise.kernel.memory import F64, Block, Width
 from poise.model.model import Model
 from poise.solve.friction import Coefficients
@@ -163,7 +163,7 @@ class Rows:
         world: int = 0,
         **numbers: float,
     ) -> int:
-        """Add one row, and give its id; `numbers` are those of `row_input.NUMBERS`.
+        """Add one row, and give its id; `numbers` are those of `row_validation.NUMBERS`.
 
         A law is in the units of the level at which rows are solved (see `solve.laws`), and stands instead of bounds.
         """
@@ -181,7 +181,7 @@ class Rows:
         return id
 
     def add_part(self, part: Part | Combined, bodies: Sequence[str | int], *, id: int, **options: Any) -> int:
-        """Add the row of a part (see `parts`), on its two bodies, or on the four of a combined one.
+        """Add the row of a part (see `row_parts`), on its two bodies, or on the four of a combined one.
 
         `options` are those of `add`: bounds, targets, a law, the world.
         """

@@ -1,7 +1,7 @@
 """The warm start of the next step as a part of the state: ids of row blocks, and their multipliers.
 
 A contact's multipliers are kept as its force in world axes: its directions may turn from step to step, and batches keep
-them in the same form (see `formulations.crowd_kernels`).
+them in the same form (see `formulations.lanes.batch_kernels`).
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.constraints.row_kernels import N_KINDS, stride_of, sum_forces
+from poise.constraints.emit_rows import N_KINDS, stride_of, sum_forces
+from poise.constraints.row_store import CONTACT, HARD_CAP, KINDS, STORE, STRIDES
 from poise.constraints.rows import Rows
-from poise.constraints.store import CONTACT, HARD_CAP, KINDS, STORE, STRIDES
 from poise.kernel.jit import entry, kernel
 from poise.kernel.memory import F64, Block, Index, Real, View, load, store
 from poise.kernel.scalars import minimum
 from poise.kernel.spatial import Force
 from poise.kernel.vec import Vec3
-from poise.model.slots import SlotCheck
+from poise.model.state_fields import SlotCheck
 
 Array = NDArray[Any]
 COUNT, ID, IMPULSE = "warm_start/count", "warm_start/id", "warm_start/impulse"

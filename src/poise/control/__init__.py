@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from poise.control import goals
+from poise.control.actuator_control import ActuatorReading, Actuators
 from poise.control.actuators import RotationActuator, TranslationActuator
+from poise.control.attach_tracking import track
 from poise.control.axis_motors import TravelMotor, TurnMotor
 from poise.control.balance import Balance, BalanceReading
 from poise.control.body_motors import AngularMotor, LinearMotor, PoseMotor
-from poise.control.correction import Correction, correction
 from poise.control.dead_zones import DeadZone, DeadZoneReading
-from poise.control.dragging import Drag
-from poise.control.guiding import ActuatorReading, Actuators
-from poise.control.helpers import SecondaryTarget
-from poise.control.heroes import track
+from poise.control.demand_sharing import SecondaryTarget
+from poise.control.error_report import Correction, correction
+from poise.control.footskate_cleanup import Planted, plant_feet
 from poise.control.ik import Reached, reach
 from poise.control.marker_zones import MarkerZone, MarkerZoneReading
-from poise.control.planting import Planted, plant_feet
-from poise.control.points import PointTarget
+from poise.control.mouse_spring import Drag
+from poise.control.point_springs import PointTarget
 from poise.control.reference import Reference
+from poise.control.scenario import Push, Start, Throw
 from poise.control.sequencing import Stage, Way
 from poise.control.springs import Spring
-from poise.control.staging import Push, Start, Throw
 from poise.control.tracking import Tracking
 from poise.control.trajectory import Marker, TrajectoryMotor, TrajectoryReading
-from poise.formulations.tracking import gains
+from poise.formulations.acceleration_level.acceleration_tracking import gains
 
 __all__ = [
     "ActuatorReading",

@@ -25,10 +25,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from poise.control.key_speeds import Speeds
 from poise.control.pacing import Route
-from poise.control.speeds import Speeds
-from poise.dynamics.inputs import body_number, checked_vector
-from poise.dynamics.measures import Bodies
+from poise.dynamics.argument_checks import body_number, checked_vector
+from poise.dynamics.state_queries import Bodies
 from poise.model.model import Model
 from poise.motion.path import Path
 from poise.motion.rotations import cross, quat_from_matrix, quat_multiply, quat_to_matrix, skew

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from poise.control import goals
 from poise.control.ik import search
 from poise.control.ik_rows import GoalRows, checked_goals, held_model
-from poise.dynamics.measures import bodies, difference
+from poise.dynamics.state_queries import bodies, difference
 from poise.model.model import Model
-from poise.motion.figures import Target, shape_points
 from poise.motion.ground import smoothed
+from poise.motion.retarget_rig import Target, shape_points
 
 Floats = NDArray[np.float64]
 Shapes = dict[int, tuple[Floats, Floats]]

@@ -21,12 +21,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from poise.constraints import angles, parts
+from poise.constraints.row_parts import orientation_parts, point_parts
 from poise.control.body_motors import BodyMotor, Floats, MotorRow, matrix_of, wished
 from poise.kernel.vec import Mat3, Vec3
 from poise.model.build import parse_axis
 from poise.model.state import State
-from poise.sim.acting import StateToAct
+from poise.sim.controllers import StateToAct
 
 
 class AxisMotor(BodyMotor):
@@ -88,9 +88,9 @@ class AxisMotor(BodyMotor):
                 # a motor without bounds must not contradict its own limits
                 self._add_one(into, row, dt, self._id, (min(low - u, 0.0) / dt, max(high - u, 0.0) / dt))
             if low > -inf:
-                into.add_part(parts.at_least(part, low), self._bodies, id=self._id + 1, lo=0.0)
+                into.add_part(point_parts.at_least(part, low), self._bodies, id=self._id + 1, lo=0.0)
             if high < inf:
-                into.add_part(parts.at_most(part, high), self._bodies, id=self._id + 2, lo=0.0)
+                into.add_part(point_parts.at_most(part, high), self._bodies, id=self._id + 2, lo=0.0)
 
         return add
 
@@ -126,7 +126,7 @@ class TurnMotor(AxisMotor):
         return np.eye(3) if self.absolute else matrix_of(a.R).T @ matrix_of(b.R)
 
     def _part(self, a: Any, b: Any, start: Floats, slots: dict[str, Any]) -> Any:
-        return angles.angle(a, b, Vec3(*self.axis), Mat3(*start.ravel()), float(slots["turned"][0]))
+        return orientation_parts.angle(a, b, Vec3(*self.axis), Mat3(*start.ravel()), float(slots["turned"][0]))
 
     def _noted(self, slots: dict[str, Any], a: Any, b: Any) -> dict[str, Floats]:
         before = {"turned": slots.get("turned", np.zeros(1))}
@@ -151,8 +151,12 @@ class TravelMotor(AxisMotor):
 
     def _start(self, a: Any, b: Any) -> Floats:
         none = Vec3(0.0, 0.0, 0.0)
-        return np.zeros(1) if self.absolute else np.array((float(parts.along(a, b, none, none, Vec3(*self.axis)).phi),))
+        return (
+            np.zeros(1)
+            if self.absolute
+            else np.array((float(point_parts.along(a, b, none, none, Vec3(*self.axis)).phi),))
+        )
 
     def _part(self, a: Any, b: Any, start: Floats, slots: dict[str, Any]) -> Any:
         none = Vec3(0.0, 0.0, 0.0)
-        return parts.at_least(parts.along(a, b, none, none, Vec3(*self.axis)), float(start[0]))
+        return point_parts.at_least(point_parts.along(a, b, none, none, Vec3(*self.axis)), float(start[0]))

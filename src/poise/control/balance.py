@@ -22,17 +22,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from poise.control.support import check_gravity, hull, nearest_within, sole_points
+from poise.control.support_polygon import check_gravity, hull, nearest_within, sole_points
+from poise.dynamics.argument_checks import body_number
 from poise.dynamics.functions import bias_forces, mass_matrix, passive_forces
-from poise.dynamics.inputs import body_number
-from poise.dynamics.measures import Bodies, bodies, difference, jacobian
+from poise.dynamics.state_queries import Bodies, bodies, difference, jacobian
 from poise.kernel.blas import few_blas_threads
 from poise.model.model import Model
 from poise.model.state import State
 from poise.motion.rotations import quat_to_matrix, rotate
-from poise.sim.acting import StateToAct, Targets
-from poise.solve.manifest import solver_class
+from poise.sim.controllers import StateToAct, Targets
 from poise.solve.problem import Problem
+from poise.solve.solver_registry import solver_class
 
 Floats = NDArray[np.float64]
 Reference = Callable[[float], Any]

@@ -32,17 +32,17 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from poise.constraints import parts, rolling
-from poise.constraints.bodies import body_at
-from poise.control.helpers import number
+from poise.constraints.row_parts import nonholonomic_parts, point_parts
+from poise.constraints.row_parts.part_bodies import body_at
+from poise.control.demand_sharing import number
 from poise.control.springs import Spring, soft_row
-from poise.dynamics.inputs import body_number, checked_vector
+from poise.dynamics.argument_checks import body_number, checked_vector
 from poise.kernel.vec import Vec3
 from poise.model.model import Model
 from poise.model.state import State
-from poise.motion.inputs import choice, unit_quats, vectors
+from poise.motion.motion_checks import choice, unit_quats, vectors
 from poise.motion.rotations import quat_from_matrix, quat_log, quat_to_matrix
-from poise.sim.acting import StateToAct, Targets
+from poise.sim.controllers import StateToAct, Targets
 
 Floats = NDArray[np.float64]
 Axes = Literal["first", "world"]
@@ -234,7 +234,7 @@ class LinearMotor(BodyMotor):
         return f"{self.axes} {self.anchor} {self.point}"
 
     def _parts(self, a: Any, b: Any) -> Any:
-        return (parts.offset if self.axes == "first" else parts.point)(a, b, *self._points)
+        return (point_parts.offset if self.axes == "first" else point_parts.point)(a, b, *self._points)
 
     def _start(self, a: Any, b: Any) -> Floats:
         return np.zeros(3) if self.absolute else np.array([float(part.phi) for part in self._parts(a, b)])
@@ -311,7 +311,7 @@ class AngularMotor(BodyMotor):
                 error = R @ quat_log(quat_from_matrix(R.T @ matrix_of(b.R) @ start.T @ wanted.T))
             rows = [
                 MotorRow(part, None if error is None else float(error[k]), float(rate[k]))
-                for k, part in enumerate(rolling.spin(a, b))
+                for k, part in enumerate(nonholonomic_parts.spin(a, b))
             ]
             self._add_three(into, rows, state.dt, self._id)
 

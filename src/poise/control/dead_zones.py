@@ -5,10 +5,11 @@ hurt performance". Joints within their ranges may "pursue a secondary goal, such
 less residual force is needed to hold it. Here, before every step,
 
 1. the lean φ of a body's axis and its rate, two numbers across the way that it is to point;
-2. the moment f that a spring and damper beyond the zone would have at the end of the step (`zones`, LIU eqs. 12, 13);
+2. the moment f that a spring and damper beyond the zone would have at the end of the step (`dead_zone_law`, LIU eqs. 12
+   and 13);
 3. torques of joints that do to the lean what that moment, put on the body from outside, would do: A f with
-   A = J M⁻¹ Jᵀ, and M⁻¹ of the character alone, as if in the air. First joints first (`helpers`), the rest by the
-   others;
+   A = J M⁻¹ Jᵀ, and M⁻¹ of the character alone, as if in the air. First joints first (`demand_sharing`), the rest by
+   the others;
 4. of what is left a moment from outside, as far as it is allowed: LIU's residual force, and 0 unless told otherwise.
 
 All of it is a function of the state alone. There is nothing to remember.
@@ -22,12 +23,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from poise.control.helpers import number
-from poise.control.keepers import Joints, Keeper
-from poise.control.zones import Zone
-from poise.dynamics.measures import bodies, jacobian
+from poise.control.dead_zone_law import Zone
+from poise.control.demand_sharing import number
+from poise.control.zone_control import Joints, Keeper
+from poise.dynamics.state_queries import bodies, jacobian
 from poise.model.model import Model
-from poise.sim.acting import StateToAct, Targets
+from poise.sim.controllers import StateToAct, Targets
 
 Floats = NDArray[np.float64]
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from poise.model.errors import SceneError, did_you_mean
-from poise.motion.inputs import unit_quats, vectors
+from poise.motion.motion_checks import unit_quats, vectors
 from poise.motion.rotations import quat_to_matrix, unit
 
 Floats = NDArray[np.float64]

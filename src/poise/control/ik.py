@@ -20,10 +20,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from poise.control.goals import Goal
 from poise.control.ik_rows import LIMIT, GoalRows, checked_goals, held_model
-from poise.dynamics.inputs import check_model, checked_row
+from poise.dynamics.argument_checks import check_model, checked_row
 from poise.kernel.blas import few_blas_threads
 from poise.model.model import Model
-from poise.motion.inputs import positive
+from poise.motion.motion_checks import positive
 from poise.solve.dantzig import pivot_rows
 
 Floats = NDArray[np.float64]

@@ -14,21 +14,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.constraints.limit_looks import HELD, LIMITS_OF_POSE
-from poise.constraints.limit_rows import CODES, limits_block
-from poise.constraints.row_input import Term
+from poise.constraints.kinds.joint_limit import CODES, limits_block
+from poise.constraints.kinds.limit_queries import HELD, LIMITS_OF_POSE
+from poise.constraints.response.delassus_kernels import flow_block
+from poise.constraints.response.row_system import System
+from poise.constraints.response.row_velocity import VELOCITY
+from poise.constraints.row_store import SINGLE
+from poise.constraints.row_validation import Term
 from poise.constraints.rows import Rows
-from poise.constraints.store import SINGLE
-from poise.constraints.tree import flow_block
-from poise.constraints.tree_rows import System
-from poise.constraints.tree_values import VELOCITY
 from poise.control.goals import Goal
-from poise.dynamics.abm import articulated_body
-from poise.dynamics.inputs import Singular, body_number, checked_row
+from poise.dynamics.aba import articulated_body
+from poise.dynamics.argument_checks import Singular, body_number, checked_row
+from poise.dynamics.dynamics_layout import INPUT, MODEL, STATE, WORK
 from poise.dynamics.integrate import STAGES
 from poise.dynamics.kinematics import BODIES
-from poise.dynamics.layout import INPUT, MODEL, STATE, WORK
-from poise.dynamics.measures import difference, move, place
+from poise.dynamics.state_queries import difference, move, place
 from poise.dynamics.workspace import Workspace
 from poise.kernel.jit import entry
 from poise.kernel.memory import F64

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from poise.control.helpers import number
-from poise.control.keepers import Joints, Keeper
-from poise.control.zones import Zone
-from poise.dynamics.inputs import checked_vector
-from poise.dynamics.measures import bodies, jacobian
-from poise.motion.inputs import vectors
-from poise.sim.acting import StateToAct, Targets
+from poise.control.dead_zone_law import Zone
+from poise.control.demand_sharing import number
+from poise.control.zone_control import Joints, Keeper
+from poise.dynamics.argument_checks import checked_vector
+from poise.dynamics.state_queries import bodies, jacobian
+from poise.motion.motion_checks import vectors
+from poise.sim.controllers import StateToAct, Targets
 
 Floats = NDArray[np.float64]
 

@@ -156,7 +156,7 @@ def _error(table: Intervals, place: Placed) -> float:
 
 
 class Tables:
-    """Motions of one set of joints, one after another in memory, for `formulations.motion_tracking`."""
+    """Motions of one set of joints, one after another in memory, for `formulations.commands.motion_tracking`."""
 
     def __init__(self, parts: Sequence[Intervals]) -> None:
         if not parts:

@@ -12,16 +12,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from poise.control.arms import arms_above
-from poise.control.planting import plant_feet
-from poise.control.stances import AROUND, GRAVITY, centre_of_mass, find_feet
+from poise.control.contact_phases import AROUND, GRAVITY, centre_of_mass, find_feet
+from poise.control.footskate_cleanup import plant_feet
 from poise.model.errors import did_you_mean, matches
 from poise.model.joints import JOINTS, Primitive
 from poise.model.model import Model
 from poise.motion import Clip, Coordinates, Keyframes, RotationCurve, Spline, retarget
-from poise.motion.falling import Fall, without_falls
-from poise.motion.figures import Target
-from poise.motion.inputs import finite_times, key_times, unit_quats, vectors
+from poise.motion.ballistic_correction import Fall, without_falls
+from poise.motion.motion_checks import finite_times, key_times, unit_quats, vectors
 from poise.motion.path import PathPoint
+from poise.motion.retarget_rig import Target
 from poise.motion.rotations import quat_conjugate, quat_exp, quat_log, quat_multiply, rotate
 
 Floats = NDArray[np.float64]

@@ -18,9 +18,9 @@ from itertools import pairwise
 from math import inf
 from typing import Any
 
+from poise.constraints.row_store import VERTICES
 from poise.constraints.softness import spring
-from poise.constraints.store import VERTICES
-from poise.control.helpers import number
+from poise.control.demand_sharing import number
 from poise.solve.laws import UPRIGHT, Law
 
 MOST_PIECES = (VERTICES - 2) // 2

@@ -17,20 +17,20 @@ from numpy.typing import NDArray
 
 from poise.control.balance import Balance, BalanceReading
 from poise.control.motion_table import Tables, tabulate
-from poise.control.points import PointTarget, Pulled
+from poise.control.point_springs import PointTarget, Pulled
 from poise.control.reference import Placed, Reference
-from poise.control.strengths import GIVE, SETTLE, by_joint, full_strength, motor_gains, named
+from poise.control.torque_limits import GIVE, SETTLE, by_joint, full_strength, motor_gains, named
 from poise.control.tracking_command import ROOT_SETTLE, TrackingCommand
 from poise.dynamics.functions import Drive
-from poise.formulations.motion_tracking import ACCELERATION, DRIVE, GUIDE, TARGET
-from poise.formulations.tracking import gains
+from poise.formulations.acceleration_level.acceleration_tracking import gains
+from poise.formulations.commands.motion_tracking import ACCELERATION, DRIVE, GUIDE, TARGET
 from poise.model.model import Model
 from poise.model.state import State
 from poise.motion import Clip, Coordinates
-from poise.motion.inputs import choice, positive, vectors
+from poise.motion.motion_checks import choice, positive, vectors
 from poise.motion.rotations import quat_conjugate, quat_multiply, rotate
-from poise.sim.acting import StateToAct, StepMemory, Targets
-from poise.sim.motors import MotorGoals, motor_rows, rows_by_dof
+from poise.sim.controllers import StateToAct, StepMemory, Targets
+from poise.sim.world_motors import MotorGoals, motor_rows, rows_by_dof
 
 Floats = NDArray[np.float64]
 By = Literal["motors", "drives", "accelerations"]
@@ -166,7 +166,7 @@ class Tracking:
 
     @property
     def sets(self) -> dict[int, int]:
-        """What is set of each degree of freedom: see `formulations.motion_tracking`."""
+        """What is set of each degree of freedom: see `formulations.commands.motion_tracking`."""
         if self.by == "drives":
             followed = {d: DRIVE for d in self.place.dofs.tolist() if not self._root.start <= d < self._root.stop}
         else:

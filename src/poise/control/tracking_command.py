@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from poise.control.motion_table import Tables
 from poise.dynamics.functions import Drive
-from poise.formulations.motion_tracking import (
+from poise.formulations.commands.motion_tracking import (
     FOLLOW_IN_WORLD,
     FREE,
     MOTIONS,
@@ -21,8 +21,8 @@ from poise.formulations.motion_tracking import (
 from poise.kernel.bound import Bound
 from poise.kernel.memory import F64, Block, Width
 from poise.model.model import Model
-from poise.sim.acting import StepMemory
-from poise.sim.motors import MotorGoals
+from poise.sim.controllers import StepMemory
+from poise.sim.world_motors import MotorGoals
 
 if TYPE_CHECKING:
     from poise.control.tracking import Tracking

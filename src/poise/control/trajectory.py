@@ -28,17 +28,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from poise.control import goals
-from poise.control.helpers import number
+from poise.control.demand_sharing import number
 from poise.control.ik_rows import GoalRows, checked_goals, held_model
-from poise.control.strengths import by_joint, named
-from poise.dynamics.inputs import body_number, checked_vector
+from poise.control.torque_limits import by_joint, named
+from poise.dynamics.argument_checks import body_number, checked_vector
 from poise.model.errors import did_you_mean, last_part
 from poise.model.model import Model
 from poise.model.state import State
-from poise.motion.inputs import choice, vectors
+from poise.motion.motion_checks import choice, vectors
 from poise.motion.path import PathPoint
-from poise.sim.acting import StateToAct, Targets
-from poise.sim.motors import MotorGoals, rows_by_dof
+from poise.sim.controllers import StateToAct, Targets
+from poise.sim.world_motors import MotorGoals, rows_by_dof
 from poise.solve.dantzig import pivot_rows
 
 Floats = NDArray[np.float64]

@@ -1,6 +1,6 @@
 """The dynamics of trees: kinematics, articulated bodies, inverse dynamics, responses, energies, integration."""
 
-from poise.dynamics.deltas import force_delta, response, torque_delta
+from poise.dynamics.argument_checks import Singular
 from poise.dynamics.functions import (
     Drive,
     bias_forces,
@@ -10,8 +10,9 @@ from poise.dynamics.functions import (
     mass_matrix,
     passive_forces,
 )
-from poise.dynamics.inputs import Singular
-from poise.dynamics.measures import (
+from poise.dynamics.response_api import force_delta, response, torque_delta
+from poise.dynamics.simulation import Diverged, Simulation, Trajectory, simulate
+from poise.dynamics.state_queries import (
     Bodies,
     Energy,
     Jacobian,
@@ -23,7 +24,6 @@ from poise.dynamics.measures import (
     jacobian,
     momentum,
 )
-from poise.dynamics.simulation import Diverged, Simulation, Trajectory, simulate
 
 __all__ = [
     "Bodies",

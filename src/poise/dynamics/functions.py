@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from poise.dynamics import abm, crba, passive, rnea
-from poise.dynamics.inputs import check_result, checked_step
+from poise.dynamics import aba, crba, passive, rnea
+from poise.dynamics.argument_checks import check_result, checked_step
+from poise.dynamics.dynamics_layout import INPUT, MODEL, STATE, WORK
 from poise.dynamics.kinematics import place_links
-from poise.dynamics.layout import INPUT, MODEL, STATE, WORK
 from poise.dynamics.workspace import Workspace, Worlds
 from poise.kernel.jit import entry, kernel
 from poise.model.model import Model
@@ -33,7 +33,7 @@ def passive_pull(m, s, x, w):
     passive.gather_forces(m, s, x, w, 0.0)
 
 
-_forward = entry(abm.articulated_body, MODEL, STATE, INPUT, WORK, extra=("float64",))
+_forward = entry(aba.articulated_body, MODEL, STATE, INPUT, WORK, extra=("float64",))
 _inverse = entry(rnea.inverse_dynamics, MODEL, STATE, INPUT, WORK, extra=("float64",))
 _mass = entry(crba.mass_matrix, MODEL, STATE, WORK, crba.MASS)
 _passive = entry(passive_pull, MODEL, STATE, INPUT, WORK)

@@ -9,7 +9,7 @@ Degrees of freedom whose motion is prescribed are put where their path is at the
 
 from __future__ import annotations
 
-from poise.dynamics.abm import articulated_body
+from poise.dynamics.aba import articulated_body
 from poise.dynamics.kinematics import BALL, load_four
 from poise.kernel.jit import kernel
 from poise.kernel.memory import Count, Real, View, load, store

@@ -10,11 +10,18 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from poise.dynamics.argument_checks import (
+    check_given,
+    check_model,
+    checked_row,
+    checked_step,
+    checked_steps,
+    steps_of_duration,
+)
+from poise.dynamics.dynamics_layout import INPUT, MODEL, STATE, WORK
 from poise.dynamics.functions import Drive
-from poise.dynamics.inputs import check_given, check_model, checked_row, checked_step, checked_steps, steps_of_duration
 from poise.dynamics.integrate import STAGES, runge_kutta, semi_implicit
 from poise.dynamics.interrupts import HeldInterrupt, Pace
-from poise.dynamics.layout import INPUT, MODEL, STATE, WORK
 from poise.dynamics.workspace import Workspace
 from poise.kernel.jit import entry
 from poise.kernel.memory import F64

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from poise.dynamics.argument_checks import check_given, check_model, check_range, checked
 from poise.dynamics.crba import MASS
-from poise.dynamics.inputs import check_given, check_model, check_range, checked
+from poise.dynamics.dynamics_layout import input_block, model_block, state_block, work_block
+from poise.dynamics.energy_momentum import TOTALS
+from poise.dynamics.impulse_response import RESPONSE
 from poise.dynamics.integrate import STAGES
 from poise.dynamics.kinematics import BODIES, JACOBIAN
-from poise.dynamics.layout import input_block, model_block, state_block, work_block
-from poise.dynamics.responses import RESPONSE
-from poise.dynamics.totals import TOTALS
 from poise.kernel.memory import F32X16, F64, F64X8, Block, Width
 from poise.model.joints import Prescribed
 from poise.model.model import Model

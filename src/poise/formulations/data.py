@@ -9,22 +9,22 @@ from typing import Any
 
 import numpy as np
 
-from poise.collision.layout import CONTACTS, SHAPES
-from poise.constraints.contact_rows import SURFACES
+from poise.collision.collision_layout import CONTACTS, SHAPES
 from poise.constraints.islands import ISLANDS
-from poise.constraints.limit_rows import LIMITS
-from poise.constraints.motor_rows import MOTORS
-from poise.constraints.store import STORE
-from poise.constraints.tree import FLOW, PLAIN
-from poise.constraints.tree_rows import SYSTEM_IN_LANES
-from poise.dynamics.apart_bodies import APART
+from poise.constraints.kinds.contact import SURFACES
+from poise.constraints.kinds.joint_limit import LIMITS
+from poise.constraints.kinds.motor import MOTORS
+from poise.constraints.response.delassus_kernels import FLOW, PLAIN
+from poise.constraints.response.row_system import SYSTEM_IN_LANES
+from poise.constraints.row_store import STORE
+from poise.dynamics.dynamics_layout import INPUT, STATE, WORK
 from poise.dynamics.integrate import STAGES
-from poise.dynamics.layout import INPUT, STATE, WORK
+from poise.dynamics.maximal_bodies.body_state import APART
 from poise.formulations.options import BUDGET
-from poise.formulations.rules import BY_DISPLACEMENT
-from poise.formulations.sleep_state import SLEEP
-from poise.formulations.smooth import TREE_FLAGS
-from poise.formulations.step_blocks import is_free
+from poise.formulations.sleep.sleep_state import SLEEP
+from poise.formulations.stages.smooth_motion import TREE_FLAGS
+from poise.formulations.step_memory import is_free
+from poise.formulations.step_status import BY_DISPLACEMENT
 from poise.kernel.memory import Block, Count, Index, Int, Real, View, Width
 from poise.kernel.spatial import Motion
 from poise.model.model import Model
@@ -104,7 +104,7 @@ SCRATCH = View(
     has_products=Index,  # (1) 1 where it is
     products=Real,  # (nv) that part, 0 where a tree is neither split nor centred
     any_split=Index,  # (1) 1 where a tree is split or centred
-    again=Real,  # (nv) what rows are solved again with, beside these: see `smooth`
+    again=Real,  # (nv) what rows are solved again with, beside these: see `smooth_motion`
     moved=Real,  # (nv) velocities with what all but velocity products add to them
     seen=Real,  # (nq) coordinates at which links are placed and factored at the end of the last step, or not a number
     from_q=Real,  # (nq) where a part of a tree's own begins, and
@@ -112,9 +112,9 @@ SCRATCH = View(
     spin=Real,  # (1) greatest angular velocity of a link at the beginning of the step; rad/s
     fast=Real,  # (1) 1 where trees that are smooth are moved by Runge and Kutta's method
     late=Real,  # (nv) what velocity products add at the end of a step with impacts
-    # (n_links) of a tree's first link: how it is integrated (see `smooth`); whether rows act on it, loops, others that
-    # push and pull, others that lead to other trees; whether it is led or sleeps; how far a step changes its
-    # velocities; whether it has a free joint to the world, and more than one link
+    # (n_links) of a tree's first link: how it is integrated (see `smooth_motion`); whether rows act on it, loops,
+    # others that push and pull, others that lead to other trees; whether it is led or sleeps; how far a step changes
+    # its velocities; whether it has a free joint to the world, and more than one link
     smooth=Real,
     split=Real,
     centre=Real,

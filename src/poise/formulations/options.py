@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any, Literal
 
-from poise.formulations.integrators import INTEGRATORS
-from poise.formulations.rules import BY_DISPLACEMENT, BY_SPEED
+from poise.formulations.acceleration_level.integrators import INTEGRATORS
+from poise.formulations.step_status import BY_DISPLACEMENT, BY_SPEED
 
 _LEVELS = ("velocity", "acceleration")
 BUDGET = 5e9

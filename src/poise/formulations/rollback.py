@@ -10,7 +10,7 @@ from poise.kernel.spatial import Force
 from poise.kernel.vec import Vec3
 
 if TYPE_CHECKING:
-    from poise.formulations.stepper import Stepper
+    from poise.formulations.driver import Stepper
 
 ROLLBACK = View(
     "Rollback",

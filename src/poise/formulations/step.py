@@ -10,14 +10,14 @@
 
 Each stage is an entry on its own that is called by its address (see `kernel.calls`): formulations share stages, and an
 edit compiles one of them. A stage may be a Python function (`kernel.callbacks`): rows of users, solvers of
-`poise.solve`. Whoever drives steps repeats a part that had no room, or takes it in another way: `march` for one world,
-`crowd_kernels` for many, `fast` for steps in parts that Python chooses.
+`poise.solve`. Whoever drives steps repeats a part that had no room, or takes it in another way: `step_loop` for one
+world, `batch_kernels` for many, `ccd_substeps` for steps in parts that Python chooses.
 """
 
 from __future__ import annotations
 
-from poise.collision.narrow import PLACE, SIFT
-from poise.formulations.rules import (
+from poise.collision.narrowphase.dispatch import PLACE, SIFT
+from poise.formulations.step_status import (
     DONE,
     DRIVEN,
     GOES_ON,
@@ -33,7 +33,7 @@ from poise.kernel.jit import entry, kernel
 from poise.kernel.memory import Count, Index, Int, Real, View, load, store
 
 GO_ON = 2
-"""What an observer answers where the step loop may go on: see `observation`."""
+"""What an observer answers where the step loop may go on: see `observe_step`."""
 N_STORES = 3
 """Stores of constraints that a step may use: those of the step, those of the step before, and a spare one."""
 
@@ -113,7 +113,7 @@ def observe_step(step, now, time, dt):
 
 @kernel
 def begin_part(step, dt, wanted):
-    """The free motion of a step, or of a part of one: what it has found (see `rules`)."""
+    """The free motion of a step, or of a part of one: what it has found (see `step_status`)."""
     start = tick(step)
     found = ask_bound(step.free_motion, step.free_motion_table, dt, wanted)
     add_time(step, FREE_MOTION, start)

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise.characters.humanoid import humanoid
-from poise.dynamics.measures import Bodies, Momentum, bodies, momentum
+from poise.dynamics.state_queries import Bodies, Momentum, bodies, momentum
 from poise.gym.joints import Joints
 from poise.model.scene import Scene
-from poise.model.solids import Solid
+from poise.model.shape_arrays import Solid
 from poise.motion.rotations import quat_to_matrix
 
 Array = NDArray[Any]

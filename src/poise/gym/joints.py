@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise.control.reference import layout
-from poise.control.strengths import by_joint
+from poise.control.torque_limits import by_joint
 from poise.dynamics.functions import Drive
 from poise.model.model import Model
 from poise.motion.rotations import quat_conjugate, quat_exp, quat_log, quat_multiply

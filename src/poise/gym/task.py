@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from poise.batch.worlds import Batch
-from poise.dynamics.measures import displaced
+from poise.dynamics.state_queries import displaced
 from poise.gym.figure import Figure, Seen
 from poise.gym.joints import ROOT
 

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise.io.bvh import save_bvh
-from poise.io.moments import checked_rate, frames_of, world_poses
+from poise.io.recording_frames import checked_rate, frames_of, world_poses
 from poise.model.errors import SceneError, did_you_mean
 from poise.motion.clip import Clip
-from poise.motion.returning import returned
+from poise.motion.inverse_retarget import returned
 from poise.motion.rotations import quat_conjugate, quat_multiply, rotate
 from poise.motion.skeleton import Skeleton
 
@@ -112,7 +112,7 @@ def _even(clip: Clip, fps: float | None, like: Clip | None) -> Clip:
 
 
 def _root(model: Model, character: str | None) -> int:
-    from poise.motion.figures import Target
+    from poise.motion.retarget_rig import Target
 
     return Target(model, character).root
 

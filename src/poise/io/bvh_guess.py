@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise.motion.clip import Clip
-from poise.motion.posed import Source
+from poise.motion.retarget_source import Source
 from poise.motion.rotations import quat_conjugate, quat_log, quat_multiply
 from poise.motion.skeleton import Skeleton
 

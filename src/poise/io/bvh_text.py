@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.io.decimals import as_number, read_numbers
+from poise.io.parse_floats import as_number, read_numbers
 from poise.model.errors import SceneError, did_you_mean
 
 Floats = NDArray[np.float64]

@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from poise._version import __version__
 from poise.io.gltf_skins import MOST, bound_surface, influence, inverse_binds
 from poise.io.losses import LossWarning
-from poise.io.moments import floor_half, frames_of, local_poses, seen_shapes, shape_pose
-from poise.io.surfaces import Surface, has_back, surface, tiles
+from poise.io.recording_frames import floor_half, frames_of, local_poses, seen_shapes, shape_pose
+from poise.io.tessellation import Surface, has_back, surface, tiles
 from poise.model.errors import SceneError
-from poise.model.solids import Solid
+from poise.model.shape_arrays import Solid
 
 if TYPE_CHECKING:
     from poise.model.model import Model

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.io.surfaces import Surface
+from poise.io.tessellation import Surface
 from poise.model.skins import Skins
 from poise.motion.rotations import quat_to_matrix
 

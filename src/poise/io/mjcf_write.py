@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from poise.io.mjcf_skins import write_skins
 from poise.io.mjcf_write_drives import controls, write_actuators, write_equalities
 from poise.io.mjcf_write_shapes import tell_rules, write_contact_pair, write_shape
-from poise.io.moments import quats_of
+from poise.io.recording_frames import quats_of
 from poise.model.compile import depth_first, joint_frame
 from poise.model.errors import SceneError
 from poise.model.joints import JOINTS, Primitive

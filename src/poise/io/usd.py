@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise._version import __version__
-from poise.io.moments import checked_rate, floor_half, frames_of, local_poses, seen_shapes, shape_pose
-from poise.io.surfaces import Surface, has_back, surface, tiles
-from poise.model.solids import Solid
+from poise.io.recording_frames import checked_rate, floor_half, frames_of, local_poses, seen_shapes, shape_pose
+from poise.io.tessellation import Surface, has_back, surface, tiles
+from poise.model.shape_arrays import Solid
 
 if TYPE_CHECKING:
     from poise.model.model import Model

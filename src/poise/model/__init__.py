@@ -1,7 +1,6 @@
 """Scenes and what they compile to: description, checks, mass properties, model and state."""
 
 from poise.model.build import BodyHandle, CharacterHandle
-from poise.model.chain import GimbalLock, from_chain, single_dof_chain, to_chain
 from poise.model.compile import compile_scene
 from poise.model.contact_pairs import ContactPair
 from poise.model.errors import Problem, SceneError
@@ -11,6 +10,7 @@ from poise.model.model import Model
 from poise.model.reroot import rerooted
 from poise.model.scene import Actuator, Body, Character, Equality, Inertia, Joint, Keyframe, Scene
 from poise.model.shapes import Box, Capsule, ConvexMesh, Cylinder, Ellipsoid, Material, Plane, Shape, Sphere
+from poise.model.single_dof_chains import GimbalLock, from_chain, single_dof_chain, to_chain
 from poise.model.skins import Bone, Skin
 from poise.model.state import State
 from poise.model.validate import validate

@@ -21,9 +21,9 @@ from poise.model.mobility import LinkMotion, check_mobility
 from poise.model.model import Model
 from poise.model.motors import Places, compile_motors
 from poise.model.scene import Body, Joint, Scene
+from poise.model.shape_arrays import gather_solids
 from poise.model.shapes import IDENTITY
 from poise.model.skins import gather_skins
-from poise.model.solids import gather_solids
 from poise.model.validate import validate
 from poise.motion.rotations import cross, quat_multiply, quat_normalize, quat_to_matrix, unit
 

@@ -170,7 +170,7 @@ def _flat(array: Floats) -> tuple[float, ...]:
 
 
 def _check(check: Checker, loop: Loop) -> None:
-    from poise.model.check_parts import check_joint
+    from poise.model.part_checks import check_joint
     from poise.model.scene import Joint
 
     kind: object = loop.kind

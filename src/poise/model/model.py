@@ -20,8 +20,8 @@ from poise.model.errors import resolve_name
 from poise.model.joints import Primitive
 from poise.model.loops import Coupling, LoopJoint
 from poise.model.motors import Motor
+from poise.model.shape_arrays import Solids, no_solids
 from poise.model.skins import Skins, no_skins
-from poise.model.solids import Solids, no_solids
 
 if TYPE_CHECKING:
     from poise.motion.path import Path

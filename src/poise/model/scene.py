@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from poise.batch.worlds import Batch
-    from poise.formulations.maximal import Maximal
+    from poise.formulations.maximal_coordinates.maximal import Maximal
     from poise.formulations.reduced import Reduced
     from poise.model.build import BodyHandle, CharacterHandle
     from poise.model.model import Model

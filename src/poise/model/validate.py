@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import get_args
 
-from poise.model.check_parts import (
+from poise.model.checks import Checker, as_sequence, shown
+from poise.model.contact_pairs import ContactPair, check_contact_pair
+from poise.model.errors import Problem, SceneError, did_you_mean
+from poise.model.joints import JOINTS
+from poise.model.part_checks import (
     COMBINE_OPTIONS,
     check_inertia,
     check_joint,
@@ -14,10 +18,6 @@ from poise.model.check_parts import (
     must_stay,
     spoken,
 )
-from poise.model.checks import Checker, as_sequence, shown
-from poise.model.contact_pairs import ContactPair, check_contact_pair
-from poise.model.errors import Problem, SceneError, did_you_mean
-from poise.model.joints import JOINTS
 from poise.model.scene import Actuator, Body, Equality, Inertia, Joint, Keyframe, Loop, Motion, Scene
 from poise.model.shapes import Shape
 from poise.model.skins import Skin, check_skin

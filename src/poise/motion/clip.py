@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from poise.motion import edits, mending
-from poise.motion.inputs import Frozen, finite_times, key_times, unit_quats, vectors
+from poise.motion import cleanup, clip_editing
+from poise.motion.motion_checks import Frozen, finite_times, key_times, unit_quats, vectors
 from poise.motion.path import PathPoint
+from poise.motion.rotation_splines import RotationCurve, Turns
 from poise.motion.rotations import quat_conjugate, rotate
 from poise.motion.skeleton import Skeleton, carry
 from poise.motion.splines import Moves, Spline
-from poise.motion.turning import RotationCurve, Turns
 
 Floats = NDArray[np.float64]
 
@@ -269,17 +269,17 @@ class Clip(Frozen):
         options = {name: getattr(self, name) for name in names} | changes
         return Clip(times=times, quats_wxyz=quats_wxyz, translations=translations, **options)
 
-    slice = edits.sliced
-    looped = edits.looped
-    blend = edits.blended
-    warp = edits.warped
-    mirrored = edits.mirrored
-    resampled = edits.resampled
-    then = edits.joined
-    scaled = edits.scaled
-    shifted = edits.shifted
-    at_rest_of = edits.with_rest
-    mended = mending.mended
+    slice = clip_editing.sliced
+    looped = clip_editing.looped
+    blend = clip_editing.blended
+    warp = clip_editing.warped
+    mirrored = clip_editing.mirrored
+    resampled = clip_editing.resampled
+    then = clip_editing.joined
+    scaled = clip_editing.scaled
+    shifted = clip_editing.shifted
+    at_rest_of = clip_editing.with_rest
+    mended = cleanup.mended
 
 
 class JointPath:

@@ -7,7 +7,7 @@ from itertools import permutations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from poise.motion.inputs import choice, finite_times
+from poise.motion.motion_checks import choice, finite_times
 
 Floats = NDArray[np.float64]
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.motion.figures import Target, shape_points
-from poise.motion.posed import Source
+from poise.motion.retarget_rig import Target, shape_points
+from poise.motion.retarget_source import Source
 from poise.motion.rotations import rotate
 
 Floats = NDArray[np.float64]

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from poise.motion.inputs import choice, finite_times, unit_quats, vectors
-from poise.motion.keyed import Ends
+from poise.motion.motion_checks import choice, finite_times, unit_quats, vectors
+from poise.motion.quintic_splines import Ends
+from poise.motion.rotation_splines import RotationCurve, Turned, Turns
 from poise.motion.splines import Moved, Moves, Spline
-from poise.motion.turning import RotationCurve, Turned, Turns
 
 if TYPE_CHECKING:
     from poise.model.model import Model

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.motion.figures import UP, Target, shape_points
 from poise.motion.ground import sinks, smoothed
-from poise.motion.posed import Source
+from poise.motion.retarget_rig import UP, Target, shape_points
+from poise.motion.retarget_source import Source
 from poise.motion.rotations import cross, quat_conjugate, quat_exp, quat_multiply, rotate, unit
 
 Floats = NDArray[np.float64]

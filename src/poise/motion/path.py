@@ -12,8 +12,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from poise.motion.inputs import key_times, unit_quats, vectors
-from poise.motion.keyed import rotation_pieces, vector_pieces
+from poise.motion.motion_checks import key_times, unit_quats, vectors
+from poise.motion.quintic_splines import rotation_pieces, vector_pieces
 from poise.motion.rotations import (
     cross,
     quat_conjugate,

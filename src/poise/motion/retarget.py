@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise.motion.euler import quat_to_euler
-from poise.motion.figures import IDENTITY, UP, Target
 from poise.motion.ground import level_of, rises
-from poise.motion.inputs import positive, vectors
 from poise.motion.legs import bent
-from poise.motion.posed import Source
+from poise.motion.motion_checks import positive, vectors
+from poise.motion.retarget_rig import IDENTITY, UP, Target
+from poise.motion.retarget_source import Source
 from poise.motion.rotations import (
     cross,
     quat_conjugate,
@@ -65,10 +65,10 @@ def retarget(
 ) -> Retargeted:
     """Coordinates of a compiled human character that moves as a clip does.
 
-    Bones are matched by name (see `poise.motion.bones`); `parts` adds or changes pairs: a part, like `"thigh_l"` or
-    `"torso"`, and the clip's joint. The way that the clip goes is multiplied by `scale`, unless given the ratio of the
-    legs' lengths; it starts where it did. The whole motion is moved up or down so that the soles come down to `floor`
-    (m); None leaves its height alone. With `limits` angles of hinges and universals are kept in their ranges.
+    Bones are matched by name (see `poise.motion.bone_names`); `parts` adds or changes pairs: a part, like `"thigh_l"`
+    or `"torso"`, and the clip's joint. The way that the clip goes is multiplied by `scale`, unless given the ratio of
+    the legs' lengths; it starts where it did. The whole motion is moved up or down so that the soles come down to
+    `floor` (m); None leaves its height alone. With `limits` angles of hinges and universals are kept in their ranges.
 
     How clip and character fit each other is found from the clip itself: what its soles are, how high it walks. With
     `like`, another clip of the same skeleton, it is found from that one: what was fitted like it comes back as it was.

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.motion.figures import UP, Target
-from poise.motion.posed import NEXT, Source
+from poise.motion.retarget_rig import UP, Target
+from poise.motion.retarget_source import NEXT, Source
 from poise.motion.rotations import cross, quat_conjugate, quat_from_matrix, quat_multiply, rotate, turn_between, unit
 
 Floats = NDArray[np.float64]

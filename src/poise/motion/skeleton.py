@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from poise.motion.inputs import Frozen, unit_quats, vectors
+from poise.motion.motion_checks import Frozen, unit_quats, vectors
 from poise.motion.rotations import cross, quat_multiply, rotate
 
 Floats = NDArray[np.float64]

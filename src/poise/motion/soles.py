@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.motion.figures import Target, shape_points
+from poise.motion.retarget_rig import Target, shape_points
 from poise.motion.rotations import quat_exp, quat_multiply, rotate
 
 Floats = NDArray[np.float64]

@@ -7,8 +7,8 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from poise.motion.inputs import choice, finite_times, key_times, vectors
-from poise.motion.keyed import Ends, quintics, spline_rates, vector_pieces
+from poise.motion.motion_checks import choice, finite_times, key_times, vectors
+from poise.motion.quintic_splines import Ends, quintics, spline_rates, vector_pieces
 
 Floats = NDArray[np.float64]
 

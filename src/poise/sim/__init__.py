@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from poise.sim.acting import Controller, StateToAct, Targets
+from poise.sim.controllers import Controller, StateToAct, Targets
 from poise.sim.events import Event
 from poise.sim.force_laws import ForceLaw, PointSpring, Stage
-from poise.sim.loops import LoopReport, WorldLoop
-from poise.sim.motors import WorldMotor
 from poise.sim.recording import PARTS, Frame, Recording
-from poise.sim.report import ContactReport, LimitReport, Report
 from poise.sim.sensors import ContactSensor, ForcePlate, Imu, JointSensor
+from poise.sim.step_report import ContactReport, LimitReport, Report
 from poise.sim.world import World
+from poise.sim.world_loops import LoopReport, WorldLoop
+from poise.sim.world_motors import WorldMotor
 
 __all__ = [
     "PARTS",

@@ -13,19 +13,19 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.constraints.ball_limit_rows import CONE, TWIST_LOWER, TWIST_UPPER
-from poise.constraints.limit_rows import CODES, LOWER, UPPER
-from poise.constraints.store import CONTACT, SINGLE
-from poise.formulations.acceleration import Accelerated
-from poise.formulations.contact_events import EVENTS, N_LISTS
-from poise.formulations.contact_events import KINDS as LOGGED
-from poise.formulations.observation import WATCH
-from poise.formulations.stepper import Stepper
+from poise.constraints.kinds.ball_joint_limit import CONE, TWIST_LOWER, TWIST_UPPER
+from poise.constraints.kinds.joint_limit import CODES, LOWER, UPPER
+from poise.constraints.row_store import CONTACT, SINGLE
+from poise.formulations.acceleration_level.acceleration_driver import Accelerated
+from poise.formulations.driver import Stepper
+from poise.formulations.observers.contact_events import EVENTS, N_LISTS
+from poise.formulations.observers.contact_events import KINDS as LOGGED
+from poise.formulations.observers.observe_step import WATCH
 from poise.kernel.bound import Bound
 from poise.kernel.memory import F64, Block
 from poise.model.errors import did_you_mean
 from poise.model.model import Model
-from poise.model.slots import SlotCheck
+from poise.model.state_fields import SlotCheck
 
 Array = NDArray[Any]
 Kind = Literal["contact_begin", "contact_end", "limit_reached", "limit_left", "diverged"]
@@ -72,7 +72,7 @@ def checked_kind(kind: Any) -> str:
 
 
 class Watcher:
-    """The memory and the log of events of one world: see `formulations.contact_events`.
+    """The memory and the log of events of one world: see `formulations.observers.contact_events`.
 
     What is not known of the step before brings no events: it is taken over from the next step.
     """

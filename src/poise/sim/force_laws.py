@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from poise.dynamics.inputs import body_number, checked_vector
-from poise.dynamics.measures import Bodies, bodies
+from poise.dynamics.argument_checks import body_number, checked_vector
+from poise.dynamics.state_queries import Bodies, bodies
 from poise.model.model import Model
 
 Array = NDArray[Any]

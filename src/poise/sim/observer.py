@@ -8,20 +8,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.constraints.store import CONTACT
-from poise.dynamics.layout import work_block
-from poise.dynamics.totals import TOTALS
-from poise.formulations.acceleration import Accelerated
-from poise.formulations.contact_events import EVENTS, N_LISTS
-from poise.formulations.fast import EVEN
-from poise.formulations.frames import FRAMES, N_ENERGIES, N_SOLVER
-from poise.formulations.observation import NO_ROOM_LEFT, OBSERVE
+from poise.constraints.row_store import CONTACT
+from poise.dynamics.dynamics_layout import work_block
+from poise.dynamics.energy_momentum import TOTALS
+from poise.formulations.acceleration_level.acceleration_driver import Accelerated
+from poise.formulations.ccd_stepping.ccd_substeps import EVEN
+from poise.formulations.driver import Stepper
+from poise.formulations.observers.contact_events import EVENTS, N_LISTS
+from poise.formulations.observers.observe_step import NO_ROOM_LEFT, OBSERVE
+from poise.formulations.observers.recorded_frames import FRAMES, N_ENERGIES, N_SOLVER
 from poise.formulations.step import GO_ON
-from poise.formulations.stepper import Stepper
 from poise.kernel.bound import Bound
 from poise.kernel.memory import F64, Block, Shared
 from poise.sim.events import Watcher
-from poise.sim.last import LastStep
+from poise.sim.step_result import LastStep
 
 Array = NDArray[Any]
 PARTS = ("contacts", "energy", "solver", "torques")

@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.dynamics.inputs import checked_step
-from poise.dynamics.measures import Energy
+from poise.dynamics.argument_checks import checked_step
 from poise.dynamics.simulation import Trajectory
+from poise.dynamics.state_queries import Energy
 from poise.model.errors import did_you_mean
 from poise.model.model import Model
 from poise.model.state import State
 from poise.sim.events import Event
-from poise.sim.motors import motor_number, motor_rows
-from poise.sim.report import ContactReport, Pushing
+from poise.sim.step_report import ContactReport, Pushing
+from poise.sim.world_motors import motor_number, motor_rows
 
 Array = NDArray[Any]
 PARTS = ("contacts", "energy", "solver", "torques", "events")
@@ -229,7 +229,8 @@ class Recording(Trajectory):
         )
 
     def save(self, path: str | os.PathLike[str], **options: Any) -> None:
-        """Write it to a file in the format that its suffix tells; see `poise.sim.formats.FORMATS` for what there is.
+        """Write it to a file in the format that its suffix tells; see `poise.sim.export_formats.FORMATS` for what there
+        is.
 
         `.npz` and `.h5` hold all that was recorded, with the model; `load` reads them. Others take options of their
         own. The file appears whole or not at all: if the disk is full, this raises a `SceneError`, a file of that name
@@ -242,7 +243,7 @@ class Recording(Trajectory):
         ...     len(Recording.load(f"{folder}/still.npz"))
         5
         """
-        from poise.sim.formats import save
+        from poise.sim.export_formats import save
 
         save(self, path, **options)
 

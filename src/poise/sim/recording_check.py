@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.dynamics.measures import Energy
+from poise.dynamics.state_queries import Energy
 from poise.model.errors import SceneError
 from poise.model.model import Model
 from poise.sim.events import KINDS, Event
-from poise.sim.motors import motor_rows
 from poise.sim.recording import PARTS, Contacts
+from poise.sim.world_motors import motor_rows
 
 Array = NDArray[Any]
 Content = dict[str, Array]

@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.dynamics.measures import Energy
+from poise.dynamics.state_queries import Energy
 from poise.model.array_file import pack_arrays, read_arrays
 from poise.model.errors import SceneError
 from poise.model.loops import Coupling, LoopJoint
 from poise.model.model import Model
 from poise.model.motors import Motor
 from poise.model.regular_file import open_regular
+from poise.model.shape_arrays import Solids
 from poise.model.skins import Skins, no_skins
-from poise.model.solids import Solids
 from poise.sim.recording import Contacts, Recording
 from poise.sim.recording_check import STATE, Damaged, check_arrays, check_looks, check_names, events_of
 

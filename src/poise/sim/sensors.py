@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from poise.dynamics.argument_checks import body_number, checked_vector
 from poise.dynamics.functions import inverse_dynamics
-from poise.dynamics.inputs import body_number, checked_vector
-from poise.dynamics.measures import bodies, jacobian
+from poise.dynamics.state_queries import bodies, jacobian
 from poise.dynamics.workspace import workspace
 from poise.model.errors import resolve_name
 from poise.model.model import Model
 from poise.motion.rotations import quat_normalize, quat_to_matrix
-from poise.sim.last import passive_forces, row_forces
-from poise.sim.report import NO_CONTACTS, Pushing, pushing
+from poise.sim.step_report import NO_CONTACTS, Pushing, pushing
+from poise.sim.step_result import passive_forces, row_forces
 
 if TYPE_CHECKING:
     from poise.sim.world import World

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from poise.dynamics.interrupts import HeldInterrupt
 from poise.dynamics.simulation import Diverged
-from poise.formulations.acceleration import Accelerated
-from poise.formulations.march import AGAIN
-from poise.formulations.path_table import PathTable
-from poise.formulations.rules import DONE
-from poise.sim.clock import Clock
+from poise.formulations.acceleration_level.acceleration_driver import Accelerated
+from poise.formulations.commands.path_table import PathTable
+from poise.formulations.step_loop import AGAIN
+from poise.formulations.step_status import DONE
+from poise.sim.actuation import Joined
 from poise.sim.force_laws import LaidLaws
-from poise.sim.joined import Joined
 from poise.sim.observer import StepObserver
+from poise.sim.profiler import Clock
 
 Array = NDArray[Any]
 

@@ -9,37 +9,37 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from poise.dynamics.deltas import force_delta
-from poise.dynamics.inputs import body_number, check_model, checked_vector, number_within, three_numbers
+from poise.dynamics.argument_checks import body_number, check_model, checked_vector, number_within, three_numbers
 from poise.dynamics.interrupts import Pace
-from poise.dynamics.measures import bodies
+from poise.dynamics.response_api import force_delta
 from poise.dynamics.simulation import Simulation
-from poise.formulations.acceleration import Accelerated
-from poise.formulations.apart_stepper import ApartStepper
-from poise.formulations.applied_forces import AppliedForces
-from poise.formulations.kinds import Formulation
-from poise.formulations.loose_stepper import LooseStepper
-from poise.formulations.maximal import Maximal
+from poise.dynamics.state_queries import bodies
+from poise.formulations.acceleration_level.acceleration_driver import Accelerated
+from poise.formulations.acceleration_level.acceleration_tracking import Reference, Track, make_track, tracked_dofs
+from poise.formulations.acceleration_level.stiffness_guard import FormulationWarning
+from poise.formulations.commands.applied_forces import AppliedForces
+from poise.formulations.commands.path_table import PathTable
+from poise.formulations.driver import Stepper
+from poise.formulations.formulation_registry import Formulation
+from poise.formulations.maximal_coordinates.iterative_driver import LooseStepper
+from poise.formulations.maximal_coordinates.maximal import Maximal
+from poise.formulations.maximal_coordinates.maximal_driver import ApartStepper
 from poise.formulations.options import Options
-from poise.formulations.path_table import PathTable
 from poise.formulations.reduced import Reduced
-from poise.formulations.stability import FormulationWarning
-from poise.formulations.stepper import Stepper
-from poise.formulations.tracking import Reference, Track, make_track, tracked_dofs
 from poise.model.errors import did_you_mean
 from poise.model.model import Model
-from poise.model.slots import SlotCheck, StateFields
 from poise.model.state import State
-from poise.sim.acting import Hooks
-from poise.sim.clock import Clock
-from poise.sim.joined import Hook
-from poise.sim.last import LastStep, passive_forces
-from poise.sim.motors import Controls
+from poise.model.state_fields import SlotCheck, StateFields
+from poise.sim.actuation import Hook
+from poise.sim.body_view import PlacedBody
+from poise.sim.controllers import Hooks
 from poise.sim.observer import StepObserver
-from poise.sim.placed import PlacedBody
+from poise.sim.profiler import Clock
 from poise.sim.recording import Recording
-from poise.sim.report import Report
+from poise.sim.step_report import Report
+from poise.sim.step_result import LastStep, passive_forces
 from poise.sim.stepping import Stepped
+from poise.sim.world_motors import Controls
 
 Array = NDArray[Any]
 

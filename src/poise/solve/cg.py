@@ -9,9 +9,9 @@ from typing import ClassVar
 import numpy as np
 
 from poise.kernel.blas import few_blas_threads
-from poise.solve.check import report, size_of
-from poise.solve.manifest import check_form
 from poise.solve.problem import Floats, Form, Operator, Options, Problem, Result, Status
+from poise.solve.residuals import report, size_of
+from poise.solve.solver_registry import check_form
 
 FLAT = 1e-13
 """Curvature pᵀAp, of the largest seen, at which a direction counts as one that A does not feel."""

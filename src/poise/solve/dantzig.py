@@ -29,14 +29,14 @@ from numpy.typing import NDArray
 
 from poise.kernel.blas import few_blas_threads
 from poise.kernel.memory import F64, Block
-from poise.solve.check import report, size_of
 from poise.solve.dantzig_kernels import solve_tableau
 from poise.solve.dantzig_tableau import TABLEAU
 from poise.solve.laws import UPRIGHT, Law
-from poise.solve.manifest import check_form
+from poise.solve.multi_pass import solve_in_rounds, wants_rounds
 from poise.solve.newton import is_definite, newton, newton_from_soft, polished
 from poise.solve.problem import Form, Options, Problem, Result, Status
-from poise.solve.rounds import solve_in_rounds, wants_rounds
+from poise.solve.residuals import report, size_of
+from poise.solve.solver_registry import check_form
 
 Floats = NDArray[np.float64]
 Piece = tuple[float, float, float, float, float, float]

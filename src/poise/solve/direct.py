@@ -12,10 +12,10 @@ from typing import ClassVar
 import numpy as np
 
 from poise.kernel.blas import few_blas_threads
-from poise.solve.check import report
-from poise.solve.manifest import check_form
 from poise.solve.problem import Floats, Form, Options, Problem, Result, Status
+from poise.solve.residuals import report
 from poise.solve.scaling import equilibrate
+from poise.solve.solver_registry import check_form
 
 
 @dataclass(frozen=True)

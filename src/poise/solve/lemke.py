@@ -13,14 +13,14 @@ from typing import ClassVar
 import numpy as np
 
 from poise.kernel.blas import few_blas_threads
-from poise.solve.check import natural_map, report, size_of
 from poise.solve.lemke_form import Standard, standard
-from poise.solve.manifest import check_form
+from poise.solve.multi_pass import solve_in_rounds, wants_rounds
 from poise.solve.newton import STEPS, is_definite, newton, newton_from_soft, polished, within
 from poise.solve.pivots import End, lemke
 from poise.solve.problem import Floats, Form, Options, Problem, Result, Status
-from poise.solve.rounds import solve_in_rounds, wants_rounds
+from poise.solve.residuals import natural_map, report, size_of
 from poise.solve.scaling import equilibrate
+from poise.solve.solver_registry import check_form
 
 RANK = 1e-12
 """Singular values of the free rows that are smaller than this, of the largest, count as nought."""

@@ -1,10 +1,10 @@
 """Newton's method on the natural map: for what sweeps or passes leave unsolved.
 
 The natural map G(λ) = scale (λ − P(λ − w/scale)), P being where a row or block would go by itself, is made of smooth
-pieces (`check.natural_map`). A step solves the linear system of the pieces that the rows are on (Qi and Sun 1993; of
-friction: Alart and Curnier 1991), and goes as far along it as |G| falls. It takes few steps, each as much work as a
-factorization, and may end anywhere: what it finds is measured like any other answer. Rows are weighed by 1/√scale,
-so that their units do not matter.
+pieces (`residuals.natural_map`). A step solves the linear system of the pieces that the rows are on (Qi and Sun 1993;
+of friction: Alart and Curnier 1991), and goes as far along it as |G| falls. It takes few steps, each as much work as a
+factorization, and may end anywhere: what it finds is measured like any other answer. Rows are weighed by 1/√scale, so
+that their units do not matter.
 
 Where the pieces make a singular system that has no answer, multipliers must first move, along a direction without
 effect, until one of them meets a bound. So they are held softly where they are, by a spring that is let loose and held
@@ -27,10 +27,10 @@ from math import inf, isfinite
 import numpy as np
 
 from poise.kernel.blas import few_blas_threads
-from poise.solve.check import in_cone, natural_map, nearest_in_ball, report, size_of
 from poise.solve.cones import STEEP
 from poise.solve.laws import UPRIGHT, Law
 from poise.solve.problem import Ball, Floats, Friction, Options, Problem, Result
+from poise.solve.residuals import in_cone, natural_map, nearest_in_ball, report, size_of
 
 STEPS = 100
 """Steps at most."""

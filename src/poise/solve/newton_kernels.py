@@ -14,9 +14,9 @@ from __future__ import annotations
 from poise.kernel.jit import entry, kernel
 from poise.kernel.memory import load, store, store_where
 from poise.kernel.scalars import all_lanes, any_lane, fabs, maximum, minimum, select, zero
-from poise.solve.elimination import eliminate
-from poise.solve.local_kernels import clip, in_ball, in_cone
-from poise.solve.newton_pieces import NEWTON, lay_system, look, newton_block, take_steps
+from poise.solve.active_set_kernels import NEWTON, lay_system, look, newton_block, take_steps
+from poise.solve.block_kernels import clip, in_ball, in_cone
+from poise.solve.gauss_kernels import eliminate
 from poise.solve.pgs_kernels import (
     ANSWER,
     BALL,

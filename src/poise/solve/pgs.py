@@ -3,7 +3,8 @@
 Row by row, block by block, each is put on its law while the others hold still. The error shrinks by a factor a sweep
 that depends on how much the rows have to do with each other: a few sweeps are good enough for games, hundreds or
 thousands give all digits. Singular systems are no obstacle. The work a sweep is that of one product A λ. A need not be
-formed: see `factors.Factors`, and `body_sweeps.BodyRows` for rows on two bodies each, where a sweep takes linear time.
+formed: see `delassus_operator.Factors`, and `matrix_free.BodyRows` for rows on two bodies each, where a sweep takes
+linear time.
 
 On a few problems sweeps go round in circles (friction whose normals and tangents have much to do with each other), or
 hardly get on (singular systems with eigenvalues near nought). Where hundreds of sweeps have not halved the residual,
@@ -23,14 +24,14 @@ from numpy.typing import NDArray
 
 from poise.kernel.blas import few_blas_threads
 from poise.kernel.memory import F64, F64X8, Block, Width
-from poise.solve import check
+from poise.solve import residuals as check
 from poise.solve.anderson import Anderson
-from poise.solve.manifest import check_form, check_warm
+from poise.solve.multi_pass import solve_in_rounds, wants_rounds
 from poise.solve.newton import STEPS, newton, newton_from_soft
 from poise.solve.pgs_kernels import REFRESH, RUN
 from poise.solve.pgs_pack import pack, start
 from poise.solve.problem import Ball, Form, Operator, Options, Problem, Result, Status
-from poise.solve.rounds import solve_in_rounds, wants_rounds
+from poise.solve.solver_registry import check_form, check_warm
 
 Floats = NDArray[np.float64]
 FrictionMode = Literal["as_given", "two_pass"]
@@ -307,7 +308,7 @@ def _unsolved(s: Block) -> bool:
 
 
 def _report(problem: Problem, lam: Floats, sweeps: int, options: Options, failed: Status = Status.STOPPED) -> Result:
-    """`check.report`, of numbers that may be too large to be squared or multiplied."""
+    """`residuals.report`, of numbers that may be too large to be squared or multiplied."""
     with np.errstate(over="ignore", invalid="ignore"):
         return check.report(problem, lam, sweeps, options, failed)
 

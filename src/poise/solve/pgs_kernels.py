@@ -26,8 +26,8 @@ from poise.kernel.memory import (
 )
 from poise.kernel.scalars import all_lanes, any_lane, fabs, maximum, select, zero
 from poise.kernel.vec import Sym3, Vec3, dot
-from poise.solve.body_sweep_kernels import push_bodies, speed_of_bodies
-from poise.solve.local_kernels import clip, dilation, in_ball, in_cone, length, solve_ball, solve_cone, solve_law
+from poise.solve.block_kernels import clip, dilation, in_ball, in_cone, length, solve_ball, solve_cone, solve_law
+from poise.solve.matrix_free_kernels import push_bodies, speed_of_bodies
 
 DENSE, SPARSE, FACTORS, BODIES = range(4)
 """How A is stored: whole, by the entries that are not nought, or as J and M⁻¹Jᵀ, these whole or by the bodies of rows.
@@ -403,7 +403,7 @@ def block_natural(p, s, k, worst):
 
 @kernel
 def natural(p, s):
-    """Largest natural residual of all rows and blocks, in units of w (`check.natural_map`); and the merit of all."""
+    """Largest natural residual of all rows and blocks, in units of w (see `residuals.natural_map`), and their merit."""
     worst = zero(load(s.tolerance, 0))
     store(s.merit, 0, worst)
     for r in range(load(p.n_rows, 0)):

@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from poise.kernel.memory import Block, Width
-from poise.solve.body_sweeps import BodyRows
-from poise.solve.check import size_of
-from poise.solve.factors import Factors
+from poise.solve.block_kernels import UPRIGHT as NO_COMPLIANCE
+from poise.solve.delassus_operator import Factors
 from poise.solve.laws import UPRIGHT, Law
-from poise.solve.local_kernels import UPRIGHT as NO_COMPLIANCE
+from poise.solve.matrix_free import BodyRows
 from poise.solve.pgs_kernels import (
     ANSWER,
     BALL,
@@ -31,6 +30,7 @@ from poise.solve.pgs_kernels import (
     WIDE_BALL,
 )
 from poise.solve.problem import Options, Problem
+from poise.solve.residuals import size_of
 
 Floats = NDArray[np.float64]
 SPARSE_BELOW = 0.2

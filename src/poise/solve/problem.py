@@ -318,7 +318,7 @@ class Result:
     status: Status
     iterations: int
     natural: float
-    """Largest natural residual over all rows and blocks (see `check.natural_map`), in units of w."""
+    """Largest natural residual over all rows and blocks (see `residuals.natural_map`), in units of w."""
     complementarity: float
     """Largest product |λ w| of a row that should have one of them at nought, in units of λ w."""
     violation: float
@@ -338,7 +338,7 @@ class Options:
 
     tolerance: float = 1e-9
     """Natural residual at which the problem counts as solved, of the largest |b| that a row can take away by
-    itself (`check.size_of`; or of 1 where b is nought)."""
+    itself (`residuals.size_of`; or of 1 where b is nought)."""
     iterations: int = 1000
     """Sweeps, pivots or steps at most."""
     warm: Floats | None = None

@@ -31,7 +31,7 @@ from poise.kernel.jit import entry, kernel
 from poise.kernel.memory import F64, group_size, load, load_group, store, store_group, store_where
 from poise.kernel.scalars import any_lane, maximum, minimum, select, sqrt, zero
 from poise.kernel.trace import constant, formula, precision
-from poise.solve.newton_pieces import NEWTON, newton_block
+from poise.solve.active_set_kernels import NEWTON, newton_block
 
 Array = NDArray[Any]
 ROUNDS = 4

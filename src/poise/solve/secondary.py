@@ -16,10 +16,10 @@ j has come to its bound and w_j would not be nought, helpers give way just as fa
 bound. Where tolerances do not suffice, |w_j| is as small as they allow. A helper at its own bound, short of its target,
 follows that bound: its shift moves nothing and is nought. One that reaches its bound by helping stops there.
 
-"Least" is meant locally: P's answer is linear in s while each row stays on its piece (`pieces`), and its sensitivities
-∂w_J/∂s are those of the rows that are held. An answer is one that cannot be bettered on its pieces nor on those
-next to them, rows at an end of theirs being moved on one by one. Far from it there may be better ones, as P is only
-piecewise linear: a helper that would first have to come off its own bound is not called.
+"Least" is meant locally: P's answer is linear in s while each row stays on its piece (`piecewise`), and its
+sensitivities ∂w_J/∂s are those of the rows that are held. An answer is one that cannot be bettered on its pieces nor on
+those next to them, rows at an end of theirs being moved on one by one. Far from it there may be better ones, as P is
+only piecewise linear: a helper that would first have to come off its own bound is not called.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from poise.solve.laws import bounded
-from poise.solve.least import least_squares, null_space
-from poise.solve.pieces import Plane, Unit, units_of
+from poise.solve.least_squares import least_squares, null_space
+from poise.solve.piecewise import Plane, Unit, units_of
 from poise.solve.problem import Floats, Help, Problem
 
 NEAR = 1e-9

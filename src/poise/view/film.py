@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.dynamics.measures import bodies
-from poise.io.moments import checked_rate, frames_of
+from poise.dynamics.state_queries import bodies
+from poise.io.recording_frames import checked_rate, frames_of
 from poise.model.errors import SceneError, did_you_mean
 from poise.model.model import Model
 from poise.model.skins import no_skins
 from poise.sim.progress import Progress
-from poise.view.following import body_of, cameras, characters, checked_side, tree_of
+from poise.view.camera_paths import body_of, cameras, characters, checked_side, tree_of
 from poise.view.gif import save_gif
-from poise.view.moving import motion_poses, poses_at
+from poise.view.motion_sampler import motion_poses, poses_at
 from poise.view.mp4 import save_mp4
 from poise.view.png import Picture, save_png
 from poise.view.render import Camera, Look, Mark, Painter, line, skeleton

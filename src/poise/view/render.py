@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from poise.collision.layout import PLACES, SHAPES, shapes_block
-from poise.collision.rays import places
-from poise.collision.rays_layout import STACK, SURFACES, surfaces_block
-from poise.dynamics.inputs import check_model
+from poise.collision.collision_layout import PLACES, SHAPES, shapes_block
+from poise.collision.ray_casting.ray_layout import STACK, SURFACES, surfaces_block
+from poise.collision.ray_casting.rays import places
+from poise.dynamics.argument_checks import check_model
 from poise.kernel.jit import entry
 from poise.kernel.memory import F32, F32X16, Block
 from poise.model.model import Model
-from poise.model.solids import Solid, Solids
+from poise.model.shape_arrays import Solid, Solids
 from poise.view.render_camera import Camera, box_corners, checked_vector, half_boxes
 from poise.view.render_kernels import paint
 from poise.view.render_layout import FRAME, IMAGE, SIDE, Measure, Tone
@@ -90,7 +90,7 @@ def picture(
     """A picture (height, width, 3) of a model at a pose, `size` (width, height) pixels.
 
     Without a camera, one that has the whole model in view. `contacts` are drawn as points and arrows along their
-    normals: anything with a `point` and a `normal`, as `poise.collision.pipeline.contacts` gives. `marks` are made by
+    normals: anything with a `point` and a `normal`, as `poise.collision.detector.contacts` gives. `marks` are made by
     `dot`, `line`, `arrow` and `skeleton`. `smooth` takes four samples a pixel where there are edges.
 
     >>> import poise

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from poise.collision.rays import places
+from poise.collision.ray_casting.rays import places
 from poise.model.model import Model
-from poise.model.solids import Solid, Solids
+from poise.model.shape_arrays import Solid, Solids
 from poise.view.skinned import skin_points
 
 Floats = NDArray[np.float64]

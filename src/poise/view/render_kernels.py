@@ -7,7 +7,7 @@ one sample a pixel is enough: the squares of the floor are averaged by a formula
 
 from __future__ import annotations
 
-from poise.collision.rays_kernels import (
+from poise.collision.ray_casting.ray_kernels import (
     CAPSULE,
     ELLIPSOID,
     FIELD,
@@ -19,7 +19,7 @@ from poise.collision.rays_kernels import (
     near_shape,
     surface_normal,
 )
-from poise.collision.rays_spans import NEVER, capsule_span
+from poise.collision.ray_casting.ray_spans import NEVER, capsule_span
 from poise.kernel.jit import kernel
 from poise.kernel.memory import load, store
 from poise.kernel.scalars import any_lane, fabs, maximum, minimum, select, spread, sqrt, to_int, zero

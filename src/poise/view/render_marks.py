@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from poise.dynamics.measures import bodies
+from poise.dynamics.state_queries import bodies
 from poise.model.model import Model
 from poise.view.render_camera import checked_vector
 

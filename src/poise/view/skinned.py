@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from poise.collision.bvh import node_arrays, triangle_tree
-from poise.dynamics.measures import bodies
+from poise.collision.mesh_bvh import node_arrays, triangle_tree
+from poise.dynamics.state_queries import bodies
 from poise.kernel.memory import Block
 from poise.model.model import Model
+from poise.model.shape_arrays import Solid, Solids
 from poise.model.skins import Skins
-from poise.model.solids import Solid, Solids
 
 Floats = NDArray[np.float64]
 

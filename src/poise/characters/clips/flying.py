@@ -11,7 +11,7 @@ import numpy as np
 from poise.characters.bird import CHORD, INNER, OUTER, bird
 from poise.model.scene import Character
 from poise.motion import Keyframes, keyframes
-from poise.motion.inputs import positive, vectors
+from poise.motion.motion_checks import positive, vectors
 
 _AIR, _GRAVITY = 1.225, 9.81
 #: keys of a beat

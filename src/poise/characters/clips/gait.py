@@ -19,7 +19,7 @@ from poise.characters.clips.curves import bump, ease, quintic, stroll
 from poise.characters.clips.figure import RATE, Draft, Figure, ankle_over, side_sign, sole_pose, turn
 from poise.model.scene import Character
 from poise.motion import Clip
-from poise.motion.inputs import positive
+from poise.motion.motion_checks import positive
 
 Floats = NDArray[np.float64]
 

@@ -12,7 +12,7 @@ from poise.characters.clips.figure import Draft, Figure, ankle_over, side_sign, 
 from poise.characters.clips.standing import balanced, breathe
 from poise.model.scene import Character
 from poise.motion import Clip
-from poise.motion.inputs import positive
+from poise.motion.motion_checks import positive
 
 Floats = NDArray[np.float64]
 

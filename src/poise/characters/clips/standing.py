@@ -9,7 +9,7 @@ from poise.characters.clips.curves import between
 from poise.characters.clips.figure import RATE, Draft, Figure, side_sign, sole_pose
 from poise.model.scene import Character
 from poise.motion import Clip
-from poise.motion.inputs import choice, positive
+from poise.motion.motion_checks import choice, positive
 
 Floats = NDArray[np.float64]
 

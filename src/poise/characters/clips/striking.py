@@ -11,7 +11,7 @@ from poise.characters.clips.figure import RATE, Draft, Figure, quats_of_axes, si
 from poise.characters.clips.standing import balanced, plant
 from poise.model.scene import Character
 from poise.motion import Clip
-from poise.motion.inputs import choice, vectors
+from poise.motion.motion_checks import choice, vectors
 from poise.motion.rotations import cross, quat_conjugate, quat_multiply, rotate, unit
 
 Floats = NDArray[np.float64]

@@ -40,7 +40,9 @@ class Demo:
         return not hasattr(import_module(f"poise.cli.demos.{self.name}"), "run")
 
     def load(self, coordinates: str | None = None) -> Callable[[Path], int]:
-        """Import the demo and give its `run`; of a story with coordinates by their name (`formulations.kinds`)."""
+        """Import the demo and give its `run`; of a story with coordinates by their name
+        (`formulations.formulation_registry`).
+        """
         module = import_module(f"poise.cli.demos.{self.name}")
         if not self.story:
             run: Callable[[Path], int] = module.run

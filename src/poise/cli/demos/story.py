@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from poise.dynamics import bodies
-from poise.formulations.kinds import of_kind
+from poise.formulations.formulation_registry import of_kind
 from poise.sim import Recording, World
 from poise.view import Camera, Painter, save_png
 from poise.view.render_marks import line

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from poise.control.staging import Push, Start, Throw
+from poise.control.scenario import Push, Start, Throw
 from poise.io.scenes.finishing import Finisher
 from poise.io.scenes.merging import keep_rules, merge, own_bodies
 from poise.io.scenes.nesting import nested
@@ -17,12 +17,12 @@ from poise.io.scenes.schema_bodies import JointPart
 from poise.io.scenes.tracked import add_tracking
 from poise.io.sealed import check_unsealed
 from poise.model.build import CharacterHandle, add_motor
-from poise.model.check_parts import COMBINE_OPTIONS
 from poise.model.checks import shown
 from poise.model.contact_pairs import FRICTIONS, ContactPair
 from poise.model.errors import Problem, SceneError, resolve_name
 from poise.model.joints import JOINTS
 from poise.model.model import Model
+from poise.model.part_checks import COMBINE_OPTIONS
 from poise.model.scene import Actuator, Body, Character, Equality, Loop, Scene, Settings
 
 MOST_BODIES, MOST_JOINTS = 10_000, 20_000

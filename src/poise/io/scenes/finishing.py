@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 from typing import Any
 
-from poise.control.staging import Start
+from poise.control.scenario import Start
 from poise.io.scenes.makers import Maker
 from poise.io.scenes.merged_keyframes import merged_keyframes
 from poise.io.scenes.parts import Part

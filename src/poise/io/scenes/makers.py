@@ -13,8 +13,8 @@ from poise.io.scenes.parts import Part
 from poise.io.scenes.schema_bodies import BodyPart, InertiaPart, JointPart, PathPart
 from poise.io.scenes.schema_shapes import ShapePart
 from poise.io.scenes.units import UNITS, split
-from poise.model.check_parts import STILL, must_stay
 from poise.model.errors import Problem, SceneError
+from poise.model.part_checks import STILL, must_stay
 from poise.model.scene import Body, Inertia, Joint
 from poise.model.shapes import (
     IDENTITY,

@@ -11,7 +11,7 @@ from poise.model.build import CharacterHandle
 from poise.model.model import Model
 from poise.model.scene import Keyframe, Scene
 from poise.motion.rotations import quat_multiply, quat_normalize, rotate
-from poise.sim.motors import Controls
+from poise.sim.world_motors import Controls
 
 Floats = NDArray[np.float64]
 

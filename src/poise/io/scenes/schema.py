@@ -8,7 +8,7 @@ from dataclasses import fields
 from math import pi
 from typing import Annotated, Any, ClassVar, Literal
 
-from poise.formulations.kinds import FORMULATIONS, Formulation
+from poise.formulations.formulation_registry import FORMULATIONS, Formulation
 from poise.io.scenes.parts import OfKind, One, Part, Several
 from poise.io.scenes.rules import PARAMETER, Choice, Flag, Number, Numbers, Text, Whole
 from poise.io.scenes.rules_many import ByName, Names, Pairs, Raw

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import yaml
 
-from poise.control.staging import Push, Start, Throw
-from poise.formulations.kinds import name_of
+from poise.control.scenario import Push, Start, Throw
+from poise.formulations.formulation_registry import name_of
 from poise.io.scenes.makers import _MANY_TURNS, _MEASURES, _SIZES
 from poise.io.scenes.nodes import plain_value
 from poise.io.scenes.tracked import Tracked

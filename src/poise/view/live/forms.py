@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from poise.io.gltf_skins import influence
 from poise.model.massprops import mesh_arrays
 from poise.model.model import Model
+from poise.model.shape_arrays import Solid
 from poise.model.shapes import ConvexMesh
-from poise.model.solids import Solid
 from poise.motion.rotations import quat_conjugate, quat_multiply, quat_to_matrix
 from poise.view.live.stage import add_squares
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.dynamics.measures import bodies
-from poise.model.solids import Solid
-from poise.view.following import asked_follow, body_of, corners_of
+from poise.dynamics.state_queries import bodies
+from poise.model.shape_arrays import Solid
+from poise.view.camera_paths import asked_follow, body_of, corners_of
 from poise.view.live.forms import Color, add_floor, add_shape, add_skin, color_of, quats_of
 from poise.view.live.session import Session
 from poise.view.live.stage import cast_shadows, has_graphics

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise.model.state import State
-from poise.sim.report import NO_CONTACTS, Pushing
+from poise.sim.step_report import NO_CONTACTS, Pushing
 
 Array = NDArray[Any]
 

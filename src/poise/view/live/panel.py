@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from poise.formulations.kinds import FORMULATIONS, name_of
+from poise.formulations.formulation_registry import FORMULATIONS, name_of
 from poise.io.sealed import sealed
 from poise.model.errors import SceneError
 from poise.model.scene import Scene

@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from poise.control.dragging import Drag
-from poise.dynamics.inputs import body_number, checked_vector
-from poise.dynamics.measures import bodies
+from poise.control.mouse_spring import Drag
+from poise.dynamics.argument_checks import body_number, checked_vector
+from poise.dynamics.state_queries import bodies
 from poise.model.model import Model
 from poise.model.scene import Scene
 from poise.model.state import State
-from poise.sim.motors import motor_forces, motor_rows
 from poise.sim.recording import Recording
-from poise.sim.report import NO_CONTACTS, pushing
+from poise.sim.step_report import NO_CONTACTS, pushing
 from poise.sim.world import World
+from poise.sim.world_motors import motor_forces, motor_rows
 from poise.view.live.history import History, Moment
 from poise.view.live.settings import STRENGTHS, Settings, build, lay_strengths
 from poise.view.live.signals import Ghost, ghosts_of, recording_of

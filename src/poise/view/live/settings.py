@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from poise.control.strengths import PARTS, by_joint, named
+from poise.control.torque_limits import PARTS, by_joint, named
 from poise.control.tracking import Tracking
-from poise.formulations.kinds import Formulation, of_kind
+from poise.formulations.formulation_registry import Formulation, of_kind
 from poise.formulations.reduced import Reduced
 from poise.model.errors import did_you_mean
 from poise.model.model import Model

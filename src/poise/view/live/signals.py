@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from poise.control.reference import Placed
 from poise.control.tracking import Tracking
-from poise.dynamics.measures import energy
+from poise.dynamics.state_queries import energy
+from poise.sim.recorder import options_of
 from poise.sim.recording import Contacts, Recording
-from poise.sim.running import options_of
 from poise.sim.world import World
 
 if TYPE_CHECKING:

@@ -112,7 +112,7 @@ class Viewer:
         return f"http://{f'[{host}]' if ':' in host else host}:{self.port}/{self._guard.token}/"
 
     def _place_camera(self) -> None:
-        from poise.dynamics.measures import bodies
+        from poise.dynamics.state_queries import bodies
         from poise.view.live.front import first_camera, followed_body
 
         session = self.session

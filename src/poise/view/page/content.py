@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.collision.rays import places
-from poise.dynamics.measures import bodies
-from poise.io.moments import frames_of
+from poise.collision.ray_casting.rays import places
+from poise.dynamics.state_queries import bodies
+from poise.io.recording_frames import frames_of
 from poise.model.errors import SceneError
 from poise.model.model import Model
-from poise.model.solids import Solid
+from poise.model.shape_arrays import Solid
 from poise.sim.recording import Recording
-from poise.view.following import asked_follow, body_of
+from poise.view.camera_paths import asked_follow, body_of
 from poise.view.page.curves import chart_list
 from poise.view.page.forms import PLACES, shape_list, skin_list
 from poise.view.page.motions import Ghost, Poses, distances, ghost_of, link_poses

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.io.surfaces import triangles
+from poise.io.tessellation import triangles
 from poise.model.model import Model
-from poise.model.solids import Solid
+from poise.model.shape_arrays import Solid
 from poise.motion.rotations import quat_conjugate, quat_multiply, rotate
 from poise.view.page.packing import pack
 

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.dynamics.measures import bodies
-from poise.io.moments import continuous, quats_of
+from poise.dynamics.state_queries import bodies
+from poise.io.recording_frames import continuous, quats_of
 from poise.model.errors import SceneError
 from poise.model.model import Model
-from poise.view.moving import motion_poses
+from poise.view.motion_sampler import motion_poses
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]

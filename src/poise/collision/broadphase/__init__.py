@@ -1,0 +1,1 @@
+"""Broadphase: which pairs of shapes are near each other."""

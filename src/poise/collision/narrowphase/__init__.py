@@ -1,0 +1,1 @@
+"""Narrowphase: contacts of pairs of shapes."""

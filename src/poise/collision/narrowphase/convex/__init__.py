@@ -1,0 +1,1 @@
+"""Signed distance and contact manifolds of convex shapes."""

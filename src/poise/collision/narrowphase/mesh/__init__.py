@@ -1,0 +1,1 @@
+"""Contacts of triangle meshes and height fields."""

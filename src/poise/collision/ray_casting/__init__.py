@@ -1,0 +1,1 @@
+"""Ray casting against every kind of shape."""

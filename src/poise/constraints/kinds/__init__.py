@@ -1,0 +1,1 @@
+"""Constraint kinds: one file for each kind that emits rows."""

@@ -1,0 +1,1 @@
+"""Parts: the formulas that rows are made of."""

@@ -1,0 +1,1 @@
+"""The acceleration level: constraint forces, event location, impacts (KOK §7)."""

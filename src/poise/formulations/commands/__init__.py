@@ -1,0 +1,1 @@
+"""Commands of a step: forces, kinematic paths and motor targets that are set before it."""

@@ -1,0 +1,1 @@
+"""Batched worlds: many worlds in SIMD lanes."""

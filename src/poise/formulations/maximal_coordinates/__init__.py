@@ -1,0 +1,1 @@
+"""Maximal coordinates: every link is a rigid body, joints are constraints."""

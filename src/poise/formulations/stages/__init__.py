@@ -1,0 +1,1 @@
+"""Stages of a step at velocity level."""

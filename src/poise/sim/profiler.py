@@ -1,0 +1,72 @@
+"""Time that the stages of steps take, for worlds that are asked for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+from poise.formulations.acceleration_level.acceleration_driver import Accelerated
+from poise.formulations.step import DETECTION, FREE_MOTION, SOLUTION, TIMED, WHOLE_STEP
+from poise.formulations.step_loop import March
+from poise.kernel.clock import seconds_per_tick
+
+
+class Clock:
+    """Times the stages of one world's steps: those in compiled code at its stage boundaries, others in Python by the
+    methods of the stepper.
+    """
+
+    def __init__(self, stepper: Any) -> None:
+        inner = stepper.inner if isinstance(stepper, Accelerated) else stepper
+        self._march: March = inner.march
+        self._march.time_stages(True)
+        self._spent = self._march.spent
+        self._spent[...] = 0.0
+        self._start = self._whole = 0.0
+        self._timed: list[tuple[Any, str]] = []
+        self._time(stepper, "step", WHOLE_STEP)
+        if isinstance(stepper, Accelerated):
+            self._time(stepper, "_forces", SOLUTION)
+            self._time(stepper.collider, "find", DETECTION)
+        self._time(inner, "free_motion", FREE_MOTION)
+
+    def _time(self, owner: Any, name: str, stage: int) -> None:
+        run: Callable[..., Any] = getattr(owner, name)
+
+        def timed(*args: Any, **options: Any) -> Any:
+            start = perf_counter()
+            try:
+                return run(*args, **options)
+            finally:
+                self._spent[stage] += (perf_counter() - start) / seconds_per_tick()
+
+        setattr(owner, name, timed)
+        self._timed.append((owner, name))
+
+    def begin(self) -> None:
+        """A step begins in Python."""
+        self._spent[...] = 0.0
+        self._start = perf_counter()
+
+    def finish(self) -> None:
+        """It ends."""
+        self._whole = perf_counter() - self._start
+
+    def finish_compiled(self) -> None:
+        """Steps in compiled code have ended: the last one has nothing around it."""
+        self._whole = float(self._spent[WHOLE_STEP]) * seconds_per_tick()
+
+    def told(self) -> dict[str, float]:
+        """Seconds of the last step by stage; "act" is what controllers, functions and events took."""
+        spent = self._spent * seconds_per_tick()
+        stages = {TIMED[k]: float(spent[k]) for k in (FREE_MOTION, DETECTION, SOLUTION)}
+        step = float(spent[WHOLE_STEP])
+        return {"act": self._whole - step} | stages | {"rest": step - sum(stages.values()), "whole": self._whole}
+
+    def stop(self) -> None:
+        """Leave the stepper as it was."""
+        self._march.time_stages(False)
+        for owner, name in self._timed:
+            delattr(owner, name)
+        self._timed.clear()
