@@ -1,7 +1,7 @@
 """Control by chance: many futures are tried in a batch of worlds, and the good ones are followed.
 
-Model-predictive path integral control (Williams, Aldrich, Theodorou 2017; Williams et al. 2017). A plan is a row of
-knots, controls over a horizon joined by straight lines. Some times a second
+Model-predictive path integral control (Williams, Aldrich, Theodorou 2017; Williams et al. 2017). Its abbreviation is
+MPPI. A plan is a row of knots, controls over a horizon joined by straight lines. Some times a second
 
 1. the plan of before is moved on by the time that has passed;
 2. each world of a batch starts from the state as it is, and follows the plan with chance added at its knots;

@@ -1,4 +1,7 @@
-"""What may differ from world to world beside states: gravity, surfaces, masses, and how joints resist."""
+"""What may differ from world to world beside states: gravity, surfaces, masses, and how joints resist.
+
+With random values this is domain randomization.
+"""
 
 from __future__ import annotations
 

@@ -4,6 +4,8 @@ Trees are joined by union and find, in the order of the rows. A tree whose motio
 freedom joins nothing, as the world does not: boxes on a lift are as many islands as there are boxes.
 
 In lanes of worlds there is one island, of all trees and rows: what a world's rows tie is its own matter.
+
+Other engines call them constraint islands.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Feet that stay where they stand: a motion's stances held by inverse kinematics, frame by frame."""
+"""Feet that stay where they stand: a motion's stances held by inverse kinematics, frame by frame.
+
+This cleans up footskate, the sliding of feet that should stand.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What can be chosen about a step, however its bodies are described."""
+"""What can be chosen about a step, however its bodies are described.
+
+The option `stabilization="speed"` is Baumgarte stabilization with the factor `erp`.
+"""
 
 from __future__ import annotations
 

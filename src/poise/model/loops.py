@@ -4,6 +4,8 @@ The joint of a loop has a frame on each of its two bodies: a point, and the axes
 `Joint`. At rest the frames coincide, or will be made to. Its coordinates tell how the second body's frame has moved
 from the first's, as those of a joint of its kind in the tree, and are 0 where the frames coincide. Those of a ball with
 a `limit_centre` coincide there instead.
+
+A loop joint closes a kinematic loop: it connects two bodies that the tree already connects.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 The two may have other proportions, other rest poses (a T-pose, hanging arms) and other joints. What is carried over is
 how far each part has turned from its rest pose, seen from the world, and for limbs where they point. Hinges take the
 angle that makes their limb point there; the ball above them turns about its length, so that they can.
+
+This is motion retargeting.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
     w = (A + diag(cfm)) λ + b,   each row's (λ, w) on its law, each block's on its own
 
-A is symmetric and positive semi-definite where it comes from mechanics (J M⁻¹ Jᵀ). It is given as a matrix or as an
-operator that can only be applied. Rows are bounded (lo, hi), or follow a piecewise law, or belong to one block:
+A is symmetric and positive semi-definite where it comes from mechanics (J M⁻¹ Jᵀ, the Delassus matrix). It is given as
+a matrix or as an operator that can only be applied. Rows are bounded (lo, hi), or follow a piecewise law, or
+belong to one block:
 
     Friction   a normal row (λ ≥ 0) and one or two tangent rows whose force is at most μ λ_normal. As a pyramid each
                tangent row is bounded by itself; as a cone the tangent force as a whole, which opposes the sliding.

@@ -3,7 +3,8 @@
 Shapes lie in slots, neighbours in space side by side; as many slots as there are lanes are a leaf, as many leaves a
 node, and so on up to a single block of nodes. One instruction compares a box with all children of a node. The order of
 the slots is kept from frame to frame and sorted anew when it has become bad: what is found does not depend on it.
-Shapes that never move have leaves of their own, which are not compared with one another.
+Shapes that never move have leaves of their own, which are not compared with one another. This is the broadphase of
+scenes with many shapes; `sift` is that of the others.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""From pairs of shapes to contacts: the table of pair functions, for one world and for lanes of worlds."""
+"""From pairs of shapes to contacts: the table of pair functions, for one world and for lanes of worlds.
+
+This is the narrowphase: it computes the contacts of the pairs that the broadphase finds.
+"""
 
 from __future__ import annotations
 

@@ -8,6 +8,8 @@ however far, has speculative rows. They are right for straight ways, and may sto
 
 Free bodies move exactly as the search has it, with a constant twist about their origin. Links of trees do not: their
 parts are so short that they turn by TURN at most.
+
+This is continuous collision detection: a part of a step ends at the first time of impact of its fast shapes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Displacements that take rows out of what they have come into, and leave no speed behind."""
+"""Displacements that take rows out of what they have come into, and leave no speed behind.
+
+This is post-stabilization: overlaps and gaps are corrected after the velocities of a step are solved.
+"""
 
 from __future__ import annotations
 
