@@ -9,6 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from poise import _renamed
 from poise._version import __version__
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ __all__ = [
     "view",
 ]
 
+_renamed.install()
 _PACKAGES = ("batch", "characters", "control", "dynamics", "io", "model", "motion", "sim", "view")
 
 #: where each public name lives
