@@ -343,7 +343,7 @@ class Stepper:
     def stage_key(self) -> tuple[Any, ...]:
         """What stages are bound to: objects that are others when memory has grown or joints have come."""
         extras = self.extras
-        return self.bound_entries(), extras.loops, extras.maker(self.space), bool(extras.hooks), self.watch is not None
+        return self.bound_entries(), extras.loops, bool(extras.hooks), self.watch is not None
 
     def stages(self, stores: list[Block]) -> Stages:
         """What a step calls, with its constraints in one of some stores."""
