@@ -42,3 +42,11 @@ def test_the_warning_names_the_line_that_imports() -> None:
 def test_poise_itself_uses_no_old_path() -> None:
     code = "import warnings; warnings.simplefilter('error', DeprecationWarning); import poise; poise.World; poise.Batch"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_no_old_path_hides_a_public_name() -> None:
+    """Importing `poise.control.correction` as a module would replace the function of that name."""
+    for package, names in _RENAMED.items():
+        public = vars(importlib.import_module(f"poise.{package}"))
+        taken = [name for name in names if name in public and getattr(public[name], "__module__", None)]
+        assert not taken, package

@@ -48,7 +48,6 @@ _RENAMED = {
         "tree_rows": "response.row_system",
     },
     "control": {
-        "correction": "error_report",
         "dragging": "mouse_spring",
         "fading": "stance_blending",
         "guiding": "actuator_control",
