@@ -1,4 +1,4 @@
-"""What a stepper has beside a tree, contacts and limits: motors, loops, couplings, and rows that users add."""
+"""Constraints of a stepper besides contacts and limits: motors, loop joints, couplings, and constraint callbacks."""
 
 from __future__ import annotations
 
@@ -26,36 +26,36 @@ LOOP_SLOTS = {f"loops/{name}": name for name in REMEMBERED}
 
 
 class Extras:
-    """Rows that are made once a step (`constraints.prebuilt_rows`), and what they are made of."""
+    """Rows that are built once a step (`constraints.prebuilt_rows`), and the constraints that they are built from."""
 
     def __init__(self, model: Model, width: Width) -> None:
         self.model, self.width = model, width
         self.rows, self.motors = Rows(model, width), motors_block(model, width)
         self.couplings = couplings_block(model, width)
         self.hooks: list[Callable[[Rows], None]] = []
-        """Add rows of their own to each step."""
+        """Constraint callbacks: they add rows to each step."""
         self.attached: list[LoopJoint] = []
-        """Loops beside those of the model."""
+        """Loop joints besides those of the model."""
         self._serials: list[int] = []
         self._next, self.had = len(model.loops), False
         self.part_of = np.zeros(1)
-        """(1,) length of the step that steps are parts of, 0 where they are whole; s."""
+        """(1,) length of the step that the current steps are parts of, 0 for whole steps; s."""
         self._lanes, self._depth = width.lanes, 0
         self._hooked: tuple[bytes, Array, Array] | None = None
-        """The state that hooks have added rows for, and how many rows and terms."""
+        """The state for which callbacks have added rows, and the number of rows and terms."""
         self._on: tuple[Any, Any, Any] = (None, None, None)
         self._listed: Array | None = None
-        """The slot that tells of attached loops, once it has been read."""
+        """The state slot that lists attached loop joints, once it has been read."""
         self._lay_loops()
 
     @property
     def serials(self) -> tuple[int, ...]:
-        """Numbers of attached loops, which no other ever has."""
+        """Numbers of attached loop joints; they are never reused."""
         return tuple(self._serials)
 
     @property
     def joints(self) -> tuple[LoopJoint, ...]:
-        """All loops: those of the model, then those that were attached."""
+        """All loop joints: those of the model, then the attached ones."""
         return (*self.model.loops, *self.attached)
 
     def _lay_loops(self) -> None:
@@ -64,13 +64,13 @@ class Extras:
         self._note_joints()
 
     def _note_joints(self) -> None:
-        """What steps ask of the list of loops."""
+        """Update what steps derive from the list of loop joints."""
         self._listed = None
         self._closed = bool(self.joints)
         self._any = self._closed or bool(self.model.couplings)
 
     def _relay(self, joints: Sequence[LoopJoint], serials: Sequence[int]) -> None:
-        """Another list of attached loops; what the others remember stays."""
+        """Replace the list of attached loop joints; the others keep their state."""
         old, before = self.loops, [*range(len(self.model.loops)), *self._serials]
         self.attached, self._serials = list(joints), list(serials)
         self._lay_loops()
@@ -87,25 +87,27 @@ class Extras:
                 self.loops.arrays[name][new_at] = old.arrays[name][old_at]
 
     def attach(self, joint: LoopJoint) -> None:
-        """One more loop."""
+        """Add a loop joint."""
         self._relay([*self.attached, joint], [*self._serials, self._next])
         self._next += 1
 
     def detach(self, number: int) -> None:
-        """One attached loop less."""
+        """Remove an attached loop joint."""
         kept = [k for k in range(len(self.attached)) if k != number]
         self._relay([self.attached[k] for k in kept], [self._serials[k] for k in kept])
 
     # ---- steps -------------------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """A new step: nothing has broken in it yet, and hooks have not been called."""
+        """Begin a step: no joint has broken in it yet, and callbacks have not been called."""
         self._hooked = None
         if self._closed:
             self.loops.broke[...] = 0
 
     def check_explicit(self) -> None:
-        """Refuse what the acceleration level has no forces for: rows of hooks, motors without end."""
+        """Raise ValueError for constraints without forces at acceleration level: constraint callbacks, unbounded
+        motors.
+        """
         if self.hooks:
             raise ValueError(
                 "rows of hooks take the velocity level, and so do motors between bodies: build with "
@@ -122,22 +124,24 @@ class Extras:
 
     @property
     def busy(self) -> bool:
-        """Whether there may be rows beside those of motors, or have been any in the last step."""
+        """Whether there may be rows besides those of motors, or the last step had any."""
         return self._any or bool(self.hooks) or self.had
 
     @property
     def always_prepares(self) -> bool:
-        """Whether every step has rows of loops or couplings."""
+        """Whether every step has rows of loop joints or couplings."""
         return self._any
 
     def emit(self, space: Workspace, dt: float, whole: float, erp: float) -> None:
-        """Rows of a step, or of a part of one that is `whole` long."""
+        """Build the rows of a step, or of a part of a step of length `whole`."""
         while not self.maker(space)(dt, whole, erp, False, self._lanes):
             self.rows.grow()
         self.had = bool(self.rows.now.count.any())
 
     def call_hooks(self, state: bytes) -> None:
-        """Have hooks add their rows, which others follow; once for a state of a step, however often that is begun."""
+        """Have the callbacks add their rows, before all others. They are called once for a state, even if its step
+        begins several times.
+        """
         rows = self.rows
         if self._hooked is None or self._hooked[0] != state:
             self._hooked = None
@@ -148,27 +152,27 @@ class Extras:
         _, rows.now.count[...], rows.now.term_count[...] = self._hooked
 
     def maker(self, space: Workspace) -> Bound:
-        """What makes rows of motors, loops and couplings, with all that it works on, which grows."""
+        """The entry that builds the rows of motors, loop joints and couplings, bound to its current memory."""
         on, loops, store = self._on
         if space is not on or self.loops is not loops or self.rows.now is not store:
             blocks = (space.m, space.s, space.w, self.motors, self.loops, self.couplings, self.rows.now)
             self._bound = Bound(MAKE_GUESTS, self.width, *(block.handle for block in blocks))
-            self._on = (space, self.loops, self.rows.now)  # last: an interrupt in between binds anew
+            self._on = (space, self.loops, self.rows.now)  # last: an interrupt in between binds again
         return self._bound
 
     def measure(self, space: Workspace, rows: Block, dt: float, span: float = 1.0) -> None:
-        """Forces of loops, from the solved rows of a step; what they are too much for, breaks. Multipliers that are
-        forces act for a `span` (s).
+        """Forces of loop joints, from the solved rows of a step; overloaded joints break. Multipliers that are forces
+        act for a `span` (s).
 
-        Rows of a part of a step add to its mean, and nothing breaks before `end_parts`: a blow within an instant counts
-        as its impulse over the whole step, into however many parts that is split.
+        Rows of a part of a step add to its mean, and nothing breaks before `end_parts`: an instantaneous impact counts
+        as its impulse over the whole step, however many parts that has.
         """
         if self._closed:
             part, whole = self.part_of.item() > 0.0, self.part_of.item() or dt
             MEASURE_LOOPS[self.width](space.w.handle, self.loops.handle, rows.handle, whole / span, part)
 
     def begin_parts(self, whole: float) -> None:
-        """A step in parts begins: no impulse is there yet. Parts may have parts."""
+        """Begin a step in parts, with zero impulses. Parts may themselves have parts."""
         self._depth += 1
         if self._depth > 1:
             return
@@ -177,7 +181,7 @@ class Extras:
             self.loops.force[...] = self.loops.torque[...] = 0.0
 
     def end_parts(self, done: bool) -> None:
-        """A step in parts ends; what it has asked too much of breaks, where it is done."""
+        """End a step in parts; if it is done, overloaded joints break."""
         self._depth -= 1
         if self._depth > 0:
             return
@@ -188,7 +192,7 @@ class Extras:
     # ---- memory ------------------------------------------------------------------------------------------------------
 
     def memory(self) -> dict[str, Array]:
-        """What the next step depends on."""
+        """State slots that the next step depends on."""
         kept = {}
         if self.model.motors:
             kept |= {slot: self.motors.arrays[name].copy() for slot, name in MOTOR_SLOTS.items()}
@@ -202,7 +206,7 @@ class Extras:
         return kept
 
     def check_memory(self, check: SlotCheck) -> None:
-        """Refuse a memory that cannot be taken up."""
+        """Report a problem if these state slots cannot be restored."""
         slots = check.slots
         for slot, name in MOTOR_SLOTS.items():
             if slot in slots and self.model.motors:
@@ -230,7 +234,7 @@ class Extras:
                 check.like(slot, block.arrays[name])
 
     def _lists(self, slots: Mapping[str, Array]) -> bool:
-        """Whether slots have the loops that are attached now, and what each of them keeps."""
+        """Whether the slots list the loop joints that are attached now, with the state of each."""
         if self._closed and not all(slot in slots for slot in LOOP_SLOTS):
             return False
         if "loops/attached" not in slots:
@@ -239,7 +243,9 @@ class Extras:
         return listed is not None and told.dtype == listed.dtype and np.array_equal(told, listed)
 
     def remember(self, slots: Mapping[str, Array]) -> None:
-        """Take up a memory; motors, and which of the model's loops hold, stay as they are where it does not tell."""
+        """Restore state slots. Motors, and which of the model's loop joints are active, stay as they are
+        without slots.
+        """
         for slot, name in MOTOR_SLOTS.items():
             if slot in slots:
                 self.motors.arrays[name][...] = slots[slot]
@@ -252,7 +258,7 @@ class Extras:
                 self.loops.arrays[name][...] = slots[slot]
 
     def _attach_listed(self, slots: Mapping[str, Array]) -> None:
-        """Attach the loops that slots tell of, and no others."""
+        """Attach the loop joints that the slots list, and no others."""
         self._next, self._serials, told = len(self.model.loops), [], []
         if "loops/attached" in slots:
             self._next, self._serials, told = json.loads(slots["loops/attached"].tobytes())
@@ -264,7 +270,7 @@ class Extras:
 
 
 def _loop(item: list[Any]) -> LoopJoint:
-    """A loop as it was before it was written down."""
+    """A loop joint from its serialized form."""
     joint = LoopJoint(*item)
     flat = {name: tuple(getattr(joint, name)) for name in ("point_a", "frame_a", "point_b", "frame_b", "cone")}
     return joint._replace(**flat, limits=tuple((low, high) for low, high in joint.limits))

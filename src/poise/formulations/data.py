@@ -1,5 +1,5 @@
-"""What kernels of a step take, `(model, data, options, dt)`: `data` is all that a step reads and changes, `options` is
-what is chosen about it.
+"""Arguments of the kernels of a step, `(model, data, options, dt)`: `data` is all that a step reads and changes,
+`options` are its options.
 """
 
 from __future__ import annotations
@@ -34,87 +34,87 @@ from poise.solve.pgs_kernels import ANSWER, ROWS
 OPTIONS = View(
     "Options",
     sweeps=Count,
-    every=Count,  # sweeps at least before Newton's method
-    steps=Count,  # of Newton's method at most, between sweeps
+    every=Count,  # minimum number of sweeps before Newton's method
+    steps=Count,  # maximum number of Newton steps between sweeps
     stabilize=Count,  # BY_SPEED or BY_DISPLACEMENT
-    centred=Count,  # 1 where velocities of free flight are those of their time, 0 where they are half a step behind
-    separate=Count,  # 1 where links are bodies on their own, WITH_LOOPS where rows hold them as well, else 0
-    erp=Real,  # (1) share of an error that is mended in a step
-    creep=Real,  # (1) speed at most by which errors are mended; m/s or rad/s
-    slop=Real,  # (1) error beyond which a displacement mends it; m or rad
-    quick=Real,  # (1) speed of approach above which contacts bounce; m/s
-    near=Real,  # (1) gap up to which contacts count in any case; m
-    far=Real,  # (1) gap beyond which none does; m
-    margin=Real,  # (1) gap at the end of a step below which a contact has rows; m
-    push=Real,  # (1) acceleration that impulses may give, for which the margin is larger; m/s²
-    close=Real,  # (1) distance from a limit at the end of a step below which it has a row; rad or m
-    turn=Real,  # (1) acceleration of coordinates that impulses may give; rad/s² or m/s²
+    centred=Count,  # 1 if velocities of free flight are those of their time, 0 if they lag half a step behind
+    separate=Count,  # 1 for maximal coordinates, WITH_LOOPS if rows hold the bodies as well, else 0
+    erp=Real,  # (1) share of an error that is corrected in a step
+    creep=Real,  # (1) maximum speed of the correction of errors; m/s or rad/s
+    slop=Real,  # (1) error beyond which displacements correct it; m or rad
+    quick=Real,  # (1) restitution threshold: approach speed above which contacts bounce; m/s
+    near=Real,  # (1) gap up to which contacts always count; m
+    far=Real,  # (1) gap beyond which no contact counts; m
+    margin=Real,  # (1) gap at the end of a step below which a contact gets rows; m
+    push=Real,  # (1) acceleration by impulses that the margin allows for; m/s²
+    close=Real,  # (1) distance from a limit at the end of a step below which it gets a row; rad or m
+    turn=Real,  # (1) acceleration of coordinates by impulses that `close` allows for; rad/s² or m/s²
     tolerance=Real,  # (1) natural residual over the largest |b|
-    budget=Real,  # (1) work of a step at most
-    fastest=Real,  # (1) speed of displacements at most, of contacts, slides and points of loops; m/s
-    fastest_turn=Real,  # (1) and of whatever turns; rad/s
+    budget=Real,  # (1) maximum work of a step
+    fastest=Real,  # (1) maximum speed of displacements, of contacts, slides and points of loop joints; m/s
+    fastest_turn=Real,  # (1) and of rotations; rad/s
 )
-"""What is chosen about a step; steps that Python splits lay other numbers for their parts."""
+"""Options of a step. A step that Python splits has other values in its parts."""
 
 STATS = View(
     "Stats",
-    # told by `free_motion`
+    # written by `free_motion`
     top=Real,  # (1) speed that no point of a shape exceeds; m/s
-    haste=Real,  # (1) the most that a shape moves in a second, over its least extent; 1/s
-    whirl=Real,  # (1) likewise for what velocity products change of angular velocities; 1/s
-    ahead=Real,  # (1) gap up to which contacts are looked for; m
+    haste=Real,  # (1) motion bound: the fastest motion of a shape relative to its least extent; 1/s
+    whirl=Real,  # (1) likewise, for the change of angular velocities by velocity products; 1/s
+    ahead=Real,  # (1) gap up to which contacts are searched; m
     # of impulses
-    residual=Real,  # (1) natural residual of the last step's impulses, over the largest |b|, of the worst island
-    swept=Real,  # (1) sweeps of all solves of the step, of each time that of the island that took most
-    stepped=Real,  # (1) steps of Newton's method between them
+    residual=Real,  # (1) natural residual of the last step's impulses, relative to the largest |b|, of the worst island
+    swept=Real,  # (1) sweeps of all solves of the step; each solve counts its slowest island
+    stepped=Real,  # (1) Newton steps, likewise
     work=Real,  # (1) of all solves of the step: see `solve.pgs_kernels.ANSWER`
-    newton_work=Real,  # (1) of which Newton's method
-    status=Real,  # (1) how the solves of impulses ended: SOLVED, STALLED or CAPPED, the worst of them
-    shift_status=Real,  # (1) and those of displacements
-    wrong=Real,  # (1) how often impulses brought about what no rows stood against
-    look=Index,  # (1) how often rows were taken anew
-    change=Real,  # (nv) what the equations of motion at the beginning of the step add to velocities
+    newton_work=Real,  # (1) of it, the work of Newton's method
+    status=Real,  # (1) worst status of the solves of impulses: SOLVED, STALLED or CAPPED
+    shift_status=Real,  # (1) worst status of the solves of displacements
+    wrong=Real,  # (1) how often impulses caused a violation that had no row
+    look=Index,  # (1) how often the rows were rebuilt
+    change=Real,  # (nv) change of velocities by the equations of motion at the beginning of the step
 )
-"""What a step tells of itself."""
+"""Statistics of a step."""
 
 SCRATCH = View(
     "Scratch",
-    held=Int,  # (2 n_limits + 3 n_balls) 1 where a limit has a row
-    shift=Real,  # (nv) M⁻¹Jᵀμ, then all that moves coordinates
-    unmoved=Real,  # (nv) shares of what coordinates move less, for impacts that come late in the step
-    lagging=Real,  # (n_links) of a tree's first link: 1 where velocities of free flight are half a step behind
-    falling=Real,  # (n_links) likewise: 1 where a tree flies, but for impacts in an instant
-    any_unmoved=Index,  # (1) 1 where there are any
-    most_sweeps=Real,  # (1) at which impulses end, and
-    most_work=Real,  # (1)
-    last_sweeps=Real,  # (1) at which displacements do
+    held=Int,  # (2 n_limits + 3 n_balls) 1 if a limit has a row
+    shift=Real,  # (nv) M⁻¹Jᵀμ, then the whole velocity that moves coordinates
+    unmoved=Real,  # (nv) velocities that coordinates do not move along, since impacts come late in the step
+    lagging=Real,  # (n_links) at the first link of a tree: 1 if velocities of free flight lag half a step behind
+    falling=Real,  # (n_links) likewise: 1 if a tree is in free flight between instantaneous impacts
+    any_unmoved=Index,  # (1) 1 if `unmoved` has nonzero entries
+    most_sweeps=Real,  # (1) limit of sweeps for impulses, and
+    most_work=Real,  # (1) limit of work
+    last_sweeps=Real,  # (1) limits for displacements, likewise
     last_work=Real,  # (1)
-    parted=Index,  # (1) 1 where a step goes on that has been begun: its sweeps and work count on
-    carry=Real,  # (1) share of the multipliers of the step before that a step starts from
-    looked_swept=Real,  # (1) of sweeps, Newton steps and work: what there was before a world's own last look
+    parted=Index,  # (1) 1 if the step has begun in an earlier part: sweeps and work accumulate
+    carry=Real,  # (1) share of the multipliers of the step before that warm-starts a step
+    looked_swept=Real,  # (1) sweeps, Newton steps and work before a world's own last rebuild of rows
     looked_stepped=Real,  # (1)
     looked_work=Real,  # (1)
     looked_newton_work=Real,  # (1)
-    answered=Index,  # (1) 1 where the flow has what the impulses do
-    solved_again=Index,  # (1) 1 where rows have been solved with the velocity products that impulses leave
-    known=Real,  # (nv) what impulses were known to do to velocities when rows were last made
-    known_motion=Motion,  # (n_links) and to links
+    answered=Index,  # (1) 1 if `flow` has the effect of the impulses
+    solved_again=Index,  # (1) 1 if the rows were solved again with the velocity products after the impulses
+    known=Real,  # (nv) effect of impulses on velocities that was known when the rows were last built
+    known_motion=Motion,  # (n_links) and on links
     start=Real,  # (nv) accelerations without rows at the beginning of the step
-    all_products=Real,  # (nv) the part of them that velocity products have, once it is known
-    has_products=Index,  # (1) 1 where it is
-    products=Real,  # (nv) that part, 0 where a tree is neither split nor centred
-    any_split=Index,  # (1) 1 where a tree is split or centred
-    again=Real,  # (nv) what rows are solved again with, beside these: see `smooth_motion`
-    moved=Real,  # (nv) velocities with what all but velocity products add to them
-    seen=Real,  # (nq) coordinates at which links are placed and factored at the end of the last step, or not a number
-    from_q=Real,  # (nq) where a part of a tree's own begins, and
-    from_v=Real,  # (nv) with which velocities
+    all_products=Real,  # (nv) the part of them due to velocity products
+    has_products=Index,  # (1) 1 if `all_products` is known
+    products=Real,  # (nv) that part, 0 for trees that are neither split nor centred
+    any_split=Index,  # (1) 1 if a tree is split or centred
+    again=Real,  # (nv) additional accelerations when rows are solved again: see `smooth_motion`
+    moved=Real,  # (nv) velocities with the effect of all but velocity products
+    seen=Real,  # (nq) coordinates for which links were placed and factored at the end of the last step, or NaN
+    from_q=Real,  # (nq) coordinates at the beginning of a separately integrated part of a tree, and
+    from_v=Real,  # (nv) velocities there
     spin=Real,  # (1) greatest angular velocity of a link at the beginning of the step; rad/s
-    fast=Real,  # (1) 1 where trees that are smooth are moved by Runge and Kutta's method
-    late=Real,  # (nv) what velocity products add at the end of a step with impacts
-    # (n_links) of a tree's first link: how it is integrated (see `smooth_motion`); whether rows act on it, loops,
-    # others that push and pull, others that lead to other trees; whether it is led or sleeps; how far a step changes
-    # its velocities; whether it has a free joint to the world, and more than one link
+    fast=Real,  # (1) 1 if a Runge-Kutta method moves the smooth trees
+    late=Real,  # (nv) velocity products that are added at the end of a step with impacts
+    # (n_links) at the first link of a tree: how it is integrated (see `smooth_motion`); whether rows act on it, rows of
+    # loop joints, other rows that push and pull, other rows that connect it to other trees; whether it is kinematic or
+    # sleeps; how much a step changes its velocities; whether it has a free joint to the world, and more than one link
     smooth=Real,
     split=Real,
     centre=Real,
@@ -128,39 +128,39 @@ SCRATCH = View(
     floats=Real,
     chained=Real,
 )
-"""What stages of a step leave for later ones, and a step for the next."""
+"""Results that stages of a step keep for later stages, and a step for the next one."""
 
 CALLS = View(
     "Calls",
     see=Count,
     multiply=Count,
     share=Count,
-    solve=Count,  # a bound one: what to call, and with which table
+    solve=Count,  # a bound entry: its address, and its table
     solve_table=Count,
 )
 """Addresses of the entries that a step calls."""
 
 DATA = View(
     "Data",
-    lanes=Count,  # of worlds
+    lanes=Count,  # number of worlds
     state=STATE,
     inputs=INPUT,
     work=WORK,  # links at the beginning of a step
-    end_work=WORK,  # and at its end
+    end_work=WORK,  # links at its end
     stages=STAGES,
-    bodies=APART,  # of no links where these are no bodies on their own
+    bodies=APART,  # no links in reduced coordinates
     shapes=SHAPES,
     surfaces=SURFACES,
     contacts=CONTACTS,
     motors=MOTORS,
     limits=LIMITS,
     sleep=SLEEP,
-    prebuilt=STORE,  # rows that are made once a step
+    prebuilt=STORE,  # rows that are built once a step
     rows=STORE,
     old_rows=STORE,  # those of the step before
     islands=ISLANDS,
     system=SYSTEM_IN_LANES,
-    scalar_view=PLAIN,  # the same memory, one row after the other
+    scalar_view=PLAIN,  # the same memory, row by row
     flow=FLOW,
     problem=ROWS,
     answer=ANSWER,
@@ -169,7 +169,7 @@ DATA = View(
     scratch=SCRATCH,
     calls=CALLS,
 )
-"""All that kernels of a step work on, beside the model."""
+"""Memory of the kernels of a step, besides the model."""
 
 _NUMBERS = {
     "erp": 0.2,
@@ -202,7 +202,7 @@ def options_block(
     stabilize: int = BY_DISPLACEMENT,
     **numbers: float,
 ) -> Block:
-    """What is chosen, and the rest as usual."""
+    """Options with the given values, and defaults for the rest."""
     counts = {"sweeps": sweeps, "every": every, "stabilize": stabilize}
     counts |= {"steps": steps, "separate": int(separate), "centred": int(centred)}
     values = _NUMBERS | numbers
@@ -213,12 +213,12 @@ def options_block(
 
 
 def stats_block(model: Model, width: Width) -> Block:
-    """Of a step that is yet to come."""
+    """Statistics, before any step."""
     return STATS.block(width, **(dict.fromkeys(STATS.fields, 1) | {"change": model.nv}))
 
 
 def scratch_block(model: Model, width: Width, limits: Block) -> Block:
-    """Room for what stages leave, which know of nothing."""
+    """Memory for the results of stages, before any step."""
     sizes: dict[str, Any] = dict.fromkeys(SCRATCH.fields, 1)
     sizes |= dict.fromkeys(_OF_DOFS, model.nv) | dict.fromkeys(_OF_LINKS, model.n_links)
     sizes |= {"seen": max(model.nq, 1), "from_q": model.nq}
@@ -228,11 +228,11 @@ def scratch_block(model: Model, width: Width, limits: Block) -> Block:
     chained = (np.bincount(model.link_root, minlength=model.n_links) > 1).astype(float)
     block.floats[...] = floats if width.lanes == 1 else floats[:, None]
     block.chained[...] = chained if width.lanes == 1 else chained[:, None]
-    block.seen[...] = nan  # unlike any coordinate
+    block.seen[...] = nan  # equals no coordinate
     block.carry[...] = 1.0
     return block
 
 
 def no_bodies(width: Width) -> Block:
-    """Where links are no bodies on their own."""
+    """The block of separate bodies, in reduced coordinates."""
     return APART.block(width, **dict.fromkeys(APART.fields, 0))

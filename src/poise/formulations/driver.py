@@ -1,4 +1,4 @@
-"""Memory of a velocity-level step, and the way through its kernels: free motion, contacts, rows."""
+"""Memory of a velocity-level step, and the calls of its kernels: free motion, contacts, rows."""
 
 from __future__ import annotations
 
@@ -71,12 +71,12 @@ from poise.solve.newton_kernels import STEPS, newton_block
 
 Array = NDArray[Any]
 ISLAND_ROWS = 128
-"""That there is memory for at first; it grows with the square of them."""
+"""Initial memory for the rows of an island; it grows with the square of their number."""
 
 
 @kernel
 def multiply_worlds(m, t, plain):
-    """A in lanes of worlds."""
+    """The constraint matrix A in lanes of worlds."""
     delassus_kernels.gram(m, t)
 
 
@@ -91,35 +91,35 @@ STATUSES = ("solved", "stalled", "capped")
 
 @dataclass(frozen=True)
 class Told:
-    """How the rows of a step were solved."""
+    """Statistics of the solution of a step."""
 
     sweeps: int = 0
     newton_steps: int = 0
     residual: float = 0.0
-    """Natural residual over the largest |b|."""
+    """Natural residual, relative to the largest |b|."""
     parts: int = 1
-    """That the step was split into."""
+    """Number of parts that the step was split into."""
     backtracks: int = 0
-    """Tentative steps that were taken back, at acceleration level."""
+    """Number of tentative steps that were taken back, at acceleration level."""
     level: str = "velocity"
-    """At which the step was done, in the end."""
+    """Level at which the step was finished."""
     work: float = 0.0
-    """Of all solves: products that were added up, as `Reduced.budget` counts them."""
+    """Work of all solves: number of multiply-adds, as `Reduced.budget` counts it."""
     newton_work: float = 0.0
-    """Of which Newton's method."""
+    """Of it, the work of Newton's method."""
     status: str = "solved"
-    """Of impulses: "solved"; "stalled" where they no longer got better; "capped" where sweeps or work were used up."""
+    """Of impulses: "solved"; "stalled" if they stopped improving; "capped" if sweeps or work were used up."""
     shift_status: str = "solved"
     """Of displacements, likewise."""
 
 
 class Stepper:
-    """One world in float64, or lanes of worlds, on their way through time at velocity level."""
+    """Steps one world in float64, or lanes of worlds, at velocity level."""
 
     _free_motion, _advance = _free_motion, _advance
     _drifts, _separate = False, False
     _centred = True
-    """Whether free flight moves coordinates by v + h a/2, and not by the velocity at the end of the step."""
+    """Whether free flight moves coordinates by v + h a/2, instead of the velocity at the end of the step."""
     by_kernels = True
     """Whether kernels can do whole steps: see `step_loop`."""
 
@@ -134,15 +134,15 @@ class Stepper:
         sleep_after: float = 0.5,
         **options: Any,
     ) -> None:
-        """`newton`: between sweeps; `split`: steps in which something moves far, which lanes of worlds do not;
-        `sleep_speed`: nobody sleeps without one.
+        """`newton`: use Newton's method between sweeps; `split`: split steps in which something moves far (one world
+        only); `sleep_speed`: speed below which bodies sleep, None to disable sleeping.
         """
         self.model, self.width, self.newton, self.split = model, width, newton, split
         self.parts = 1
-        """That the last step had."""
+        """Number of parts of the last step."""
         self.space = Workspace(model, width, self._drifts)
         self.end = work_block(model, width)
-        """Links as they are at the end of a step."""
+        """Links at the end of a step."""
         self.bodies = self._make_bodies()
         self.collider = Collider(model, width)
         self.rows, self._warm_start = Rows(model, width), WarmStart()
@@ -159,7 +159,7 @@ class Stepper:
         self.near, self.far, self._erp = (float(self.options.arrays[name].flat[0]) for name in ("near", "far", "erp"))
         self._stabilize = self.options.counts()["stabilize"]
         if self._of_rows:
-            self.options.far[...] = inf  # what moves so far is looked after: see `step`
+            self.options.far[...] = inf  # no limit on the search for contacts: what moves far is handled in `step`
         self._calls = self._make_calls()
         self._top = self.stats.arrays["top"]
         self._split: Split | None = None
@@ -168,15 +168,15 @@ class Stepper:
         self.watch: Callable[[Stepper, Block], None] | None = None
         """Called after every part of a step, with the store of its constraints."""
         self.noted = {name: np.zeros(1, np.int32) for name in ("prepared", "found")}
-        """What a step notes: see `step.STEP`."""
+        """What a step writes: see `step.STEP`."""
         self._choice: Callable[[Block], None] | None = None
         self._problems: list[BaseException] = []
-        """What stages in Python have raised."""
+        """Exceptions of stages in Python."""
         self._finisher: tuple[tuple[Any, ...], list[Block], Any] = ((), [], None)
         self._make_room()
 
     def _make_bodies(self) -> Block:
-        """Links that are bodies on their own, in formulations that have such."""
+        """State of separate bodies, in formulations of maximal coordinates."""
         return no_bodies(self.width)
 
     def _make_calls(self) -> Block:
@@ -191,13 +191,13 @@ class Stepper:
         )
 
     def _make_room(self) -> None:
-        """Memory for as many rows as the store has room for."""
+        """Allocate memory for as many rows as the store has room for."""
         room = self.rows.now.room.tolist()
         total = sum(n * stride for n, stride in zip(room, STRIDES, strict=True))
         model, width = self.model, self.width
         terms = self.rows.now.counts()["term_room"]
         self.spare = make_store(width, room, terms) if self._of_rows else self.rows.before
-        """Where a step in parts has rows, so that those from before it stay."""
+        """The store of a step in parts, so that the rows of the step before are kept."""
         rows = self._island_room = min(self._island_room, total) if self._of_rows else total
         self.system = system_block(width, self._lanes, rows, model.nv, model.n_links)
         self.plain = row_by_row(self.system, width)
@@ -211,7 +211,7 @@ class Stepper:
         self._bind()
 
     def _bind(self) -> None:
-        """Hand the entries all that they work on; again whenever it grows."""
+        """Bind the entries to their memory; repeated whenever it grows."""
         rows, self._data = self.rows, {}
         self._contacts, self._guests = self.collider.c, self.extras.rows.now
         pairs = list(permutations(dict.fromkeys((id(one), one) for one in (rows.now, rows.before, self.spare)), 2))
@@ -221,16 +221,16 @@ class Stepper:
         )
 
     def _advance_in(self, now: Block, old: Block) -> Stage:
-        """What finds the impulses of a step, with its constraints in one store and those before in another."""
+        """The solution stage, for constraints in one store and those of the step before in another."""
         return bound(self._advance, self.width, self.space.m, self.data_of(now, old), self.options)
 
     @property
     def data(self) -> Block:
-        """All that a step works on, with the rows of the last step and of the one before."""
+        """The memory of a step, with the rows of the last step and of the one before."""
         return self.data_of(self.rows.now, self.rows.before)
 
     def data_of(self, rows: Block, old_rows: Block) -> Block:
-        """All that a step works on, with rows in one store and those of the step before in another."""
+        """The memory of a step, with rows in one store and those of the step before in another."""
         if self._has_grown:
             self._bind()
         key = id(rows), id(old_rows)
@@ -272,13 +272,13 @@ class Stepper:
 
     @property
     def _has_grown(self) -> bool:
-        """Whether there are more contacts, or more rows that are made once a step, than what entries are bound to."""
+        """Whether contacts or prebuilt rows were reallocated since the entries were bound."""
         return self._contacts is not self.collider.c or self._guests is not self.extras.rows.now
 
     def step(self, dt: float, time: float = 0.0) -> int:
-        """One step, at whatever time; DONE or DIVERGED.
+        """One step; returns DONE or DIVERGED. `time` is not used at this level.
 
-        What moves far is not overlooked: see `ccd_substeps`; lanes of worlds look 5 cm ahead.
+        Continuous collision for what moves far: see `ccd_substeps`. Lanes of worlds look at most 5 cm ahead.
         """
         self._whole, self.parts = dt, 1
         self.begin_steps()
@@ -289,8 +289,8 @@ class Stepper:
         return self._in_parts(dt) if end == TOO_LONG else end
 
     def begin_steps(self) -> None:
-        """What steps depend on that others may have changed between them."""
-        self.extras.motors.set_count("folds", int(not self.extras.hooks))  # which are called once a step
+        """Update what others may have changed between steps."""
+        self.extras.motors.set_count("folds", int(not self.extras.hooks))  # callbacks run once a step
         self.sleep.look()
 
     def _in_parts(self, dt: float) -> int:
@@ -298,17 +298,17 @@ class Stepper:
         return self._split.step(dt)
 
     def free_motion(self, dt: float, wanted: int = ALL) -> float:
-        """Accelerations without rows; the greatest speed of a shape."""
+        """Accelerations without rows; returns the greatest speed of a shape."""
         self._found = self._entries.free_motion(dt, wanted)
         return float(self._top.item() if self._of_rows else self._top.max())
 
     @property
     def driven(self) -> bool:
-        """Whether motors have rows, as the last free motion found."""
+        """Whether the last free motion found motors that are rows."""
         return self._found == DRIVEN
 
     def finish(self, dt: float, slack: float, choose: Callable[[Block], None] | None = None) -> int:
-        """A part of a step, from its free motion on; DONE or DIVERGED. `choose` may take contacts away."""
+        """A part of a step after its free motion; returns DONE or DIVERGED. `choose` may remove contacts."""
         rows, end, self._choice = self.rows, DIVERGED, choose
         rows.now, rows.before = rows.before, rows.now
         try:
@@ -323,11 +323,13 @@ class Stepper:
                     return end
         finally:
             if end != DONE:
-                # multipliers that are not finite would start the next step
+                # non-finite multipliers must not start the next step
                 rows.now, rows.before = rows.before, rows.now
 
     def _bound_finish(self) -> tuple[list[Block], Bound]:
-        """What does all of a part but the free motion; stores of constraints by their numbers there."""
+        """The stages of a part after its free motion, and the stores of constraints in the order of their numbers
+        there.
+        """
         key = (*self.stage_key, self._choice is not None)
         if key != self._finisher[0]:
             stores = [self.rows.now, self.rows.before, self.spare]
@@ -341,12 +343,12 @@ class Stepper:
 
     @property
     def stage_key(self) -> tuple[Any, ...]:
-        """What stages are bound to: objects that are others when memory has grown or joints have come."""
+        """The objects that stages are bound to: others after memory has grown or joints were added."""
         extras = self.extras
         return self.bound_entries(), extras.loops, bool(extras.hooks), self.watch is not None
 
     def stages(self, stores: list[Block]) -> Stages:
-        """What a step calls, with its constraints in one of some stores."""
+        """The stages of a step, with its constraints in one of some stores."""
         entries, extras, space = self.bound_entries(), self.extras, self.space
         detect: Stage | None = self.collider.finder(space) if self._of_rows else None
         if detect is None:
@@ -370,17 +372,17 @@ class Stepper:
         return Callback(function, numbers, failed, self._problems)
 
     def _detect(self, slack: float, how: int) -> int:
-        """Contacts of many shapes; as many as there are, whether there is room or not."""
+        """Contacts of many shapes; returns how many there are, even if they do not fit."""
         return self.collider.search(self.space, slack)
 
     def _choose(self) -> int:
-        """Take contacts away that do not count."""
+        """Remove contacts that get no rows."""
         assert self._choice is not None
         self._choice(self.collider.c)
         return 0
 
     def _prepare(self, dt: float, whole: float, erp: float, kept: int, lanes: int) -> int:
-        """Rows of hooks, then the others that are made once a step; 0 where there is no room for all."""
+        """Rows of constraint callbacks, then the other prebuilt rows; 0 if there is no room for all."""
         rows, s = self.extras.rows.now, self.space.s
         self.extras.call_hooks(np.float64(dt).tobytes() + s.q.tobytes() + s.v.tobytes())
         if self.extras.rows.now is not rows:  # it has grown: the step begins again
@@ -388,20 +390,20 @@ class Stepper:
         return int(self.extras.maker(self.space)(dt, whole, erp, 1, lanes))
 
     def _watch(self, store: Block) -> int:
-        """Tell of a part that is done."""
+        """Report a completed part."""
         assert self.watch is not None
         self.watch(self, store)
         return 0
 
     def raise_problems(self) -> None:
-        """Raise what a stage in Python has raised."""
+        """Raise the first exception of a stage in Python."""
         if self._problems:
             problem = self._problems[0]
             self._problems.clear()
             raise problem
 
     def make_room(self, end: int) -> bool:
-        """More memory, where a step has ended for want of it: whether it has."""
+        """Grow the memory that a step ran out of; returns whether it did."""
         if end == NO_ROOM:
             self._grow()
         elif end == NO_CONTACT_ROOM:
@@ -414,7 +416,7 @@ class Stepper:
         return True
 
     def _grow(self) -> None:
-        """More room, for the rows of the largest island or for all."""
+        """Grow the memory for the rows of the largest island, or for all rows."""
         needed = int(self.islands.largest[0])
         if needed > self._island_room:
             self._island_room = needed + needed // 2
@@ -433,27 +435,29 @@ class Stepper:
 
     @property
     def joint_erp(self) -> float:
-        """Share of a loop's error that is mended."""
+        """Share of a loop joint's error that is corrected."""
         return float(self.options.erp.flat[0]) / self.unit_erp
 
     def bound_entries(self) -> Entries:
-        """What a step calls, with all that it works on."""
+        """The entries of a step, bound to their current memory."""
         if self._has_grown:
             self._bind()
         return self._entries
 
     @property
     def change(self) -> Array | None:
-        """(nv,) what the equations of motion at the beginning of the last step add to velocities; None for parts."""
+        """(nv,) change of velocities by the equations of motion at the beginning of the last step; None if it had
+        parts.
+        """
         return self.stats.change if self.parts == 1 else None
 
     def force_unit(self, dt: float) -> float:
-        """What multipliers are to be divided by, to be forces: impulses by the step."""
+        """Divisor that turns multipliers into forces: they are impulses over a step."""
         return dt
 
     @property
     def n_rows(self) -> int:
-        """Rows of the last step, in the world that has most."""
+        """Rows of the last step, in the world with the most rows."""
         if self._of_rows:
             return sum(n * stride for n, stride in zip(self.rows.now.count.tolist(), STRIDES, strict=True))
         counts = self.rows.now.count.reshape(len(STRIDES), -1)
@@ -461,7 +465,7 @@ class Stepper:
 
     @property
     def told(self) -> Told:
-        """How the rows of the last step were solved, in the world that was hardest."""
+        """Statistics of the last step, in the world with the worst ones."""
         names = ("swept", "stepped", "residual", "work", "newton_work", "status", "shift_status")
         arrays = (self.stats.arrays[name] for name in names)
         swept, stepped, residual, work, newton_work, status, shift = (
@@ -480,7 +484,9 @@ class Stepper:
 
     @property
     def state_fields(self) -> list[StateFields]:
-        """What the next step depends on beside coordinates and velocities; sleep is written after its loops."""
+        """What the next step depends on besides coordinates and velocities. Sleep is written after the loop joints it
+        uses.
+        """
         extras, sleep = self.extras, self.sleep
         return [
             StateFields("joints", extras.memory, extras.check_memory, extras.remember),
@@ -491,7 +497,7 @@ class Stepper:
 
     @property
     def own_fields(self) -> list[StateFields]:
-        """What this formulation alone keeps."""
+        """State fields of this formulation alone."""
         return []
 
     def _check_rows(self, check: SlotCheck) -> None:
@@ -503,7 +509,7 @@ class Stepper:
         return self._warm_start.slots(self.rows)
 
     def write_rows(self, slots: Mapping[str, Array]) -> None:
-        """Without a warm start, the next step starts from zero multipliers."""
+        """Write the warm start; without one, the next step starts from zero multipliers."""
         rows = self.rows
         if COUNT not in slots:
             rows.now.count[...] = 0
@@ -517,5 +523,5 @@ class Stepper:
 
     @property
     def own(self) -> Array:
-        """States that links have beside coordinates and velocities, to be kept and put back."""
+        """State of links besides coordinates and velocities, to be saved and restored."""
         return np.zeros(0)

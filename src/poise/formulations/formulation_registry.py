@@ -1,4 +1,4 @@
-"""Formulations by their names, as scene files and viewers know them."""
+"""Formulations by name, as in scene files and viewers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be chosen about a step, however its bodies are described.
+"""Options of a step that all formulations share.
 
 The option `stabilization="speed"` is Baumgarte stabilization with the factor `erp`.
 """
@@ -14,43 +14,49 @@ from poise.formulations.step_status import BY_DISPLACEMENT, BY_SPEED
 
 _LEVELS = ("velocity", "acceleration")
 BUDGET = 5e9
-"""Work of a step at most, unless another is given."""
+"""Default limit of the work of a step."""
 _STABILIZE = {"displacement": BY_DISPLACEMENT, "speed": BY_SPEED}
 
 
 @dataclass(frozen=True)
 class Options:
-    """Choices that all formulations have."""
+    """Options of all formulations."""
 
     level: Literal["velocity", "acceleration"] = "velocity"
-    """Impulses over a step, all rows at once; or forces, with impacts between parts of a step (KOK §7)."""
+    """"velocity": impulses over a step, all rows at once. "acceleration": forces, with impacts between parts of a step
+    (KOK §7).
+    """
     integrator: Literal["euler", "midpoint", "rk4"] | None = None
-    """Without one, "rk4" at acceleration level; the velocity level has semi-implicit Euler ("euler")."""
+    """The default is "rk4" at acceleration level; the velocity level has semi-implicit Euler ("euler") only."""
     substeps: int = 1
-    """Parts that a step is made of."""
+    """Number of equal parts of a step."""
     tolerance: float = 1e-4
-    """Natural residual of the rows, over the largest speed that they have to take away, at which a step is solved."""
+    """Natural residual of a solved step, relative to the largest speed that the rows have to remove."""
     sweeps: int = 500
-    """Sweeps at most, over the rows of a step, in all of its solves together; of each part where a step is split."""
+    """Maximum number of sweeps over the rows of a step, in all of its solves together; of each part if a step is split.
+    """
     budget: float = BUDGET
-    """Work at most of all solves of a step: a sweep over n rows counts n², a step of Newton's method with m rows that
-    are not at a bound m³/24 + n². A step that uses it up ends with the best multipliers found, and says so."""
+    """Maximum work of all solves of a step: a sweep over n rows counts n², a Newton step with m rows that are not at a
+    bound m³/24 + n². A step that reaches the limit ends with the best multipliers found, and reports it.
+    """
     newton: bool = True
-    """Whether Newton's method is tried between them."""
+    """Whether to try Newton's method between sweeps."""
     stabilization: Literal["displacement", "speed"] = "displacement"
-    """How overlaps and gaps of joints are mended: by a displacement that leaves no speed behind, or by speed (ERP)."""
+    """How overlaps and joint gaps are corrected: by post-stabilization ("displacement"), which leaves no velocity, or
+    by velocities ("speed", Baumgarte).
+    """
     erp: float = 0.2
-    """Share of an error that is mended in a step."""
+    """Share of an error that is corrected in a step."""
     creep: float = 1e-3
-    """Speed at which small errors are mended; m/s or rad/s."""
+    """Max depenetration velocity within the slop; m/s or rad/s."""
     slop: float = 1e-4
-    """Errors beyond this are mended by displacements, if that is chosen; m or rad."""
+    """Post-stabilization corrects the errors beyond this; m or rad."""
     correction_speed: float = 3.0
-    """Speed at most at which overlaps and gaps are mended: of contacts, slides and points of loops; m/s."""
+    """Maximum speed at which overlaps and gaps are corrected: of contacts, slides and points of loop joints; m/s."""
     correction_turn: float = 10.0
-    """And at which anything turns for it; rad/s."""
+    """Maximum angular speed of such corrections; rad/s."""
     bounce_speed: float = 0.01
-    """Speed of approach below which nothing bounces; m/s."""
+    """Restitution threshold: approach speed below which nothing bounces; m/s."""
 
     def __post_init__(self) -> None:
         if self.level not in _LEVELS:
@@ -77,7 +83,7 @@ class Options:
                 raise ValueError(f"{name} is {getattr(self, name)!r}; it must be from 0 to {high:g}")
 
     def rules(self) -> dict[str, Any]:
-        """As kernels have them."""
+        """The options under the names of the kernels' fields."""
         return {
             "sweeps": self.sweeps,
             "tolerance": self.tolerance,

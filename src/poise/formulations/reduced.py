@@ -1,4 +1,4 @@
-"""Reduced coordinates: characters as trees, everything else as rows (KOK §4-§8). What can be chosen about it."""
+"""Options of reduced coordinates: characters are trees of joints, everything else is a constraint (KOK §4-§8)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from poise.formulations.options import Options
 
 @dataclass(frozen=True)
 class Reduced(Options):
-    """How worlds of trees are stepped.
+    """Formulation of worlds in reduced coordinates.
 
     >>> Reduced(substeps=2).substeps
     2
@@ -21,11 +21,11 @@ class Reduced(Options):
     """
 
     sleeping: bool = False
-    """Whether what has been still for a while, with all that it touches, stays as it is until something stirs it."""
+    """Whether islands that rest for a while are put to sleep, until something wakes them."""
     sleep_speed: float = 0.02
-    """Speed below which a point is still; m/s."""
+    """Speed below which a point is at rest; m/s."""
     sleep_after: float = 0.5
-    """How long all points must be still; s."""
+    """Time for which all points must rest; s."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -34,6 +34,6 @@ class Reduced(Options):
         self._check_range("sleep_speed", "sleep_after")
 
     def rules(self) -> dict[str, Any]:
-        """As kernels have them."""
+        """The options under the names of the kernels' fields."""
         sleeps = {"sleep_speed": self.sleep_speed if self.sleeping else None, "sleep_after": self.sleep_after}
         return super().rules() | sleeps

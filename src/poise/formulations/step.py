@@ -1,17 +1,17 @@
-"""A step: the order of its stages, for every formulation, one world and lanes of worlds alike.
+"""A step: the order of its stages. It is the same for every formulation, for one world and for lanes of worlds.
 
     commands      motor targets that are computed for this step
-    free motion   where links are, and how they would move without constraints
-    detection     contacts, and which of them count
-    preparation   constraints that are made once a step: motors, loop joints, couplings
+    free motion   poses of the links, and their accelerations without constraints
+    detection     contacts, and the selection of those that get rows
+    preparation   constraints that are built once a step: motors, loop joints, couplings
     solution      constraints of the step and their impulses, velocities and coordinates at its end
     measurement   forces of loop joints
     observation   contact and limit events, frames of a recording
 
-Each stage is an entry on its own that is called by its address (see `kernel.calls`): formulations share stages, and an
-edit compiles one of them. A stage may be a Python function (`kernel.callbacks`): rows of users, solvers of
-`poise.solve`. Whoever drives steps repeats a part that had no room, or takes it in another way: `step_loop` for one
-world, `batch_kernels` for many, `ccd_substeps` for steps in parts that Python chooses.
+Each stage is a separate entry, called by its address (see `kernel.calls`): formulations share stages, and an edit
+recompiles only one of them. A stage may be a Python function (`kernel.callbacks`): constraint callbacks, solvers of
+`poise.solve`. The caller repeats a part that ran out of memory, or steps in another way: `step_loop` for one world,
+`batch_kernels` for many, `ccd_substeps` for parts of a step that Python chooses.
 """
 
 from __future__ import annotations
@@ -33,55 +33,55 @@ from poise.kernel.jit import entry, kernel
 from poise.kernel.memory import Count, Index, Int, Real, View, load, store
 
 GO_ON = 2
-"""What an observer answers where the step loop may go on: see `observe_step`."""
+"""Returned by an observer if the step loop may continue: see `observe_step`."""
 N_STORES = 3
 """Stores of constraints that a step may use: those of the step, those of the step before, and a spare one."""
 
 STEP = View(
     "Step",
     lanes=Count,
-    # bound entries: what to call, and with which table
-    n_commands=Count,  # each is called with the time and the length of a step, before it
+    # bound entries: address and table of each
+    n_commands=Count,  # each is called before a step, with the time and the length of the step
     command=Int,  # (n_commands)
     command_table=Int,  # (n_commands)
     free_motion=Count,
     free_motion_table=Count,
     detect=Count,
     detect_table=Count,
-    choose=Count,  # takes contacts away that do not count; 0 where all do
+    choose=Count,  # removes contacts that get no rows; 0 if all contacts get rows
     choose_table=Count,
     prepare=Count,
     prepare_table=Count,
     advance=Count,
     advance_table=Int,  # (N_STORES²) by store of the constraints, and by store of those of the step before
-    measure=Count,  # 0 where no loop joints are
+    measure=Count,  # 0 without loop joints
     measure_table=Int,  # (N_STORES) by store of the constraints
-    watch=Count,  # notes which contacts and limits push in a part of a step; 0 where no events are wanted
+    watch=Count,  # records the contacts and limits that push in a part of a step; 0 if no events are requested
     watch_table=Int,  # (N_STORES)
-    observe=Count,  # events and frames after a step; 0 where none are wanted
+    observe=Count,  # events and frames after a step; 0 if none are requested
     observe_table=Int,  # (N_STORES)
     contact_room=Count,
     always_prepares=Count,  # 1 where constraints are prepared in every step
-    part_of=Real,  # (1) length of the step that steps are parts of, 0 where they are whole; s
-    prepared=Index,  # (1) 1 where there were prepared constraints in the last step
-    found=Index,  # (1) contacts that there was no room for
-    clock=Count,  # address of a clock (see `kernel.clock`), 0 where no stage is timed
-    spent=Real,  # (len(TIMED)) ticks that stages took, added up
+    part_of=Real,  # (1) length of the step that the current steps are parts of, 0 for whole steps; s
+    prepared=Index,  # (1) 1 if the last step had prepared constraints
+    found=Index,  # (1) number of contacts found when there was no room for them
+    clock=Count,  # address of a clock (see `kernel.clock`), 0 if stages are not timed
+    spent=Real,  # (len(TIMED)) sum of the ticks of each stage
 )
 TIMED = ("free motion", "collide", "solve", "step")
-"""What is timed: three stages, and steps as a whole."""
+"""The timed quantities: three stages, and whole steps."""
 FREE_MOTION, DETECTION, SOLUTION, WHOLE_STEP = range(len(TIMED))
 
 
 @kernel
 def tick(step):
-    """The time now, where stages are timed."""
+    """The current time, if stages are timed."""
     return read_clock(step.clock) if step.clock != 0 else 0.0
 
 
 @kernel
 def add_time(step, stage, start):
-    """Add the time since `start` to that of a stage; the time now."""
+    """Add the time since `start` to that of a stage; return the current time."""
     if step.clock == 0:
         return start
     now = read_clock(step.clock)
@@ -91,21 +91,23 @@ def add_time(step, stage, start):
 
 @kernel
 def give_commands(step, time, dt):
-    """Set what is commanded for a step of length `dt` that begins at `time`."""
+    """Set the commands of a step of length `dt` that begins at `time`."""
     for i in range(step.n_commands):
         ask_bound(load(step.command, i), load(step.command_table, i), time, dt)
 
 
 @kernel
 def watch_part(step, now):
-    """Note which contacts and limits push in a part of a step, whose constraints are in store `now`."""
+    """Record the contacts and limits that push in a part of a step, whose constraints are in store `now`."""
     if step.watch != 0:
         ask_bound(step.watch, load(step.watch_table, now))
 
 
 @kernel
 def observe_step(step, now, time, dt):
-    """Take the events of a step that ends at `time`, and the frame that is due: whether the loop may go on."""
+    """Log the events of a step that ends at `time`, and record a frame if one is due; return whether the loop
+    continues.
+    """
     if step.observe == 0:
         return True
     return ask_bound(step.observe, load(step.observe_table, now), time, dt) == GO_ON
@@ -113,7 +115,7 @@ def observe_step(step, now, time, dt):
 
 @kernel
 def begin_part(step, dt, wanted):
-    """The free motion of a step, or of a part of one: what it has found (see `step_status`)."""
+    """The free motion of a step, or of a part of one; returns its status (see `step_status`)."""
     start = tick(step)
     found = ask_bound(step.free_motion, step.free_motion_table, dt, wanted)
     add_time(step, FREE_MOTION, start)
@@ -122,8 +124,8 @@ def begin_part(step, dt, wanted):
 
 @kernel
 def finish_part(step, found, slack, erp, now, old, dt, whole, wanted):
-    """The other stages of a part of a step that is `whole` long: how it ends. Constraints go to store `now`; those of
-    the step before are in store `old`.
+    """The other stages of a part, in a step of length `whole`; returns the status. Constraints are written to store
+    `now`; those of the step before are in store `old`.
     """
     start = tick(step)
     most = ask_bound(step.detect, step.detect_table, slack, PLACE | SIFT)
@@ -144,7 +146,7 @@ def finish_part(step, found, slack, erp, now, old, dt, whole, wanted):
 
 @kernel
 def measure_part(step, now, dt, whole):
-    """Forces of loop joints in a part of a step that is `whole` long, which may be a part of a longer one."""
+    """Forces of loop joints in a part of a step of length `whole`, which may itself be a part of a longer one."""
     if step.measure != 0:
         span = load(step.part_of, 0)
         is_part = span > 0.0 or dt < whole
@@ -153,7 +155,7 @@ def measure_part(step, now, dt, whole):
 
 @kernel
 def solve_part(step, found, erp, now, old, dt, whole, wanted):
-    """Preparation and solution, see `finish_part`: SATURATED where they have to be repeated from the free motion on."""
+    """Preparation and solution, see `finish_part`. SATURATED if the caller must repeat them from the free motion on."""
     driven = found == DRIVEN
     if driven or load(step.prepared, 0) != 0 or step.always_prepares != 0:
         if ask_bound(step.prepare, step.prepare_table, dt, whole, erp, 0, step.lanes) == 0:
@@ -161,7 +163,7 @@ def solve_part(step, found, erp, now, old, dt, whole, wanted):
         store(step.prepared, 0, 1 if driven or step.always_prepares != 0 else 0)
     table, start = load(step.advance_table, N_STORES * now + old), tick(step)
     end = ask_bound(step.advance, table, dt, wanted)
-    while end == UNSOLVED:  # the best impulses that were found
+    while end == UNSOLVED:  # accept the best impulses found
         end = ask_bound(step.advance, table, dt, GOES_ON)
     add_time(step, SOLUTION, start)
     return end

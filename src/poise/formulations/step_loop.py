@@ -1,9 +1,9 @@
-"""Steps of one world in compiled code from first to last: Python takes as long for a step as half of its kernels.
+"""The compiled loop of whole steps of one world. In Python, a step costs as much as half of its kernels.
 
-The loop ends at what needs Python: memory that must grow, something so fast that its times of impact must be looked
-for; the stepper takes that step in its own way. It ends after a step in which a loop joint breaks. A step in a few
-parts of one length (see `ccd_substeps`) is done here, or not begun: there are three stores for rows, and those from
-before it stay.
+The loop returns to Python if memory must grow, or if something is so fast that its time of impact must be computed; the
+stepper then takes that step. The loop also ends after a step in which a loop joint breaks. It takes a step in a few
+equal parts (see `ccd_substeps`) itself, or does not begin it: there are three stores of rows, and the rows of the step
+before are kept.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 BINDINGS = 8
-"""That are kept at most."""
+"""Maximum number of cached bindings."""
 AGAIN = -1
-"""How a step ends of which nothing is done yet."""
+"""Status of a step that has not begun."""
 
 MARCH = View(
     "March",
@@ -76,24 +76,24 @@ MARCH = View(
     grow_table=Int,  # (N_STORES) by store
     place=Index,  # (N_STORES) stores of the last rows, of those before, and the spare one
     time=Real,  # (1) of the world, at the end of the last step; s
-    erp=Real,  # (1) that of options over this one is that of loop joints
-    far=Real,  # (1) gap up to which contacts count where speeds are no longer looked at; m
-    splits=Count,  # 1 where steps in which something moves far are split
-    foresees=Count,  # 1 where impulses may make a step too long
+    erp=Real,  # (1) ratio of the options' ERP to that of loop joints
+    far=Real,  # (1) gap up to which contacts count if speeds are too large to matter; m
+    splits=Count,  # 1 if steps in which something moves far are split
+    foresees=Count,  # 1 if impulses can make a step too long
     q=Real,  # (nq) at the beginning of the last step
     v=Real,  # (nv)
     v_end=Real,  # (nv) at its end, by the equations of motion at its beginning
-    tau=Real,  # (nv) what was given to act in it
+    tau=Real,  # (nv) applied generalized forces
     force=Force,  # (n_bodies)
-    led=Count,  # 1 where bodies follow paths, whose parts of steps Python lays
+    led=Count,  # 1 if bodies follow paths: then Python writes the parts of a step
     end=Index,  # (1) how the last step ended
-    parts=Index,  # (1) of the last step
+    parts=Index,  # (1) number of parts of the last step
 )
 
 
 @kernel
 def grow_multipliers(rows, share):
-    """Of all rows."""
+    """Scale the multipliers of all rows."""
     for kind in range(N_KINDS):
         first = load(rows.first, kind)
         for slot in range(first, first + load(rows.count, kind) * stride_of(kind)):
@@ -103,7 +103,7 @@ def grow_multipliers(rows, share):
 
 @kernel
 def count_parts(stats, dt):
-    """How many parts a step has whose haste is known: 0 where Python is to see."""
+    """Number of parts of a step by its motion bound; 0 if Python has to choose them."""
     if not load(stats.haste, 0) * dt > HASTE:
         return 1
     parts = ceil(dt * load(stats.haste, 0) / HASTE)
@@ -112,7 +112,7 @@ def count_parts(stats, dt):
 
 @kernel
 def take_whole(options, loop, found, slack, dt, wanted):
-    """A step in one part, whose free motion is known: how it ends."""
+    """A step in one part, after its free motion; returns its status."""
     last, before = load(loop.place, 0), load(loop.place, 1)
     end = finish_part(loop.step, found, slack, joint_erp(options, loop), before, last, dt, dt, wanted)
     if end == DONE:
@@ -123,15 +123,13 @@ def take_whole(options, loop, found, slack, dt, wanted):
 
 @kernel
 def joint_erp(options, loop):
-    """Share of a loop's error that is mended."""
+    """Share of a loop joint's error that is corrected."""
     return load(options.erp, 0) / load(loop.erp, 0)
 
 
 @kernel
 def take_parts(options, loop, stats, scratch, dt, parts):
-    """A step in parts, in the first of which links are in their places: how it ends. Rows from before it stay where
-    they are.
-    """
+    """A step in parts, whose links are placed; returns its status. The rows of the step before stay where they are."""
     erp, carry, length = load(options.erp, 0), load(scratch.carry, 0), dt / parts
     kept, now, other = load(loop.place, 0), load(loop.place, 1), load(loop.place, 2)
     old, end = kept, DONE
@@ -142,7 +140,7 @@ def take_parts(options, loop, stats, scratch, dt, parts):
         clear_loop_forces(loop.loops)
     for part in range(parts):
         found = begin_part(loop.step, length, ALL if part > 0 else THE_REST)
-        # what is not finite is on its way to DIVERGED
+        # a non-finite step will end as DIVERGED
         slack = load(stats.ahead, 0) if load(stats.top, 0) < TOO_FAST else load(options.near, 0)
         end = finish_part(loop.step, found, slack, joint_erp(options, loop), now, old, length, dt, WHOLE)
         if end != DONE:
@@ -166,9 +164,9 @@ def take_parts(options, loop, stats, scratch, dt, parts):
 
 @kernel
 def take_awake(data, options, loop, found, dt):
-    """A step whose free motion is known, or as much of it as there is of a hasty one: how it ends."""
+    """A step after its free motion, of which a HASTY one has only the poses; returns its status."""
     stats = data.stats
-    if not load(stats.top, 0) < TOO_FAST:  # on its way to DIVERGED
+    if not load(stats.top, 0) < TOO_FAST:  # it will end as DIVERGED
         if found == HASTY:
             found = begin_part(loop.step, dt, THE_REST)
         return take_whole(options, loop, found, load(loop.far, 0), dt, WHOLE)
@@ -188,9 +186,9 @@ def take_awake(data, options, loop, found, dt):
 
 @kernel
 def take_step(model, data, options, loop, dt, forgets):
-    """A step: whether it is done. If not, all is as it was before, and `loop.end` tells why: DIVERGED, or what had no
-    room, or TOO_LONG where Python is to choose its parts. One that `forgets` is not the rest of a step in which loops
-    have broken.
+    """A step; returns whether it is done. Otherwise all is restored, and `loop.end` has the reason: DIVERGED, missing
+    memory, or TOO_LONG if Python has to choose the parts. `forgets` is 0 for the rest of a step in which loop joints
+    broke.
     """
     for i in range(model.nq):
         store(loop.q, i, load(data.state.q, i))
@@ -219,7 +217,7 @@ def take_step(model, data, options, loop, dt, forgets):
 
 @kernel
 def take_timed_step(model, data, options, loop, dt):
-    """The same; where stages are timed, they are those of this step."""
+    """`take_step`; timed stages are those of this step."""
     if loop.step.clock == 0:
         return take_step(model, data, options, loop, dt, 1)
     for stage in range(len(TIMED)):
@@ -232,7 +230,7 @@ def take_timed_step(model, data, options, loop, dt):
 
 @kernel
 def note_end(model, state, inputs, stats, loop):
-    """Note how the last step ended, and what was given to act in it."""
+    """Record how the last step ended, and the forces that were applied in it."""
     for d in range(model.nv):
         store(loop.v_end, d, load(loop.v, d) + load(stats.change, d) if load(loop.parts, 0) == 1 else load(state.v, d))
         store(loop.tau, d, load(inputs.tau, d))
@@ -242,8 +240,8 @@ def note_end(model, state, inputs, stats, loop):
 
 @kernel
 def march(model, data, options, loop, dt, n):
-    """N steps at most, none after one in which a loop joint breaks or that the observer wants Python to see: how many
-    are done, with a note of the last one.
+    """At most n steps; the loop ends after a step in which a loop joint breaks, or when the observer returns to Python.
+    Returns the number of steps done, and records the last one.
     """
     done, goes_on = 0, True
     while goes_on and done < n:
@@ -268,37 +266,37 @@ _grow = entry(grow_multipliers, STORE, extra=("float64",), lanes=False)
 
 
 class Binding(NamedTuple):
-    """The loop, bound to all that it works on."""
+    """The loop, bound to its memory."""
 
     stores: list[Block]
-    """Of constraints: as `place` counts them."""
+    """Of constraints, in the order of the indices in `place`."""
     orders: dict[bytes, tuple[Block, ...]]
-    """Stores in the order that `place` gives them."""
+    """The stores in the order of each value of `place`."""
     march: Bound
     take: Bound
     held: tuple[Any, ...]
-    """What else it needs: no other object has its address as long as this is held."""
+    """References that keep the addresses in the table valid."""
 
 
 class Observer(Protocol):
-    """What looks at a world after each step, in compiled code, and as often in Python."""
+    """Observes a world after each step, in compiled code, and in the same way in Python."""
 
     @property
     def blocks(self) -> tuple[Block, ...]:
-        """The memory that it works on; none where there is nothing to look at."""
+        """Its memory; none if there is nothing to observe."""
 
     def begin(self) -> None:
-        """Steps come."""
+        """Prepare for the next steps."""
 
     def watching(self, store: Block) -> Bound | None:
-        """Notes what pushes in a part of a step whose constraints are in a store; () → 0."""
+        """Records what pushes in a part of a step whose constraints are in a store; () → 0."""
 
     def observing(self, store: Block) -> Bound:
-        """Looks at a step that is done; (time of its end, length) → GO_ON, where the loop may."""
+        """Observes a completed step; (time of its end, length) → GO_ON if the loop may continue."""
 
 
 class March:
-    """The compiled loop of a stepper's steps."""
+    """The compiled step loop of a stepper."""
 
     def __init__(self, stepper: Stepper) -> None:
         model, self._stepper = stepper.model, stepper
@@ -307,18 +305,18 @@ class March:
         self._numbers["parts"] = np.ones(1, np.int32)
         self._time = np.zeros(1)
         self.commands: list[Bound] = []
-        """Called with the time and the length of each step, before it."""
+        """Called before each step, with its time and length."""
         self.observer: Observer | None = None
         self.spent = np.zeros(len(TIMED))
-        """Ticks (`kernel.clock`) that stages of the last step took, where they are timed."""
+        """Ticks (`kernel.clock`) of the stages of the last step, if they are timed."""
         self._clock = 0
         self._bindings: dict[tuple[int, ...], Binding] = {}
         self._order: tuple[Block, ...] = ()
-        """The stores that `place` tells of: as they are when a march begins, unless others have used them since."""
+        """The stores in the order of `place` at the end of the last call; others may have used the stores since."""
         self.note_in(np.zeros(model.nq), *np.zeros((3, model.nv)), forces=np.zeros((model.n_bodies, 6)))
 
     def note_in(self, q: Array, v: Array, v_end: Array, tau: Array, forces: Array) -> None:
-        """Where to note of the last step how it began and ended, and what was given to act in it."""
+        """Set the arrays that receive the beginning and the end of the last step, and the applied forces."""
         shared = {"q": q, "v": v, "v_end": v_end, "tau": tau, "force": forces} | self._numbers
         self._shared = {name: Shared(array) for name, array in shared.items()}
         self._forget()
@@ -328,18 +326,18 @@ class March:
         self._bindings, self._on = {}, ()
 
     def time_stages(self, on: bool) -> None:
-        """Note from now on in `spent` how long the stages of a step take; or no longer."""
+        """Start or stop measuring the time of the stages of each step, in `spent`."""
         self._clock = clock_address() if on else 0
         self._forget()
 
     @property
     def can(self) -> bool:
-        """Whether nothing wants Python in every step."""
+        """Whether no Python callback runs between steps."""
         stepper = self._stepper
         return stepper.width == F64 and stepper.by_kernels and stepper.watch is None and not stepper.extras.hooks
 
     def run(self, dt: float, n: int, time: float = 0.0) -> int:
-        """N steps at most, from a time on: how many are done; `end` tells how the next one ended."""
+        """At most n steps from a time on; returns the number of steps done. `end` has the status of the next one."""
         observer = self.observer
         if observer is not None:
             observer.begin()
@@ -351,8 +349,8 @@ class March:
         return done
 
     def take(self, dt: float) -> int:
-        """One step without commands and without an observer, with as much room as it takes: DONE, DIVERGED, or TOO_LONG
-        and nothing is done.
+        """One step without commands and observer, with as much memory as it needs: DONE, DIVERGED, or TOO_LONG with an
+        unchanged state.
         """
         stepper = self._stepper
         while True:
@@ -365,12 +363,12 @@ class March:
                 return end
 
     def _begin(self, observer: Observer | None, commands: tuple[Bound, ...]) -> None:
-        """Steps come: bind what takes them to what there is now."""
+        """Before steps: bind the loop to the current memory."""
         stepper = self._stepper
         rows, on = stepper.rows, (*stepper.stage_key, *commands)
         if observer is not None:
             on = (*on, *observer.blocks)
-        if on != self._on:  # memory has grown, or there are other joints, or others look
+        if on != self._on:  # memory has grown, or joints or observers have changed
             self._choose(on, observer, commands)
         order = (rows.now, rows.before, stepper.spare)
         if order != self._order:
@@ -378,7 +376,7 @@ class March:
         stepper.noted["prepared"][0] = stepper.extras.had
 
     def _end(self) -> None:
-        """Steps are done: which store is which now."""
+        """After steps: read which store is which."""
         stepper = self._stepper
         stepper.extras.had = stepper.noted["prepared"].item() != 0
         self._order = order = self._binding.orders[self._numbers["place"].tobytes()]
@@ -387,22 +385,22 @@ class March:
 
     @property
     def parts(self) -> Array:
-        """(1) parts that the last step was split into."""
+        """(1) number of parts of the last step."""
         return self._numbers["parts"]
 
     @property
     def time(self) -> float:
-        """At the end of the last step; s."""
+        """Time at the end of the last step; s."""
         return self._time.item()
 
     @property
     def end(self) -> int:
-        """How the last step ended: DONE or DIVERGED; else AGAIN."""
+        """Status of the last step: DONE or DIVERGED; else AGAIN."""
         end = int(self._numbers["end"].item())
         return end if end in (DONE, DIVERGED) else AGAIN
 
     def _choose(self, on: tuple[Any, ...], observer: Observer | None, commands: tuple[Bound, ...]) -> None:
-        """Use the binding to what there is, or make one. Runs that record take turns with steps that do not."""
+        """Select the binding for the current memory, or make one. Steps with and without a recorder alternate."""
         key = tuple(map(id, on))
         if key not in self._bindings:
             if len(self._bindings) == BINDINGS:
@@ -410,10 +408,10 @@ class March:
             self._bindings[key] = self._bind(on, observer, commands)
         self._binding = binding = self._bindings[key]
         self._call = binding.march.caller
-        self._order, self._on = (), on  # last: an interrupt in between chooses again
+        self._order, self._on = (), on  # last: after an interrupt the binding is chosen again
 
     def table(self, stages: Stages) -> Block:
-        """What a step calls, and the memory that its stages share."""
+        """The table of a step, and the memory that its stages share."""
         stepper = self._stepper
         return stages.block(
             lanes=stepper.width.lanes,
@@ -445,7 +443,7 @@ class March:
             grow_table=np.array([one.table for one in grow]),
             led=int(bool(stepper.model.paths)),
             splits=int(stepper.split),
-            # rows of hooks are those of a whole step, whatever speeds they ask for
+            # rows of constraint callbacks are those of a whole step, whatever speeds they prescribe
             foresees=int(not stepper.extras.hooks),
             time=Shared(self._time),
             erp=np.array([stepper.unit_erp]),

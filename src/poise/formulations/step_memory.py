@@ -28,7 +28,7 @@ FREE = [Primitive.SLIDE, Primitive.SLIDE, Primitive.SLIDE, Primitive.BALL]
 
 
 def is_free(model: Model, link: int) -> bool:
-    """Whether a free joint leads from the world to a link."""
+    """Whether a free joint connects a link to the world."""
     first, end = model.link_primitive_start[link : link + 2].tolist()
     axes = model.primitive_axis[first : first + 3]
     free = model.primitive_kind[first:end].tolist() == FREE
@@ -37,20 +37,20 @@ def is_free(model: Model, link: int) -> bool:
 
 @dataclass(frozen=True)
 class Entries:
-    """What a step calls, with all that it works on."""
+    """Entries of a step, bound to their memory."""
 
     free_motion: Bound
     advance: dict[tuple[int, int], Stage]
-    """By where the rows of the step are, and those of the step before (`id`)."""
+    """By the stores (`id`) of the rows of the step, and of the step before."""
 
 
 def bound(of: Entry, width: Width, *blocks: Block) -> Bound:
-    """An entry with its blocks."""
+    """An entry, bound to its blocks."""
     return Bound(of, width, *(block.handle for block in blocks))
 
 
 def system_block(width: Width, lanes: Width, rows: int, nv: int, links: int) -> Block:
-    """Room for what a tree makes of so many rows; `lanes` is the width of rows."""
+    """Memory for the constraint system of so many rows; `lanes` is the width of rows."""
     in_lanes = lanes.lanes > width.lanes
     groups = -(-rows // lanes.lanes) if in_lanes else rows
     sizes = dict.fromkeys(SYSTEM.fields, groups) | {"root": nv, "tau": nv, "p": 3 * links, "touched": links}
@@ -61,7 +61,7 @@ def system_block(width: Width, lanes: Width, rows: int, nv: int, links: int) -> 
 
 
 def problem_block(width: Width, rows: int, laws: int, A: Array) -> Block:
-    """Room for a problem of so many rows, whose matrix lies elsewhere."""
+    """Memory for a problem of so many rows, whose matrix is stored elsewhere."""
     sizes: dict[str, Any] = dict.fromkeys(ROWS.fields, rows + 1)
     sizes |= {
         "n_rows": 1,
@@ -80,7 +80,7 @@ def problem_block(width: Width, rows: int, laws: int, A: Array) -> Block:
 
 
 def answer_block(width: Width, rows: int) -> Block:
-    """Room for multipliers."""
+    """Memory for multipliers."""
     sizes = dict.fromkeys(ANSWER.fields, 1) | dict.fromkeys(("lam", "w", "goal", "slip", "best"), rows)
     block = ANSWER.block(width, **(sizes | {"v": 0}))
     block.most_sweeps[...] = block.most_work[...] = inf
@@ -88,7 +88,9 @@ def answer_block(width: Width, rows: int) -> Block:
 
 
 def bound_solver(p: Block, a: Block, newton: Block, rows: int, laws: int) -> Bound:
-    """What finds multipliers: of one problem, or of lanes of problems, with room for one of them by itself."""
+    """The solver, bound to its memory: for one problem, or for lanes of problems, with memory to solve one of them
+    alone.
+    """
     if p.width.lanes == 1:
         return bound(SOLVE, p.width, p, a, newton)
     plain = Width(p.width.elem)

@@ -1,4 +1,4 @@
-"""Words that kernels of a step at velocity level share: how its parts end, and what is wanted of them."""
+"""Constants that the kernels of a velocity-level step share: status of a part, and options of its stages."""
 
 from __future__ import annotations
 
@@ -7,24 +7,27 @@ from poise.kernel.memory import load
 from poise.kernel.scalars import minimum
 
 BY_SPEED, BY_DISPLACEMENT = 1, 2
-"""How errors of position are mended."""
+"""How position errors are corrected."""
 DONE, UNSOLVED, NO_ROOM, DIVERGED, TOO_LONG, NO_CONTACT_ROOM, NO_PREPARED_ROOM, SATURATED = range(8)
-"""How a part of a step ends; TOO_LONG for what impulses make of velocities, and nothing is done yet; no room for all
-constraints, contacts, or constraints that are prepared once a step. SATURATED where motors that are folded into the
-inertia would be beyond their bounds: nothing is done, and they are rows from the next free motion on.
+"""Status of a part of a step. TOO_LONG: the step is too long for the velocities after the impulses; the state is
+unchanged. NO_ROOM, NO_CONTACT_ROOM, NO_PREPARED_ROOM: no memory for all constraints, contacts, or constraints that are
+built once a step. SATURATED: motors that are folded into the inertia would exceed their bounds; the state is unchanged,
+and from the next free motion on they are rows.
 """
 WHOLE, GOES_ON, UNLESS_LONG = range(3)
-"""Of a part of a step: all of it; what is left where it was UNSOLVED; all of it unless it is TOO_LONG."""
+"""How much of a part to do: all of it; the rest after UNSOLVED; all of it unless it is TOO_LONG."""
 DRIVEN, ASLEEP, HASTY = 1, 2, 3
-"""What the free motion finds: motors that are rows; or nobody who moves; or shapes for which a step is too long."""
+"""Status of the free motion: some motors are rows; all bodies sleep; or some shapes are too fast for the step."""
 ALL, UNLESS_HASTY, THE_REST = range(3)
-"""How much of it is wanted: all; where shapes are too fast for the step, where they are and no more; the rest then."""
+"""How much of the free motion to compute: all; only the poses if shapes are too fast for the step; the remainder after
+that.
+"""
 
 WITH_LOOPS = 2
-"""Of separate bodies: some are held by rows, which need to know how joints bend their ways."""
+"""Maximal coordinates with rows besides the joints of the tree: the rows need the accelerations that joints cause."""
 
 
 @kernel
 def look_ahead(options, stats, dt):
-    """Gap up to which contacts count, of each world by itself: what can close within two steps."""
+    """Gap up to which contacts count, for each world separately: the gap that can close within two steps."""
     return minimum(load(options.near, 0) + load(stats.top, 0) * (2.0 * dt), load(options.far, 0))

@@ -1,4 +1,4 @@
-"""Which entries or Python functions the stages of a step are, as `step` calls them."""
+"""The table of the entries or Python functions that `step` calls as its stages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Stage(Protocol):
 
     @property
     def front(self) -> int:
-        """Address of what is called, with the table and with numbers."""
+        """Address to call, with the table and with numbers."""
 
     @property
     def table(self) -> int:
@@ -29,13 +29,13 @@ class Stage(Protocol):
 
 @dataclass(frozen=True)
 class Stages:
-    """What is called in a step; those that differ by the store of the constraints are lists by store."""
+    """The stages of a step. Those that depend on the store of the constraints are lists by store."""
 
     free_motion: Stage
     detect: Stage
     prepare: Stage
     advance: Sequence[Stage | None]
-    """(N_STORES²) by store of the constraints, and by store of those of the step before."""
+    """(N_STORES²) by store of the constraints, and by store of the constraints of the step before."""
     choose: Stage | None = None
     commands: Sequence[Stage] = ()
     measure: Sequence[Stage] = ()
@@ -63,7 +63,7 @@ class Stages:
 
     @property
     def held(self) -> tuple[Any, ...]:
-        """All of them, to be held as long as the table is: it knows their addresses alone."""
+        """All stages. Keep them as long as the table, which holds only their addresses."""
         single = (self.free_motion, self.detect, self.prepare, self.choose)
         return (*single, *self.advance, *self.commands, *self.measure, *self.watch, *self.observe)
 
