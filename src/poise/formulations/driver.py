@@ -426,8 +426,8 @@ class Stepper:
 
     @property
     def unit_erp(self) -> float:
-        """The options' share of errors that is mended, over that of a loop's: displacements, which leave no speed
-        behind, mend loops whole.
+        """Ratio of the options' ERP to that of loop joints. Displacements, which leave no velocity, correct loop joints
+        completely.
         """
         if self._stabilize != BY_DISPLACEMENT:
             return 1.0

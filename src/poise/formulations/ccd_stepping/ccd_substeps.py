@@ -1,15 +1,13 @@
-"""Steps in which something moves farther than its own size allows to overlook: split into parts.
+"""Continuous collision detection (CCD): a step in which a shape moves far relative to its size is split into parts.
 
-A few parts of one length do where nothing goes far in them. What is faster is looked after: before each part, its first
-touch is looked for by conservative advancement (`collision.ccd.conservative_advancement`), and all goes on until then.
-Then follows a part without length, in which what has met bounces or stops; then the rest of the step, in the same way.
-After IMPACTS impacts, or PARTS parts, the rest is one part in which nothing bounces: all that could be met in it,
-however far, has speculative rows. They are right for straight ways, and may stop what would have gone past.
+A few equal parts suffice if nothing moves far in them. For faster shapes, conservative advancement
+(`collision.ccd.conservative_advancement`) finds the first time of impact, and the next part ends there. A part of
+almost no length follows, in which the touching shapes bounce or stop; then the rest of the step is treated in the same
+way. After IMPACTS impacts, or PARTS parts, the rest is one part without restitution, in which everything within reach
+has speculative contacts. These are exact for straight paths, and may stop a shape that would have passed.
 
-Free bodies move exactly as the search has it, with a constant twist about their origin. Links of trees do not: their
-parts are so short that they turn by TURN at most.
-
-This is continuous collision detection: a part of a step ends at the first time of impact of its fast shapes.
+Free bodies move as the search assumes, with a constant twist about their origin. Links of trees do not: their parts are
+so short that they rotate by TURN at most.
 """
 
 from __future__ import annotations
@@ -41,27 +39,27 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 EVEN, LIMBS = 16, 64
-"""Parts of one length at most; and where limbs are fast, whose ways are bent: many short parts know their limits better
-than a few up to touches, and take no longer.
+"""Maximum number of equal parts; and if limbs, which move along arcs, are fast: many short parts find their limits more
+reliably than a few parts up to touches, at the same cost.
 """
 TOO_FAST = 3e8
-"""Speed beyond which nothing is looked after; m/s."""
+"""Speed above which no time of impact is computed; m/s."""
 TOUCH = 1e-6
-"""Gap that counts as none; m."""
+"""Gap that counts as touching; m."""
 ALLOW = 0.05
-"""Share of its least extent by which a shape that touches may go in before it is looked at again."""
+"""Share of its least extent by which a touching shape may penetrate before the next search."""
 STRIKE = 0.02
-"""Speed of approach above which a touch is an impact of its own; m/s."""
+"""Approach speed above which a touch is a separate impact; m/s."""
 IMPACTS, PARTS = 60, 200
-"""Of a step, at most."""
+"""Per step, at most."""
 TURN = 0.1
-"""Angle that a fast link of a tree turns by in a part at most; rad."""
+"""Maximum rotation of a fast link of a tree in a part; rad."""
 INSTANT = 1e-9
-"""Way in a part without length; m."""
+"""Displacement in a part of almost no length; m."""
 CHANGED = ("erp", "creep", "quick", "margin", "close", "tolerance", "carry")
-"""Rules that parts of a step have of their own."""
+"""Options that differ in the parts of a step."""
 LITTLE = 2.0**-200
-"""Of a multiplier: for impacts it is as nought, and can be undone to the last bit."""
+"""Factor of the warm-start multipliers of an impact: practically zero, and exactly invertible."""
 
 _first = entry(first_touches, SHAPES, PLACES, FLIGHTS, MANIFOLD, extra=("float64",) * 2, lanes=False)
 _again = entry(next_touches, SHAPES, PLACES, FLIGHTS, MANIFOLD, extra=("float64",) * 3, lanes=False)
@@ -70,7 +68,7 @@ _now = entry(look_now, SHAPES, PLACES, FLIGHTS, MANIFOLD, lanes=False)
 
 @dataclass(frozen=True)
 class Moves:
-    """Of each shape: its centre of rotation (n, 3), its twist there (n, 6), the arm to its own centre (n, 3)."""
+    """Motion of each shape: its centre of rotation (n, 3), its twist there (n, 6), the arm to its own centre (n, 3)."""
 
     centre: Array
     twist: Array
@@ -78,7 +76,7 @@ class Moves:
 
 
 class Split:
-    """Splits the steps of a stepper of one world."""
+    """Splits the steps of one world."""
 
     def __init__(self, stepper: Stepper) -> None:
         model, solids = stepper.model, stepper.model.solids
@@ -96,7 +94,7 @@ class Split:
     # ---- the step ----------------------------------------------------------------------------------------------------
 
     def step(self, dt: float) -> int:
-        """A step whose free motion is known; DONE or DIVERGED and the state as it was."""
+        """A step after its free motion; returns DONE, or DIVERGED with the state restored."""
         stepper, options, scratch = self.stepper, self.stepper.options, self.stepper.scratch
         s = stepper.space.s
         start, own = (s.q.copy(), s.v.copy()), stepper.own.copy()
@@ -107,7 +105,7 @@ class Split:
         carry = float(scratch.carry[0])
         paths = self._paths()
         wanted = dt * float(stepper.stats.haste[0]) / HASTE
-        few = ceil(wanted) if wanted <= LIMBS else LIMBS + 1  # it may be infinite, or not a number
+        few = ceil(wanted) if wanted <= LIMBS else LIMBS + 1  # it may be infinite, or NaN
         end = DIVERGED
         stepper.extras.begin_parts(dt)
         try:
@@ -130,21 +128,21 @@ class Split:
         return end
 
     def _flings(self, dt: float) -> bool:
-        """Whether a link of a tree is fast, beside its root."""
+        """Whether a link of a tree other than its root is fast."""
         _, speed = self._moves(0.0)
         return bool((self.bends & (speed * dt > HASTE * self.thin)).any())
 
     def _even_parts(self, dt: float, parts: int, paths: dict[str, Array]) -> tuple[int, int]:
-        """So many parts of one length, in none of which anything goes far."""
+        """A number of equal parts, in none of which anything moves far."""
         stepper, length = self.stepper, dt / parts
         stepper.options.erp[...] /= parts
         for part in range(parts):
             stepper.scratch.carry[...] = 1.0 if part else 1.0 / parts
             self._follow(paths, part * length, (part + 1) * length, dt)
-            # links are in their places, as in a march: bodies are not to follow twice what was written
+            # links are placed, as in the step loop: bodies must not follow written coordinates twice
             known = part == 0 and parts <= EVEN and not paths
             top = stepper.free_motion(length, THE_REST if known else ALL)
-            # what is not finite is on its way to `Diverged`
+            # a non-finite step will end as DIVERGED
             end = stepper.finish(length, stepper.near + 2.0 * length * top if top < TOO_FAST else stepper.near)
             stepper.scratch.parted[0] = 1
             if end != DONE:
@@ -153,14 +151,14 @@ class Split:
         return end, parts
 
     def _parts(self, dt: float, paths: dict[str, Array], kept: dict[str, float]) -> tuple[int, int]:
-        """Part after part; how the last one ended, and how many there were."""
+        """Parts up to times of impact; returns the status of the last one, and their number."""
         stepper, options = self.stepper, self.stepper.options
         left, impacts, longest = dt, 0, 0.0
         for part in range(1, PARTS + 1):
             self._follow(paths, dt - left, dt, dt)
             top = stepper.free_motion(left)
             sound = top < TOO_FAST and bool(np.isfinite(stepper.space.w.a).all())
-            length, speed = self._look(left) if sound else (left, 0.0)  # else on its way to `Diverged`
+            length, speed = self._look(left) if sound else (left, 0.0)  # else it will end as DIVERGED
             strike = length == 0.0
             impacts += strike
             if part == PARTS or impacts > IMPACTS:
@@ -184,7 +182,7 @@ class Split:
         return end, part
 
     def _advance(self, length: float, speed: float, share: float, remember: bool) -> int:
-        """A part; its rows are remembered as those of the whole step, or those from before are."""
+        """A part. The next warm start comes from its rows, scaled to the whole step, or else from the earlier ones."""
         stepper, rows = self.stepper, self.stepper.rows
         stepper.free_motion(length)
         scale_multipliers(rows.now, share)
@@ -204,13 +202,13 @@ class Split:
     # ---- which contacts count ----------------------------------------------------------------------------------------
 
     def _only_touching(self, c: Block) -> None:
-        """Contacts that touch; their gaps are none."""
+        """Keep only touching contacts; their gaps become zero."""
         n = int(c.count[0])
         keep_contacts(c, c.gap[:n] <= TOUCH)
         self._close(c)
 
     def _choose(self, c: Block) -> None:
-        """Of pairs with something fast those that touch: of the others it is known that they do not."""
+        """Of the pairs with a fast shape, keep those that touch: the search has shown that the others do not."""
         n = int(c.count[0])
         a, b, gap = c.a[:n], c.b[:n], c.gap[:n]
         pair = a.astype(np.int64) * len(self.fast) + b
@@ -224,14 +222,14 @@ class Split:
     # ---- paths -------------------------------------------------------------------------------------------------------
 
     def _paths(self) -> dict[str, Array]:
-        """Where what is prescribed is in the step."""
+        """The prescribed paths of the step."""
         stages = self.stepper.space.stages
         if not self.model.paths:
             return {}
         return {name: stages.arrays[name].copy() for name in ("path_q", "path_v", "path_a")}
 
     def _follow(self, paths: dict[str, Array], begin: float, end: float, dt: float) -> None:
-        """Lay a part of the paths of a step, straight from their beginnings to their ends."""
+        """Write a part of the prescribed paths, on straight lines from their beginnings to their ends."""
         for name, array in paths.items():
             of_step = array.reshape(3, -1)
             laid = self.stepper.space.stages.arrays[name].reshape(3, -1)
@@ -249,7 +247,7 @@ class Split:
     # ---- the first touch ---------------------------------------------------------------------------------------------
 
     def _look(self, left: float) -> tuple[float, float]:
-        """How long the next part is, 0 for an impact; and the greatest speed of what is not fast."""
+        """Length of the next part, 0 for an impact; and the greatest speed of the shapes that are not fast."""
         now, speed = self._moves(0.0)
         self.fast = self.moving & (speed * left > HASTE * self.thin)
         slow = float(speed[~self.fast & self.moving].max(initial=0.0))
@@ -277,9 +275,9 @@ class Split:
         return length, slow
 
     def _refined(self, pairs: Array, length: float) -> float:
-        """The first touch of pairs that are apart, up to a time.
+        """The first touch of separated pairs, up to a time.
 
-        A part moves with the velocities of its end: the search is repeated with those of the end that it has found.
+        A part moves with the velocities at its end: the search is repeated with those at the end that it has found.
         """
         for _ in range(4):
             if not len(pairs):
@@ -295,7 +293,7 @@ class Split:
         return length
 
     def _moves(self, dt: float) -> tuple[Moves, Array]:
-        """How shapes move with the velocities that free motion has after a time; the speed that they do not exceed."""
+        """Motion of the shapes with the velocities of the free motion after a time, and bounds of their speeds."""
         space, solids, c = self.stepper.space, self.model.solids, self.stepper.collider
         s, w = space.s, space.w
         v = s.v.copy()
@@ -317,7 +315,7 @@ class Split:
         return Moves(centre, twist, arm), np.linalg.norm(twist[:, 3:], axis=1) + turning
 
     def _pairs(self, now: Moves, ahead: Moves, dt: float) -> Array:
-        """Pairs of something fast, and what it may come to touch."""
+        """Pairs of a fast shape and a shape that it may touch."""
         x, solids = self.stepper.collider.x, self.model.solids
         place = x.position.reshape(-1, 3)
         change = float(np.abs(ahead.twist[:, 3:] - now.twist[:, 3:]).max(initial=0.0)) * dt
@@ -339,7 +337,7 @@ class Split:
         )
 
     def _approach(self, f: Block, moves: Moves) -> Array:
-        """(n,) speeds at which pairs approach each other where they are nearest; m/s."""
+        """(n,) approach speeds of pairs at their closest points; m/s."""
         point, speed = f.point.reshape(-1, 3), []
         for shape in (f.a, f.b):
             twist = moves.twist[shape]
@@ -353,7 +351,7 @@ class Split:
 
 
 def keep_contacts(c: Block, keep: Array) -> None:
-    """Leave only some of the contacts, in their order."""
+    """Remove the other contacts; the order stays."""
     n = len(keep)
     for name in ("id", "feature", "a", "b", "gap", "normal", "point"):
         array = c.arrays[name]
@@ -362,6 +360,6 @@ def keep_contacts(c: Block, keep: Array) -> None:
 
 
 def scale_multipliers(rows: Block, share: float) -> None:
-    """Take a share of the multipliers of all rows."""
+    """Scale the multipliers of all rows."""
     for first, count, stride in zip(rows.first.tolist(), rows.count.tolist(), STRIDES, strict=True):
         rows.lam[first : first + count * stride] *= share

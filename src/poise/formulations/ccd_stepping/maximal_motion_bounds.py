@@ -1,4 +1,4 @@
-"""How fast the shapes of separate bodies are, for the steps that they are moved by."""
+"""Motion bounds of the shapes of separate bodies."""
 
 from __future__ import annotations
 
@@ -10,31 +10,32 @@ from poise.kernel.spatial import motion_at
 from poise.kernel.vec import norm
 
 TURN, LIMB_TURN = 0.5, 0.1
-"""Angles by which a body turns at most in a step that is not split, and one that hangs on another: what limbs turn is
-what joints bend, and limits are exceeded by, to second order; rad."""
+"""Maximum rotation of a body in a step that is not split, and of a body with a parent: the rotation of limbs
+determines, to second order, how much their joints bend and exceed their limits; rad.
+"""
 
 
 @kernel
 def shape_haste(model, work, shapes, surfaces, i, link, velocity):
-    """Of a shape on a link with a velocity: the speed that no point of it exceeds; and its haste, in 1/s.
+    """Speed bound of the points of a shape on a moving link, and its motion bound in 1/s.
 
-    Bodies go straight, as contacts foresee it, but for what they turn on the way: a point that turns by an angle leaves
-    its line by half of the angle times the way. A shape goes its least extent at most, and turns by TURN: its points
-    are off by a quarter of that extent. Trees, whose links follow their joints in arcs, take half the way
-    (`motion_bounds`).
+    Bodies move along straight lines, as contact prediction assumes, except for their rotation: a point that rotates by
+    an angle leaves its line by half of the angle times its displacement. A shape moves by its least extent at most, and
+    rotates by TURN, so that its points deviate by a quarter of that extent. Trees, whose links move along arcs, take
+    half of that displacement (`motion_bounds`).
     """
     most_turn = LIMB_TURN if load(model.link_parent, link) >= 0 else TURN
     arm = load(work.R, link) @ load(shapes.position, i) + load(work.r, link)
     speed, spin = norm(motion_at(velocity, arm)), norm(velocity.w)
     most = speed + spin * load(shapes.reach, i)
-    if load(shapes.kind, i) == SPHERE:  # which is nowhere else when it turns
+    if load(shapes.kind, i) == SPHERE:  # rotation does not displace it
         return most, speed * (HASTE / load(surfaces.thin, i))
     return most, maximum(most * (HASTE / load(surfaces.thin, i)), spin * (HASTE / most_turn))
 
 
 @kernel
 def find_haste(model, data):
-    """The top speed of all shapes, and the greatest haste."""
+    """The greatest speed of all shapes, and their greatest motion bound."""
     top = zero(load(data.stats.top, 0))
     haste = top
     for i in range(data.shapes.n_shapes):
@@ -50,7 +51,7 @@ def find_haste(model, data):
 
 @kernel
 def hurries(model, data, dt):
-    """As `motion_bounds.hurries`: whether impulses make velocities such that the step is too long for them."""
+    """As `motion_bounds.hurries`: whether a step is too long for the velocities after the impulses."""
     if not pushes_on(model, data.flow, data.stats, dt):
         return False
     haste = load(data.stats.haste, 0)

@@ -1,4 +1,4 @@
-"""How fast shapes are: their speeds, and how far they move for their size."""
+"""Motion bounds of shapes: their greatest speeds, and their motion relative to their size."""
 
 from __future__ import annotations
 
@@ -11,20 +11,22 @@ from poise.model.shape_arrays import Solid
 
 SPHERE, CAPSULE = int(Solid.SPHERE), int(Solid.CAPSULE)
 TURN = 0.05
-"""Angle by which velocity products may change what links turn by in a step that is not split, to the power ½; rad."""
+"""Maximum angle by which velocity products may change the rotation of links in a step that is not split, to the power
+½; rad.
+"""
 CHANGE = 0.02
-"""What impulses may change of the way of a coordinate in a step without a look at its haste; rad or m."""
+"""Change of the displacement of a coordinate by impulses above which the motion bound is evaluated again; rad or m."""
 SINGULAR = 1e-12
-"""Determinant of an inertia, over the cube of its trace, that counts as 0."""
+"""Determinant of an inertia, relative to the cube of its trace, that counts as 0."""
 HASTE = 0.5
 """Share of its least extent that a shape may move in a step that is not split (see `ccd_substeps`)."""
 
 
 @kernel
 def shape_haste(work, shapes, surfaces, i, link, velocity):
-    """Of a shape on a link with a velocity: the speed that no point of it exceeds; and how often it moves by its least
-    extent in a second. Spheres and capsules are as far as their centres and ends, for they are nowhere else when they
-    turn about these.
+    """Speed bound of the points of a shape, and its motion bound: how often it moves by its least extent in a second.
+    The motion bound of spheres and capsules follows from their centres and ends, since rotation about these does not
+    displace them.
     """
     R, extent = load(work.R, link), load(surfaces.thin, i)
     speed = motion_at(velocity, R @ load(shapes.position, i) + load(work.r, link))
@@ -40,8 +42,8 @@ def shape_haste(work, shapes, surfaces, i, link, velocity):
 
 @kernel
 def spin_rate(model, work, i):
-    """Square of the angular acceleration that velocity products give a link: of its joints' axes, which turn with its
-    parent; of a tree's first link, that of Euler's equation for the link alone. rad²/s⁴.
+    """Square of the angular acceleration by velocity products: of a link with a parent, that of its joint's axes; of a
+    tree's first link, that of Euler's equation for the link alone. rad²/s⁴.
     """
     if load(model.link_parent, i) >= 0:
         turn = load(work.bias, i).w
@@ -55,7 +57,7 @@ def spin_rate(model, work, i):
 
 @kernel
 def find_haste(model, data):
-    """The top speed of all shapes, their greatest haste, and the haste of what velocity products change."""
+    """The greatest speed of all shapes, their greatest motion bound, and the one of velocity products."""
     top = zero(load(data.stats.top, 0))
     haste = top
     for i in range(data.shapes.n_shapes):
@@ -73,13 +75,13 @@ def find_haste(model, data):
 
 @kernel
 def whirl_of(rate):
-    """Haste of an angular acceleration, of which the square is given, by velocity products."""
+    """Motion bound of an angular acceleration by velocity products, from its square."""
     return sqrt(sqrt(rate)) * (HASTE / TURN)
 
 
 @kernel
 def is_hasty(stats, dt):
-    """Whether shapes are too fast for a step; then velocity products count as well in `stats.haste`."""
+    """Whether shapes are too fast for a step; if so, `stats.haste` includes the velocity products."""
     if not any_lane(load(stats.haste, 0) * dt > HASTE):
         return False
     store(stats.haste, 0, maximum(load(stats.haste, 0), load(stats.whirl, 0)))
@@ -88,8 +90,8 @@ def is_hasty(stats, dt):
 
 @kernel
 def whirls(model, work, stats, scratch, dt):
-    """Whether a step is too long for the velocity products of trees that are not smooth (see `smooth_motion`), then
-    with their haste in `stats.haste`.
+    """Whether a step is too long for the velocity products of trees that are not smooth (see `smooth_motion`); if so,
+    `stats.haste` includes them.
     """
     if not any_lane(load(stats.whirl, 0) * dt > HASTE):
         return False
@@ -105,7 +107,7 @@ def whirls(model, work, stats, scratch, dt):
 
 @kernel
 def pushes_on(model, flow, stats, dt):
-    """Whether impulses change so much that the haste is to be looked at again; `flow` has what they add."""
+    """Whether impulses, whose effect is in `flow`, change velocities enough to evaluate the motion bound again."""
     most = zero(load(stats.haste, 0))
     for d in range(model.nv):
         most = maximum(most, fabs(load(flow.a, d)))
@@ -114,8 +116,8 @@ def pushes_on(model, flow, stats, dt):
 
 @kernel
 def hurries(model, data, dt):
-    """Whether impulses make velocities such that the step is too long for them; then `data.stats.haste` is that of
-    these. `data.flow` has what impulses add, and the motions of links with it.
+    """Whether a step is too long for the velocities after the impulses; if so, `data.stats.haste` is their motion
+    bound. `data.flow` has the effect of the impulses, and the motions of links with it.
     """
     if not pushes_on(model, data.flow, data.stats, dt):
         return False

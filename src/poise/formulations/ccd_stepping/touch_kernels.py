@@ -1,4 +1,4 @@
-"""When two shapes that touch next come to touch again; and where pairs of shapes are now."""
+"""Gaps of pairs of shapes now, and the times at which touching shapes penetrate further."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from poise.kernel.memory import load, store
 
 @kernel
 def look_now(g, x, f, t):
-    """Gaps, normals and points of all pairs as they are."""
+    """Current gaps, normals and points of all pairs."""
     for k in range(f.n_pairs):
         a, b = load(f.a, k), load(f.b, k)
         touch, found = nearest(g, t, a, b, placed(g, x, a), placed(g, x, b), load(f.gap, k) * 0.0 + 1e30)
@@ -22,7 +22,7 @@ def look_now(g, x, f, t):
 
 @kernel
 def next_touches(g, x, f, t, dt, near, part):
-    """Of all pairs; how far each may go into itself is a part of what `f.time` tells, its least extent."""
+    """Times of all pairs; each may penetrate by a share `part` of the least extent that `f.time` holds."""
     for k in range(f.n_pairs):
         time, _ = fly(g, x, f, t, k, dt, near, load(f.time, k) * part)
         store(f.time, k, time)

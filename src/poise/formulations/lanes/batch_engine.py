@@ -1,4 +1,4 @@
-"""Memory of many worlds, and the engines that take them through time (see `batch_kernels`)."""
+"""The world buffer, and the engines that step many worlds (see `batch_kernels`)."""
 
 from __future__ import annotations
 
@@ -35,28 +35,28 @@ from poise.model.motors import controlled_numbers
 
 Array = NDArray[Any]
 LINE = 64
-"""Bytes that a record is made a multiple of: no two worlds share a cache line."""
+"""Bytes; the size of a world is a multiple of it, so that no two worlds share a cache line."""
 FIRST_ROOM = (16, 0, 16, 0)
-"""Blocks of each kind that a world can remember at first."""
+"""Initial room for the multipliers of a world, in blocks of each kind."""
 PLACES = ("shape", "point", "normal", "depth")
-"""What is noted of contacts."""
+"""Geometry of stored contacts."""
 DRIVE = ("gain_p", "gain_d", "goal_q", "goal_v")
 INPUTS = ("tau", "force", *DRIVE)
 MOST_NUMBERS = 2**31 - 1
-"""Of all records: lanes of float32 count so far."""
+"""Maximum size of the world buffer: the limit of the 32-bit indices of float32 lanes."""
 
 
 _step_crowd = entry(step_crowd, DATA, BATCH, extra=("float64", "int64", "int64", "int64"))
 
 
 class Layout:
-    """Where each quantity lies in a record."""
+    """Layout of the numbers of a world."""
 
     def __init__(
         self, model: Model, width: Width, varied: Iterable[str] = (), terrains: NDArray[np.bool_] | None = None
     ) -> None:
-        """`varied`: numbers of the model (`model/…`) and its surfaces (`surfaces/…`) that each world has of its own;
-        `terrains`: (terrains, shapes) which shapes a world has that has chosen one of them.
+        """`varied`: fields of the model (`model/…`) and its surfaces (`surfaces/…`) that differ between worlds;
+        `terrains`: (terrains, shapes) which shapes exist in a world with each terrain.
         """
         self.terrains = terrains
         nq, nv = model.nq, model.nv
@@ -79,10 +79,10 @@ class Layout:
         self.places = {name: slice(*pair) for name, pair in zip(sizes, pairwise(ends), strict=True)}
         line = LINE // np.dtype(width.dtype).itemsize
         self.size = -(-ends[-1] // line) * line
-        """Of a record, in numbers."""
+        """Numbers per world."""
 
     def spans(self, used: set[str]) -> Array:
-        """Ranges of numbers that a step reads, where only some inputs are used."""
+        """Ranges of the numbers that a step reads, given the inputs in use."""
         wanted = [place for name, place in self.places.items() if name not in INPUTS or name in used]
         merged: list[list[int]] = []
         for place in wanted:
@@ -94,12 +94,12 @@ class Layout:
 
 
 def _under(view: str, places: dict[str, slice]) -> dict[str, slice]:
-    """Places of the fields of a view."""
+    """Ranges of the fields of a view."""
     return {name.removeprefix(view): place for name, place in places.items() if name.startswith(view)}
 
 
 class Memory(NamedTuple):
-    """What worlds remember of rows, and where."""
+    """Memory for the multipliers and contacts of all worlds."""
 
     room: tuple[int, ...]
     """Blocks of each kind."""
@@ -110,14 +110,14 @@ class Memory(NamedTuple):
     lam: Array
     id: Array
     shape: Array
-    """Of contacts, for as many as there is room."""
+    """Contact geometry, for as many contacts as there is room."""
     point: Array
     normal: Array
     depth: Array
 
 
 class Records:
-    """Worlds as rows of numbers, with what they remember."""
+    """The world buffer: the numbers of all worlds, with their warm starts and contacts."""
 
     def __init__(self, layout: Layout, width: Width, n: int) -> None:
         if n * layout.size > MOST_NUMBERS:
@@ -130,14 +130,14 @@ class Records:
         self.told = aligned((n * N_TOLD,), dtype)
         self.count = aligned((n * len(KINDS),), np.int32)
         self.noted = aligned((n,), np.int32)
-        """Contacts of the last step; −1 where a world has made none since it began."""
+        """Contacts of the last step; −1 if a world has made no step since its reset."""
         self.time, self.whole, self.parts = aligned((n,), np.float64), np.zeros(1), 1
-        """(n,) s; (1,) length of a step, s; parts that each step is taken in."""
+        """(n,) times, s; (1,) length of a step, s; number of parts of a step."""
         self.commands: list[Callable[[Engine], Bound]] = []
-        """What makes the commands that an engine gives before each step."""
+        """Factories of the commands that an engine runs before each step."""
         self.order = aligned((-(-n // width.lanes) * width.lanes,), np.int32)
         self.used = {"tau"}
-        """Inputs that steps are to read."""
+        """Inputs that steps read."""
         self._take_memory(self._memory(FIRST_ROOM))
 
     def _memory(self, room: tuple[int, ...]) -> Memory:
@@ -154,13 +154,13 @@ class Records:
         return Memory(room, lam_first, id_first, lam_size, id_size, lam, id, shape, *places)
 
     def _take_memory(self, memory: Memory) -> None:
-        """In one statement, which no interrupt divides."""
+        """In one statement, which no interrupt can split."""
         self.room, self.lam_first, self.id_first, self.lam_size, self.id_size, self.lam, self.id = memory[:7]
         self.shape, self.point, self.normal, self.depth = memory[7:]
         self._block: Block | None = None
 
     def of(self, name: str) -> Array:
-        """(n, size) a quantity of all worlds, as it is in their records."""
+        """(n, size) a quantity of all worlds, as a view of the world buffer."""
         return self.numbers.reshape(self.n, -1)[:, self.layout.places[name]]
 
     @property
@@ -169,7 +169,7 @@ class Records:
         return self.numbers.reshape(self.n, -1)[:, : self.layout.n_state]
 
     def remember_more(self, room: tuple[int, ...]) -> None:
-        """Room for more blocks; what is remembered stays."""
+        """Grow the memory of multipliers; their values are kept."""
         more = self._memory(tuple(max(a, b) for a, b in zip(room, self.room, strict=True)))
         pairs = (
             (more.lam, self.lam, more.lam_first, self.lam_first),
@@ -186,12 +186,12 @@ class Records:
         self._take_memory(more)
 
     def forget(self, which: Any) -> None:
-        """Clear what some worlds remember, and what is noted of their last steps."""
+        """Clear the warm starts and contacts of some worlds."""
         self.count.reshape(self.n, -1)[which] = 0
         self.noted[which] = -1
 
     def use(self, *names: str) -> None:
-        """Have steps read inputs."""
+        """Let steps read some inputs."""
         if not self.used.issuperset(names):
             self.used |= {*names}
             self._block = None
@@ -201,13 +201,13 @@ class Records:
         self._block = None
 
     def spare(self, *names: str) -> None:
-        """Have steps read inputs no longer."""
+        """Stop steps from reading some inputs."""
         self.used -= {*names}
         self._block = None
 
     @property
     def block(self) -> Block:
-        """As kernels see them."""
+        """The block that kernels use."""
         if self._block is None:
             spans = self.layout.spans(self.used)
             shared = ("numbers", "order", "lost", "done", "told", "count", "lam", "id", "noted", *PLACES)
@@ -227,7 +227,7 @@ class Records:
 
 
 class Engine(Stepper):
-    """A stepper of as many worlds as a width has lanes, whose state is that of whoever sits in them."""
+    """A stepper of as many worlds as a width has lanes; its state is that of the worlds in the lanes."""
 
     def __init__(self, model: Model, width: Width, layout: Layout, **options: Any) -> None:
         super().__init__(model, width, **options)
@@ -245,7 +245,7 @@ class Engine(Stepper):
         self._bind()
 
     def _take_places(self, layout: Layout) -> None:
-        """Let the blocks of a step lie in the arena, with the numbers that they have."""
+        """Share the memory of the step's blocks with the lanes' numbers; their values are kept."""
         space, extras, places = self.space, self.extras, layout.places
         space.s = self._seated(space.s, {name: places[name] for name in ("q", "v")})
         space.x = self._seated(space.x, {name: places[name] for name in INPUTS})
@@ -268,11 +268,11 @@ class Engine(Stepper):
 
     @property
     def first(self) -> Array:
-        """(size,) a record as it is at first; worlds that sit down change it."""
+        """(size,) the initial numbers of a world; only valid before worlds are loaded."""
         return np.array(self._arena[:, 0])
 
     def use(self, records: Records) -> None:
-        """Take worlds from records, and have room for all that they remember."""
+        """Use a world buffer, and allocate room for all of its multipliers."""
         rows = self.rows
         room = [max(a, b) for a, b in zip(rows.now.room.tolist(), records.room, strict=True)]
         if room != rows.now.room.tolist():
@@ -290,7 +290,7 @@ class Engine(Stepper):
         self._call: Bound | None = None
 
     def _bind_crowd(self) -> Bound:
-        """Hand the kernel all that it works on."""
+        """Bind the kernel to its memory."""
         assert self._records is not None
         assert self._owner is not None
         entries, rows, extras = self.bound_entries(), self.rows, self.extras
@@ -319,7 +319,7 @@ class Engine(Stepper):
         return Bound(_step_crowd, self.width, self.data.handle, batch.handle)
 
     def group_block(self, records: Records) -> Block:
-        """Numbers of a group, with the times of worlds."""
+        """The shared numbers of a group, with the times of worlds."""
         return GROUP.block(
             F64,
             erp=np.array([self.joint_erp]),
@@ -332,17 +332,17 @@ class Engine(Stepper):
 
     @property
     def seats(self) -> Block:
-        """Which worlds are in which lanes."""
+        """The assignment of worlds to lanes."""
         return self._seats
 
     @property
     def owner(self) -> Records:
-        """The records whose worlds it steps."""
+        """The world buffer whose worlds it steps."""
         assert self._owner is not None
         return self._owner
 
     def _lay_axes(self, old: Block) -> None:
-        """Multipliers of contacts that are remembered are forces along the world's axes."""
+        """Set the axes of stored contact forces to those of the world."""
         first, n = int(old.first[CONTACT]), int(old.room[CONTACT])
         rows = slice(first, first + 3 * n)
         old.b[rows] = 0
@@ -350,13 +350,15 @@ class Engine(Stepper):
 
     @property
     def call(self) -> Bound:
-        """What takes steps: (dt, n, first, last) → the first group that it left undone, for `make_way`, or the last."""
+        """The batched step: (dt, n, first, last) → the first group that is not done, for `make_way`, or the
+        last index.
+        """
         if self._call is None:
             self._call = self._bind_crowd()
         return self._call
 
     def make_way(self) -> bool:
-        """More room for what had none: whether it is this engine that had none, and not the records."""
+        """Grow the memory that a group ran out of; returns False if it was that of the world buffer."""
         end = int(self._end[0])
         if end == NO_MEMORY:
             return False
@@ -367,5 +369,5 @@ class Engine(Stepper):
 
     @property
     def remembered(self) -> tuple[int, ...]:
-        """Room for blocks of each kind."""
+        """Room for multipliers, in blocks of each kind."""
         return tuple(self.rows.now.room.tolist())

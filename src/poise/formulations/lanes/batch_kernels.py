@@ -1,13 +1,13 @@
-"""Steps of many worlds, group by group: a group is taken from its records into lanes, stepped, and put back.
+"""Steps of many worlds, group by group: a group of worlds is loaded from the world buffer into lanes, stepped, and
+stored back.
 
-A world is a record, a row of numbers side by side: any worlds can make a group, and no two threads write to one cache
-line. What a step remembers for the next one beside coordinates and velocities is the multipliers of its rows by their
-ids: of a contact its force in world axes, which needs no directions. It is kept in that form from step to step
-(`remember`) whether a world goes on in its lane or is put back in between, so that its bits are the same.
+The numbers of a world are contiguous in the world buffer: any worlds can form a group, and no two threads write to one
+cache line. Besides coordinates and velocities, the next step depends on the multipliers of the rows, by their ids; of a
+contact, on its force in world axes, which needs no tangent directions. Multipliers have that form between any two steps
+(`remember`), whether a world stays in its lane or is stored in between, so that its results are bitwise the same.
 
-
-Seats that nobody takes, and those of worlds that are lost on the way, repeat another world of the group: that costs no
-rows, and no numbers that are not finite go round.
+Unused lanes, and lanes of diverged worlds, repeat another world of the group: that adds no rows, and keeps all numbers
+finite.
 """
 
 from __future__ import annotations
@@ -40,42 +40,41 @@ from poise.kernel.scalars import maximum, select
 from poise.kernel.vec import Vec3
 
 NO_MEMORY = 10
-"""How a group ends, beside `step_status`: the records have no room for all multipliers."""
+"""Status of a group, besides those of `step_status`: the world buffer has no room for all multipliers."""
 TOLD = ("residual", "sweeps", "newton_steps", "contacts", "rows", "haste", "work", "status", "shift_status")
-"""Of each world's last step."""
+"""Statistics of each world's last step."""
 N_TOLD = len(TOLD)
 
 SEATS = View(
     "Seats",
     lanes=Count,
-    arena=Real,  # all numbers of a record, where the kernels of a step have them too
-    world=Int,  # (1) who sits in each lane
-    taken=Int,  # (1) 0 where a lane only repeats another
+    arena=Real,  # the numbers of a world, shared with the blocks of the step's kernels
+    world=Int,  # (1) the world in each lane
+    taken=Int,  # (1) 0 if a lane only repeats another
 )
 
 RECORDS = View(
     "Records",
-    size=Count,  # numbers of a record
-    n_state=Count,  # that a step changes; they come first
+    size=Count,  # numbers per world
+    n_state=Count,  # of them, those that a step changes; they come first
     n_spans=Count,
     span=Index,  # (2 n_spans) ranges of numbers that a step reads
     numbers=Real,  # (worlds · size)
     order=Index,  # (groups · lanes) worlds; −1 where there is none
-    lost=Index,  # (worlds) 1 where a world has left the finite numbers
-    done=Index,  # (worlds) steps that were done in this call
+    lost=Index,  # (worlds) 1 if a world has diverged
+    done=Index,  # (worlds) steps completed in this call
     told=Real,  # (worlds · N_TOLD)
-    # what rows remember
+    # warm start
     room=Index,  # (4) blocks of each kind
-    lam_first=Index,  # (4) where those of a kind begin
+    lam_first=Index,  # (4) first multiplier of each kind
     id_first=Index,
     lam_size=Count,
     id_size=Count,
     count=Index,  # (worlds · 4)
     lam=Real,  # (worlds · lam_size)
     id=Index,  # (worlds · id_size)
-    # contacts of each world's last step, as `recorded_frames.FRAMES` has them; their forces are among what rows
-    # remember
-    noted=Index,  # (worlds) how many, −1 where there is no last step
+    # contacts of each world's last step, as in `recorded_frames.FRAMES`; their forces are among the multipliers
+    noted=Index,  # (worlds) number of contacts, −1 if there is no last step
     shape=Index,  # (worlds · room of contacts) two each
     point=Vec3,
     normal=Vec3,
@@ -85,14 +84,14 @@ RECORDS = View(
 GROUP = View(
     "Group",
     erp=Real,  # (1) share of an error of loop joints that is corrected in a step
-    end=Index,  # (1) how the group ended at which it stopped
+    end=Index,  # (1) status of the group at which the loop stopped
     # in float64 at every width
-    parts=Count,  # of a whole step, which controllers are asked for
+    parts=Count,  # number of parts of a whole step; controllers run once per whole step
     whole=Real,  # (1) length of a whole step; s
     time=Real,  # (worlds) s
     now=Real,  # (lanes) time of each lane's world at the beginning of a whole step; s
 )
-"""Numbers that steps of a group share, beside `step.STEP`."""
+"""Numbers that the steps of a group share, besides `step.STEP`."""
 
 BATCH = View(
     "Batch",
@@ -101,7 +100,7 @@ BATCH = View(
     step=At(STEP, F64),
     shared=At(GROUP, F64),
 )
-"""What steps of a group work on, beside the data of its lanes."""
+"""Memory of the steps of a group, besides the data of its lanes."""
 
 
 # ---- from records to lanes and back ----------------------------------------------------------------------------------
@@ -109,7 +108,7 @@ BATCH = View(
 
 @kernel
 def sit_down(batch, group):
-    """Seats for the worlds of a group: whether there are any."""
+    """Assign the worlds of a group to lanes; returns whether there are any."""
     first = -1
     for lane in range(batch.seats.lanes):
         world = load(batch.records.order, group * batch.seats.lanes + lane)
@@ -128,7 +127,7 @@ def sit_down(batch, group):
 
 @kernel
 def load_numbers(batch):
-    """What worlds have in their records, to their lanes."""
+    """Load the numbers of worlds from the world buffer into lanes."""
     at = load(batch.seats.world, 0) * batch.records.size
     for k in range(batch.records.n_spans):
         for j in range(load(batch.records.span, 2 * k), load(batch.records.span, 2 * k + 1)):
@@ -137,7 +136,7 @@ def load_numbers(batch):
 
 @kernel
 def load_memory(batch, old_rows):
-    """What worlds remember, to the rows of the step before."""
+    """Load the multipliers of worlds as the rows of the step before."""
     world = load(batch.seats.world, 0)
     for kind in range(N_KINDS):
         count, stride = gather(batch.records.count, world * N_KINDS + kind), stride_of(kind)
@@ -153,7 +152,7 @@ def load_memory(batch, old_rows):
 
 @kernel
 def has_memory(batch, old_rows):
-    """Whether there is room for all that is to be remembered."""
+    """Whether the world buffer has room for all multipliers."""
     there = True
     for kind in range(N_KINDS):
         there = there and busiest(old_rows, kind, batch.seats.lanes) <= load(batch.records.room, kind)
@@ -162,14 +161,14 @@ def has_memory(batch, old_rows):
 
 @kernel
 def keep_numbers(batch, lane, world):
-    """What a step changes, from a lane to the record."""
+    """Store what a step changes, from a lane into the world buffer."""
     for j in range(batch.records.n_state):
         store(batch.records.numbers, world * batch.records.size + j, load_lane(batch.seats.arena, j, lane))
 
 
 @kernel
 def keep_memory(records, old_rows, lane, world):
-    """What is remembered, from a lane to the record."""
+    """Store the multipliers, from a lane into the world buffer."""
     for kind in range(N_KINDS):
         count, stride = load_lane(old_rows.count, kind, lane), stride_of(kind)
         store(records.count, world * N_KINDS + kind, count)
@@ -186,7 +185,7 @@ def keep_memory(records, old_rows, lane, world):
 
 @kernel
 def keep_contacts(records, contacts, rows, lane, world):
-    """Where the contacts of the last step were."""
+    """Store the geometry of the contacts of the last step."""
     at, found, n = (
         world * load(records.room, CONTACT),
         load_lane(contacts.count, 0, lane),
@@ -203,7 +202,7 @@ def keep_contacts(records, contacts, rows, lane, world):
 
 @kernel
 def keep_told(records, stats, contacts, rows, lane, world):
-    """How the last step went, in the order of TOLD."""
+    """Store the statistics of the last step, in the order of TOLD."""
     at, n_rows = world * N_TOLD, 0
     for kind in range(N_KINDS):
         n_rows += load_lane(rows.count, kind, lane) * stride_of(kind)
@@ -223,7 +222,9 @@ def keep_told(records, stats, contacts, rows, lane, world):
 
 @kernel
 def remember(rows, old_rows, lanes):
-    """Take the rows of a step for those of the step before: ids and multipliers, of contacts forces in world axes."""
+    """Copy the rows of a step to those of the step before: ids and multipliers, and for contacts forces in
+    world axes.
+    """
     for kind in range(N_KINDS):
         stride = stride_of(kind)
         store(old_rows.count, kind, load(rows.count, kind))
@@ -242,7 +243,7 @@ def remember(rows, old_rows, lanes):
 
 @kernel
 def pushed(rows, slot):
-    """Force of a contact's row along its direction, as `emit_rows.direction` has it."""
+    """Force of a contact's row along its direction, as in `emit_rows.direction`."""
     on_b = load(rows.b, slot) >= 0
     along = select(on_b, load(rows.Jb, slot).f, load(rows.Ja, slot).f)
     lam = load(rows.lam, slot)
@@ -251,8 +252,8 @@ def pushed(rows, slot):
 
 @kernel
 def leave(batch, stages, old_rows, steps, dt):
-    """Put worlds that are lost back where their last good step left them, and others in their seats: whether anyone is
-    left.
+    """Freeze diverged worlds at their last valid step, and repeat another world in their lanes; returns whether any
+    world is left.
     """
     source = -1
     for lane in range(batch.seats.lanes):
@@ -275,7 +276,7 @@ def leave(batch, stages, old_rows, steps, dt):
 
 @kernel
 def repeat_lane(batch, old_rows, source, lane):
-    """Seat the world of one lane in another as well."""
+    """Copy the world of one lane to another lane."""
     store_lane(batch.seats.world, 0, lane, load_lane(batch.seats.world, 0, source))
     for k in range(batch.records.n_spans):
         for j in range(load(batch.records.span, 2 * k), load(batch.records.span, 2 * k + 1)):
@@ -290,20 +291,20 @@ def repeat_lane(batch, old_rows, source, lane):
 
 @kernel
 def go_on(batch):
-    """A whole step is done."""
+    """Advance the time at the end of a whole step."""
     for lane in range(batch.seats.lanes):
         store(batch.shared.now, lane, load(batch.shared.now, lane) + load(batch.shared.whole, 0))
 
 
 @kernel
 def step_group(data, batch, dt, n, group):
-    """N steps of a group: how they end. If not DONE, none is done, but for worlds that are lost."""
+    """N steps of a group; returns its status. Unless it is DONE, no world is stored except diverged ones."""
     if not sit_down(batch, group):
         return DONE
     load_numbers(batch)
     load_memory(batch, data.old_rows)
     forget_places(data.scratch)
-    store(batch.step.prepared, 0, 1)  # what others left
+    store(batch.step.prepared, 0, 1)  # set by the previous group
     for step in range(n):
         if step % batch.shared.parts == 0:
             give_commands(batch.step, 0.0, load(batch.shared.whole, 0))
@@ -334,7 +335,9 @@ def step_group(data, batch, dt, n, group):
 
 @kernel
 def step_crowd(data, batch, dt, n, first, last):
-    """N steps of each of some groups: the one at which Python is needed, and `end` tells what for; or the last."""
+    """N steps of each of some groups; returns the last index, or the group that needs Python, with the
+    reason in `end`.
+    """
     for group in range(first, last):
         end = step_group(data, batch, dt, n, group)
         if end != DONE:

@@ -1,4 +1,4 @@
-"""Motor targets from tabulated motions in lanes of worlds: each world has a motion, a start and a place of its own."""
+"""Motor targets from tabulated motions in lanes of worlds: each world has its own motion, start time and placement."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from poise.kernel.memory import F64, At, Index, Real, View, load, load_lane, sto
 FOLLOWERS = View(
     "MotionFollowers",
     # (worlds), in float64 at every width
-    motion=Index,  # which one a world follows
-    start=Real,  # time of the world at which it begins; s
-    # where its origin is put
+    motion=Index,  # the motion of a world
+    start=Real,  # time of the world at which the motion begins; s
+    # placement of the motion's origin
     x=Real,
     y=Real,
     z=Real,
@@ -25,7 +25,7 @@ FOLLOWERS = View(
 
 @kernel
 def find_lane(schedule, phase, followers, group, lane, world, dt):
-    """Where the motion of a lane's world is in a step, and where it is put."""
+    """Phase and placement of the motion of a lane's world in a step."""
     since = load(group.now, lane) - load(followers.start, world)
     find_step(schedule, phase, lane, load(followers.motion, world), since, dt)
     store_lane(phase.x, 0, lane, load(followers.x, world))
@@ -37,7 +37,7 @@ def find_lane(schedule, phase, followers, group, lane, world, dt):
 
 @kernel
 def follow_in_lanes(state, inputs, motors, motions, schedule, phase, tracking, seats, group, followers, time, dt):
-    """Set all that is to follow motions in a step of a group of worlds; their times are those of the group."""
+    """Set the tracking targets of a step of a group of worlds, at the times of the group."""
     for lane in range(seats.lanes):
         find_lane(schedule, phase, followers, group, lane, load_lane(seats.world, 0, lane), dt)
     follow(state, inputs, motors, motions, phase, tracking, dt)

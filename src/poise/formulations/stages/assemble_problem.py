@@ -1,7 +1,7 @@
-"""From rows on a tree to a problem that projected Gauss-Seidel solves in place, and back: no number is copied twice.
+"""From the rows of an island to a problem that projected Gauss-Seidel solves in place, and back, without extra copies.
 
-A is where `delassus_kernels.gram` leaves it. A problem is that of an island. Its blocks come kind by kind, as the store
-has them; in lanes of worlds all have the same blocks, some of them blank.
+The matrix A stays where `delassus_kernels.gram` wrote it. Blocks come kind by kind, in the order of the store; in lanes
+of worlds all worlds have the same blocks, some of them blank.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NEARNESS = 512.0
 
 @formula
 def nearness(like):
-    """Share of its largest diagonal entry that comes on top of a block's own part of A."""
+    """Share of its largest diagonal entry that is added to a block's own part of A."""
     return constant(NEARNESS * 2.0 ** (1 - precision(like)), like)
 
 
@@ -33,7 +33,7 @@ def nearness(like):
 
 @kernel
 def list_block(problem, system, scalar_view, kind, block, row, slot, size):
-    """One block: its kind, its rows, their slots."""
+    """Write one block: its kind, its rows, their slots."""
     solver_kind = BOUNDED
     if kind == LAW:
         solver_kind = pgs_kernels.LAW
@@ -51,7 +51,9 @@ def list_block(problem, system, scalar_view, kind, block, row, slot, size):
 
 @kernel
 def list_island(data, lanes, island):
-    """Rows of an island, in the order of the store; what is left of the last group of lanes repeats the last row."""
+    """List the rows of an island, in the order of the store; the padding of the last group of lanes repeats the last
+    row.
+    """
     row, block, vertices = 0, 0, 0
     for n in range(load(data.islands.block_start, island), load(data.islands.block_start, island + 1)):
         kind, slot = load(data.islands.block_kind, n), load(data.islands.block_slot, n)
@@ -83,7 +85,7 @@ def list_island(data, lanes, island):
 
 @kernel
 def only_pushes(rows, slot):
-    """Whether a row pushes without end and never pulls."""
+    """Whether a row pushes without bound and never pulls."""
     return (load(rows.lo, slot) >= 0.0) & (load(rows.hi, slot) == inf)
 
 
@@ -92,16 +94,16 @@ def only_pushes(rows, slot):
 
 @kernel
 def bending(rows, slot, dt):
-    """What the error of a row gains in a step beside its velocity at the end, as a speed."""
+    """Change of a row's error in a step besides its velocity at the end, as a speed."""
     return load(rows.gamma, slot) * (0.5 * dt)
 
 
 @kernel
 def wanted_speed(rows, slot, dt, creep):
-    """Row velocity that a row is to have; of what is still apart, the one that closes its gap in a step; both but for
-    what the error gains beside it.
+    """Target velocity of a row; while the gap is open, the velocity that closes it in a step. Both exclude what the
+    error gains otherwise (`bending`).
 
-    Errors are mended at the speed `creep` at most. Soft rows mend theirs at any speed: it is their spring.
+    Errors are corrected at the speed `creep` at most. Soft rows correct theirs at any speed: that is their spring.
     """
     phi = load(rows.phi, slot)
     apart = (load(rows.lo, slot) >= 0.0) & (phi > 0.0)
@@ -112,7 +114,7 @@ def wanted_speed(rows, slot, dt, creep):
 
 @kernel
 def soften(rows, problem, slot, k):
-    """Softness on the diagonal of A, and the scale of the row; where there is a diagonal."""
+    """Add the softness to the diagonal of A, and set the scale of the row; returns where the diagonal is positive."""
     at = k * load(problem.stride, 0) + k
     diagonal = load(problem.a, at) + load(rows.cfm, slot)
     store(problem.a, at, diagonal)
@@ -122,7 +124,7 @@ def soften(rows, problem, slot, k):
 
 @kernel
 def own_part(problem, k, row):
-    """The block's own part of A, with what makes it invertible."""
+    """The block's own part of A, regularized so that it is invertible."""
     n = load(problem.stride, 0)
     x, y, z = row * n + row, (row + 1) * n + row, (row + 2) * n + row
     xx, yy, zz = load(problem.a, x), load(problem.a, y + 1), load(problem.a, z + 2)
@@ -137,7 +139,7 @@ def own_part(problem, k, row):
 
 @kernel
 def even_scales(problem, row):
-    """Rows of a ball that nothing moves do not count for its scale: they have the largest of the others."""
+    """Scales of a ball's rows: rows that nothing moves take the largest of the others."""
     n = load(problem.stride, 0)
     largest = zero(load(problem.scale, row))
     for k in range(row, row + 3):
@@ -149,7 +151,7 @@ def even_scales(problem, row):
 
 @kernel
 def lay_law(rows, problem, k, number, dt):
-    """The law of a number in the store, in impulses."""
+    """Copy a force law from the store, in impulses."""
     at, home = load(problem.law_start, k), number * VERTICES
     for i in range(VERTICES):
         store(problem.law_lam, at + i, load(rows.law_lam, home + i) * dt)
@@ -161,7 +163,7 @@ def lay_law(rows, problem, k, number, dt):
 
 @kernel
 def normal_row(system, problem, scaler):
-    """1 + row of the contact whose first slot is scaler − 1; 0 where there is none."""
+    """1 + row of the contact whose first slot is scaler − 1; 0 if there is none."""
     normal = zero(scaler)
     if any_lane(scaler > 0):
         for k in range(load(problem.n_blocks, 0)):
@@ -173,7 +175,7 @@ def normal_row(system, problem, scaler):
 
 @kernel
 def lay_bounds(rows, system, problem, k, row, kind, dt):
-    """Bounds of a block's rows, as impulses. What nothing can move has no multiplier."""
+    """Bounds of a block's rows, as impulses. A row that nothing can move has no multiplier."""
     slot = load(system.slot, row)
     none = zero(load(problem.b, 0))
     moves = load(problem.a, row * load(problem.stride, 0) + row) > 0.0
@@ -197,8 +199,8 @@ def lay_bounds(rows, system, problem, k, row, kind, dt):
 
 @kernel
 def speed_to_take(rows, problem, slot, k, b, own, dt):
-    """Of the speed that a row has to take away, as much as it can by itself: weak springs far from home want any speed
-    at all, motors with a limit any that they are told, and their tolerance would be that of no row.
+    """The speed that a row has to remove, limited to what it can remove by itself. Weak springs with large errors, and
+    motors with limits, may demand any speed; without the limit they would loosen the tolerance of all rows.
     """
     speed = select(load(rows.cfm, slot) > 0.0, fabs(b) * own / load(problem.scale, k), fabs(b))
     most = maximum(load(rows.hi, slot), -load(rows.lo, slot)) * dt
@@ -207,7 +209,7 @@ def speed_to_take(rows, problem, slot, k, b, own, dt):
 
 @kernel
 def lay_problem(data, dt, creep, tolerance):
-    """All numbers of the problem, and the multipliers that the rows hold to start from."""
+    """Fill the problem, and warm-start the multipliers from the rows."""
     size = zero(load(data.problem.b, 0))
     for k in range(load(data.problem.n_rows, 0)):
         slot = load(data.system.slot, k)
@@ -230,7 +232,7 @@ def lay_problem(data, dt, creep, tolerance):
 
 @kernel
 def begin(answer, tolerance):
-    """Start to count anew."""
+    """Reset the counters and residuals."""
     none = zero(tolerance)
     store(answer.best_residual, 0, spread(inf, none))
     store(answer.residual, 0, spread(inf, none))
@@ -240,7 +242,7 @@ def begin(answer, tolerance):
 
 @kernel
 def keep_lam(problem, scalar_view, answer):
-    """The multipliers to the system; lanes of rows beyond the last have none, whoever was there before."""
+    """Copy the multipliers to the system; padding rows get zero."""
     for k in range(load(problem.n_rows, 0)):
         store(scalar_view.lam, k, load(answer.lam, k))
     for k in range(load(problem.n_rows, 0), load(problem.stride, 0)):
@@ -249,7 +251,7 @@ def keep_lam(problem, scalar_view, answer):
 
 @kernel
 def keep_answer(data):
-    """The multipliers to the rows and to the system."""
+    """Copy the multipliers to the rows and to the system."""
     for k in range(load(data.system.n_rows, 0)):
         store(data.rows.lam, load(data.system.slot, k), load(data.answer.lam, k))
     keep_lam(data.problem, data.scalar_view, data.answer)

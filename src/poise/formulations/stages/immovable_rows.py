@@ -1,10 +1,10 @@
-"""Rows that nothing can move, and the part that they have in a problem: none.
+"""Detection of rows that nothing can move. They are removed from the problem.
 
-A row's own inverse mass is a sum of squares, one of each degree of freedom; each is the root of a difference of
-products that may cancel. Where all of them cancel, as for an overlap along the axis of a hinge, rounding and the
-digits of a file leave a number that means nothing: an error over it is a displacement or a force without end. What the
-products would add up to without signs is the scale by which the number counts as none. It has the units of the row and
-the masses of all that the row is on.
+A row's own inverse mass is a sum of squares, one of each degree of freedom; each is the square of a difference of
+products that may cancel. If all of them cancel, as for an overlap along the axis of a hinge, rounding and the digits of
+a file leave a meaningless remainder: an error divided by it is an unbounded displacement or force. The sum of the
+products' magnitudes, without cancellation, is the scale below which the remainder counts as zero. It has the units of
+the row and the masses of all that the row acts on.
 """
 
 from __future__ import annotations
@@ -18,21 +18,22 @@ from poise.kernel.vec import norm
 from poise.solve.pgs_kernels import CONE
 
 LEAST, ULPS = 1e-6, 64.0
-"""Of a row's scale as a speed: what counts as none, by the digits that directions have in files and from collision; and
-as many times the rounding of a number."""
+"""Share of a row's scale, as a speed, that counts as zero: by the digits of directions in files and from collision
+detection; and as a multiple of rounding.
+"""
 SMALL = 1e-6
-"""Own inverse mass, of the largest of a degree of freedom, up to which rows are looked at closely."""
+"""Own inverse mass, relative to the largest of a degree of freedom, up to which rows are checked."""
 
 
 @formula
 def least_share(like):
-    """Of its scale: own inverse mass of a row that nothing moves."""
+    """Threshold of the own inverse mass of an immovable row, relative to its scale."""
     return constant(max(LEAST, ULPS * 2.0 ** (1 - precision(like))) ** 2, like)
 
 
 @kernel
 def add_term(model, work, rows, term, turn, push, along):
-    """With the sizes of a further term of a row."""
+    """Add the magnitudes of a further term of a row."""
     there = term >= 0
     body = select(there, gather_where(rows.term_body, term, there), term)
     dof = select(there, gather_where(rows.term_dof, term, there), term)
@@ -43,7 +44,7 @@ def add_term(model, work, rows, term, turn, push, along):
 
 @kernel
 def scale_of(model, data, k, lanes):
-    """Own inverse mass of row k as it would be if no products cancelled, of the degrees of freedom that it is on."""
+    """Own inverse mass of row k without cancellation, over the degrees of freedom that it acts on."""
     slot, nv = load(data.system.slot, k), load(data.system.n_dofs, 0)
     a, b, dof = load(data.rows.a, slot), load(data.rows.b, slot), load(data.rows.dof, slot)
     f = about_origin(data.work, a, link_of(model, a), load(data.rows.Ja, slot))
@@ -82,7 +83,7 @@ def is_immovable(model, data, k, small, lanes):
 
 @kernel
 def blank_row(problem, k, mask):
-    """Take row k out of the matrix, in the worlds of a mask."""
+    """Zero row k and its column in the matrix, in the worlds of a mask."""
     n = load(problem.stride, 0)
     for j in range(load(problem.n_rows, 0)):
         x, y = load(problem.a, k * n + j), load(problem.a, j * n + k)
@@ -92,7 +93,7 @@ def blank_row(problem, k, mask):
 
 @kernel
 def blank_immovable(model, data, lanes):
-    """Take rows out of the matrix that nothing can move: with a contact's normal go its tangents."""
+    """Zero the rows that nothing can move; with a contact's normal go its tangents."""
     small = zero(load(data.problem.b, 0))
     for e in range(load(data.system.n_dofs, 0)):
         small = maximum(small, load(data.work.inverse, load(data.system.dof, e)))

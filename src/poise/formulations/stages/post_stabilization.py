@@ -1,6 +1,5 @@
-"""Displacements that take rows out of what they have come into, and leave no speed behind.
-
-This is post-stabilization: overlaps and gaps are corrected after the velocities of a step are solved.
+"""Post-stabilization: displacements correct overlaps and gaps after the velocities of a step are solved, and leave no
+velocity.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ from poise.solve.pgs_kernels import BOUNDED, CONE
 from poise.solve.pgs_kernels import refresh as find_residuals
 
 STRAYING = 0.2
-"""Share of displacements where they would take a ball joint beyond its limits."""
+"""Share of the displacements that is kept if they would take a ball joint beyond its limits."""
 SHIFT_TOLERANCE = 50.0
-"""Of displacements, times that of impulses: natural residual over the largest error."""
+"""Tolerance of displacements, relative to that of impulses: natural residual over the largest error."""
 
 
 @kernel
 def overlaps(rows, islands, k, slop):
-    """Worlds in which any row of an island has an error that a displacement is to mend."""
+    """Worlds in which a row of an island has an error that a displacement corrects."""
     wrong = slop != slop
     for n in range(load(islands.block_start, k), load(islands.block_start, k + 1)):
         slot = load(islands.block_slot, n)
@@ -54,14 +53,14 @@ def speeds_after(data):
 
 @kernel
 def may_shift(problem, k):
-    """Whether displacements may come of a block. Friction, motors and laws have none."""
+    """Whether a block gets displacements. Friction, motors and laws do not."""
     return load(problem.block_kind, k) in (BOUNDED, CONE)
 
 
 @kernel
 def shrink(system, islands, problem, lanes):
-    """Leave of the problem the first row of each block that may shift: how many these are. No entry moves to where one
-    is that is still to move.
+    """Reduce the problem to the first row of each block that may shift; returns their number. The matrix is compacted
+    in place, in an order that overwrites no entry before it is moved.
     """
     n = 0
     for k in range(load(problem.n_blocks, 0)):
@@ -84,9 +83,8 @@ def shrink(system, islands, problem, lanes):
 
 @kernel
 def lay_shift(data, options, dt):
-    """The problem of the displacements, over dt: errors at the end of the step as they would be, less what is left
-    alone. What only pushes, only pushes here too, and all at a bounded speed. Multipliers start from what rows would
-    need if they were alone.
+    """Fill the problem of the displacements, over dt: predicted errors at the end of the step, less the slop. Rows that
+    only push, push here too, and the speed is bounded. Multipliers start from those that each row alone would need.
     """
     slop, share, tolerance, lanes = load(options.slop, 0), load(options.erp, 0), load(options.tolerance, 0), data.lanes
     none = zero(slop)
@@ -123,7 +121,7 @@ def lay_shift(data, options, dt):
 
 @kernel
 def keep_shift(data, lanes):
-    """The multipliers of the displacements to the system."""
+    """Copy the multipliers of the displacements to the system."""
     rows = load(data.system.n_rows, 0)
     if data.system.n_lanes > lanes:
         rows = load(data.system.n_groups, 0) * data.system.n_lanes
@@ -135,8 +133,8 @@ def keep_shift(data, lanes):
 
 @kernel
 def shift_island(model, data, options, dt, k, share):
-    """Multipliers of the displacements of an island, for a share of the work that is left, and what its degrees of
-    freedom take of them.
+    """Displacements of an island, within a share of the work that is left, and their effect on its degrees
+    of freedom.
     """
     if load(data.islands.laid, 0) != k:
         lay_island(model, data, options, dt, k)
@@ -153,7 +151,7 @@ def shift_island(model, data, options, dt, k, share):
 
 @kernel
 def hold_back(model, work, islands, flow, options, k):
-    """Shorten the displacements of an island as a whole, so that no degree of freedom exceeds its speed."""
+    """Scale the displacements of an island, so that no degree of freedom exceeds its speed limit."""
     most = zero(load(options.fastest, 0)) + 1.0
     for n in range(load(islands.link_start, k), load(islands.link_start, k + 1)):
         link = load(islands.link, n)
@@ -175,9 +173,9 @@ def hold_back(model, work, islands, flow, options, k):
 
 @kernel
 def shift_out(model, data, options, dt):
-    """Displacements, as velocities over the step, that take rows of wrong worlds out of what they have come into.
+    """Displacements, as velocities over the step, that correct the errors of rows in the worlds that have any.
 
-    A limit that has no row is not exceeded for them: then they are shorter.
+    They are scaled so that they do not exceed limits without rows.
     """
     slop = load(options.slop, 0)
     wrong = slop != slop

@@ -1,16 +1,15 @@
-"""Rows of loops that vanish within a few steps: a mechanism of separate bodies that passes a singular position.
+"""Rows of loop joints that vanish within a few steps: a mechanism of separate bodies that passes a singular position.
 
-Where all bars of a parallelogram are in line, the row along them moves nothing: J = a θ, with θ the angle from that
-position. Its multiplier is Q/(a θ) for a generalized force Q across the loop that is itself none there, and any error
-of a velocity, or of J̇v, becomes an impulse of that error over a θ. A step takes θ by ω h. As near as that, J belongs
-to the beginning of the step and to no other part of it, and so does what it asks for.
+If all bars of a parallelogram are in line, the row along them moves nothing: J = a θ, with θ the angle from that
+position. Its multiplier is Q/(a θ) for a generalized force Q across the loop that is zero there, and any error of a
+velocity, or of J̇v, becomes an impulse of that error over a θ. A step changes θ by ω h. For θ that small, J and the
+multiplier are valid at the beginning of the step only.
 
-Such a row says nothing about the step: the multiplier that it had before, which is continuous, stays, and later steps
-mend what is left. A combination of rows c = Jᵀu is one of them if c + t ċ, but for what other rows can do, is as good
-as none for some |t| of two steps at most. One that is merely small, because what it moves is heavy, keeps its
-direction, and stays.
+Such a row keeps its previous multiplier, which is continuous, and later steps correct the remaining error. A
+combination of rows c = Jᵀu vanishes if c + t ċ, except for what other rows can do, is nearly zero for some |t| of two
+steps at most. A combination that is merely small, because what it moves is heavy, keeps its direction, and stays.
 
-ċ follows from how bodies move against each other: rows of a loop go with its first body, axes of joints with links.
+ċ follows from the relative motion of bodies: rows of a loop joint move with its first body, axes of joints with links.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ from poise.kernel.vec import cross, zero3
 from poise.solve.rank import ROUNDS, across_of, came_before, find_remainder
 
 SMALL = 0.05
-"""Pivot, of the row's diagonal entry or of its weight, up to which it is looked at."""
+"""Pivot, relative to the row's diagonal entry or its weight, up to which a row is checked."""
 LEFT = 0.03
-"""Square of a combination of rows where it is least, over that of its change in a step, up to which it vanishes."""
+"""Least square of a combination of rows, relative to that of its change in a step, below which it vanishes."""
 REACH = 2.0
-"""Steps within which it does: errors of velocities are of second order in h, and what they are divided by is not."""
+"""Number of steps within which it vanishes: errors of velocities are of second order in h, their divisor of first."""
 
 
 # ---- a combination of rows, and how it changes -----------------------------------------------------------------------
@@ -36,7 +35,7 @@ REACH = 2.0
 
 @kernel
 def clear_links(model, work, system):
-    """No forces on links of the island, in `work.gyro`, nor rates of them, in `work.lag`."""
+    """Zero the forces on links of the island, in `work.gyro`, and their rates, in `work.lag`."""
     none = no_force(load(work.a, 0))
     for n in range(load(system.n_links, 0)):
         store(work.gyro, load(system.link, n), none)
@@ -46,7 +45,7 @@ def clear_links(model, work, system):
 
 @kernel
 def lay_force(model, work, body, J, first, there):
-    """Add a covector at a body's centre of mass, which goes with a `first` body, to its link, and its rate."""
+    """Add a covector at a body's centre of mass, which moves with body `first`, to its link, and its rate."""
     link, lead, none = link_of(model, body), link_of(model, first), load(work.a, 0)
     on, led = there & (link >= 0), lead >= 0
     velocity, root = gather_where(work.velocity, lead, led), gather_where(model.link_root, lead, led)
@@ -61,7 +60,7 @@ def lay_force(model, work, body, J, first, there):
 
 @kernel
 def lay_row(model, work, rows, slot, share, there):
-    """Add a share of a row. What it has on coordinates does not change."""
+    """Add a share of a row. Its part on coordinates has no rate."""
     first = load(rows.a, slot)
     lay_force(model, work, first, load(rows.Ja, slot) * share, first, there)
     lay_force(model, work, load(rows.b, slot), load(rows.Jb, slot) * share, first, there)
@@ -75,7 +74,7 @@ def lay_row(model, work, rows, slot, share, there):
 
 @kernel
 def find_rates(model, work, system):
-    """ċ of what was laid on links, in `work.u`, as rows have it in Y: ċ · ċ, in the metric of M⁻¹, is its square."""
+    """ċ of the forces on links, in `work.u`, in the scaling of Y: ċ · ċ is its square in the metric of M⁻¹."""
     for n in range(load(system.n_links, 0)):
         i = load(system.link, n)
         first, last = load(model.link_dof_start, i), load(model.link_dof_start, i + 1)
@@ -95,7 +94,7 @@ def find_rates(model, work, system):
 
 @kernel
 def entry_of(system, scalar_view, row, e, lanes):
-    """Y of a row, of a degree of freedom of the island."""
+    """Entry of Y for a row and a degree of freedom of the island."""
     nv = load(system.n_dofs, 0)
     if system.n_lanes > lanes:  # lanes of rows, of one world
         return load(
@@ -120,7 +119,7 @@ def compare(data, lanes):
 
 @kernel
 def done_by_others(data, k, lanes):
-    """Square of the part of ċ that rows taken before row k can do: L z = Y ċ, forwards; `step` has z."""
+    """Square of the part of ċ that the rows taken before row k span: L z = Y ċ, forwards; `step` has z."""
     count, across = load(data.newton.n_joint, 0), across_of(data.newton)
     total = zero(load(data.work.a, 0))
     for i in range(count):
@@ -158,7 +157,7 @@ def is_small(newton, k):
 
 @kernel
 def vanishes(model, data, k, dt, lanes):
-    """Lanes in which what row k adds to those taken before it vanishes within a step from here."""
+    """Lanes in which the part of row k that is independent of the rows before it vanishes within REACH steps."""
     find_remainder(data.newton, k)
     clear_links(model, data.work, data.system)
     for i in range(load(data.newton.n_joint, 0)):
@@ -176,7 +175,7 @@ def vanishes(model, data, k, dt, lanes):
 
 @kernel
 def hold_singular(model, data, dt, lanes):
-    """Let rows that vanish within the step keep the multipliers that they start from; `find_redundant` was there."""
+    """Let rows that vanish within the step keep their warm-start multipliers; `find_redundant` must have run."""
     for k in range(load(data.newton.n_joint, 0)):
         small = is_small(data.newton, k)
         if any_lane(small):

@@ -1,9 +1,9 @@
-"""A step at velocity level: impulses of all rows in one mixed problem, then new velocities, then new coordinates.
+"""A step at velocity level: impulses of all rows in one mixed problem, then velocities, then coordinates.
 
     v⁺ = v + h a_free + M⁻¹Jᵀλ,   q⁺ = q ⊕ h (v⁺ + M⁻¹Jᵀμ)
 
-λ meets every row at the end of the step; what bounces is solved a second time, with the speed that it is to have after
-the impact. μ, from a problem of its own, takes rows out of what they have come into, and leaves no speed behind.
+λ satisfies every row at the end of the step; soft contacts that bounce are solved a second time, with their velocity
+after the impact. μ, from a separate problem, corrects the errors of rows and leaves no velocity (post-stabilization).
 """
 
 from __future__ import annotations
@@ -64,15 +64,15 @@ from poise.kernel.scalars import any_lane, maximum, select, zero
 from poise.kernel.spatial import no_motion
 
 LOOKS = 2
-"""How often rows are taken anew at most, for where impulses take bodies and joints."""
+"""How often the rows are rebuilt at most, for violations that the impulses cause."""
 MORE_IN_LANES = 0.05
-"""Share of the top speed that impulses may give to what has no rows: all lanes look again where one has to."""
+"""Share of the top speed that impulses may add where there are no rows: if one lane rebuilds its rows, all do."""
 RESERVE = 0.2
-"""Of a step's sweeps and work: what impulses leave to displacements."""
+"""Share of a step's sweeps and work that is reserved for displacements."""
 A_LITTLE = 1e-3
-"""Of a step's work: what each of its parts has at least."""
+"""Minimum share of a step's work for each of its parts."""
 MORE_ROOM, MORE_WAY = 0.5, 0.05
-"""How much nearer limits (rad or m) and contacts (m) count in the last look."""
+"""Extra distance at which limits (rad or m) and contacts (m) get rows in the last rebuild."""
 
 
 @kernel
@@ -86,14 +86,14 @@ def predict(model, state, work, flow, dt):
 
 @kernel
 def foresee(model, flow):
-    """Motion of all links at the end of the step, with what impulses are known to add to it."""
+    """Motion of all links at the end of the step, including the known effect of impulses."""
     for i in range(model.n_links):
         store(flow.ahead, i, load(flow.motion, i) + load(flow.acceleration, i))
 
 
 @kernel
 def begin_rows(model, work, prebuilt, rows, lanes):
-    """No rows but those that are made once a step."""
+    """Start the list of rows with those that are built once a step."""
     for kind in range(N_KINDS):
         store(rows.count, kind, zero(load(rows.count, kind)))
     store(rows.term_count, 0, zero(load(rows.term_count, 0)))
@@ -103,8 +103,8 @@ def begin_rows(model, work, prebuilt, rows, lanes):
 
 @kernel
 def emit(model, data, options, dt, look):
-    """The rows of a step. `data.flow` has what impulses add to velocities, as far as it is known; `look` counts from
-    0.
+    """Build the rows of a step. `data.flow` has the known effect of impulses on velocities; `look` counts the builds
+    from 0.
     """
     begin_rows(model, data.work, data.prebuilt, data.rows, data.lanes)
     emit_others(model, data, options, dt, look)
@@ -114,8 +114,8 @@ def emit(model, data, options, dt, look):
 def emit_others(model, data, options, dt, look):
     """Rows of contacts, limits and joint friction.
 
-    Rows stand against what will be wrong at the end of the step. In the last look, worlds that were wrong each
-    time look at all that could be.
+    Rows prevent the violations that are predicted for the end of the step. In the last rebuild, worlds that had
+    violations each time get rows for all possible ones.
     """
     predict(model, data.state, data.work, data.flow, dt)
     erp, close = load(options.erp, 0), load(options.close, 0) + load(options.turn, 0) * (dt * dt)
@@ -164,9 +164,9 @@ def emit_others(model, data, options, dt, look):
 
 @kernel
 def free_motion(model, data, options, dt, wanted):
-    """Links in their places, the top speed of all shapes, their haste, and accelerations without rows: DRIVEN where
-    motors have rows in any world, ASLEEP and nothing done where everyone sleeps, HASTY and no accelerations where they
-    are wanted UNLESS_HASTY, else 0.
+    """Poses of the links, the top speed of all shapes, their motion bound, and accelerations without rows. Returns
+    DRIVEN if any motors are rows; ASLEEP, with nothing done, if all bodies sleep; HASTY, without accelerations, if the
+    step is too long and `wanted` is UNLESS_HASTY; else 0.
     """
     if wanted != THE_REST:
         begin_folding(data.motors)
@@ -193,7 +193,7 @@ def free_motion(model, data, options, dt, wanted):
 
 @kernel
 def accelerate_awake(model, data):
-    """Accelerations without rows, of all that is awake; `data.scratch.start` keeps them."""
+    """Accelerations without rows of all awake trees; `data.scratch.start` keeps them."""
     accelerate(model, data.inputs, data.work)
     freeze(model, data.work, data.sleep)
     for d in range(model.nv):
@@ -202,7 +202,7 @@ def accelerate_awake(model, data):
 
 @kernel
 def tell_nothing(stats, scratch):
-    """Of what impulses took, before there are any."""
+    """Reset the statistics of impulses."""
     none = zero(load(stats.residual, 0))
     store(stats.residual, 0, none)
     store(stats.status, 0, none)
@@ -213,8 +213,8 @@ def tell_nothing(stats, scratch):
 
 @kernel
 def make_rows(model, data, options, dt, look):
-    """Rows of a step, and the trees that they join: whether there is room for all. Who is asleep and is joined to
-    someone awake, wakes; then rows are made again, for who wakes accelerates.
+    """Build the rows of a step, and the islands that they form; returns whether there is room for all. Sleeping trees
+    that are tied to awake ones wake up; then the rows are built again, since the new trees accelerate.
     """
     while True:
         begin_rows(model, data.work, data.prebuilt, data.rows, data.lanes)
@@ -234,9 +234,9 @@ def make_rows(model, data, options, dt, look):
 
 @kernel
 def solve_rows(model, data, options, dt, look, goes_on):
-    """Rows of a step and their impulses: DONE, NO_ROOM for all rows, UNSOLVED; TOO_LONG where it may be."""
+    """Rows of a step and their impulses: DONE, UNSOLVED, NO_ROOM for all rows, or TOO_LONG if that is checked."""
     tell_nothing(data.stats, data.scratch)
-    if options.centred != 0:  # an earlier look may have changed them
+    if options.centred != 0:  # an earlier build may have changed them
         for d in range(model.nv):
             store(data.work.a, d, load(data.scratch.start, d) + load(data.scratch.again, d))
     if not make_rows(model, data, options, dt, look):
@@ -257,7 +257,7 @@ def solve_rows(model, data, options, dt, look, goes_on):
 
 @kernel
 def look_again(model, data, options, dt):
-    """Whether impulses bring about what no rows stand against; `data.flow` has what they do."""
+    """Whether impulses, whose effect is in `data.flow`, cause violations that have no rows."""
     if load(data.islands.count, 0) == 0:
         return False
     foresee(model, data.flow)
@@ -290,7 +290,7 @@ def look_again(model, data, options, dt):
 
 @kernel
 def know_nothing(model, flow, stats, scratch):
-    """Of what impulses do, before the first look."""
+    """Reset the known effect of impulses, before the first build of rows."""
     for d in range(model.nv):
         store(flow.a, d, zero(load(flow.a, d)))
         store(scratch.known, d, zero(load(flow.a, d)))
@@ -307,8 +307,8 @@ def know_nothing(model, flow, stats, scratch):
 
 @kernel
 def open_budget(options, stats, scratch):
-    """Sweeps and work that a step has, of which displacements keep a part. A part of a step has as many sweeps of its
-    own, what work is left, and a little in any case.
+    """Sweeps and work of a step, of which displacements reserve a part. Each part of a split step has that many sweeps,
+    the work that is left, and a small minimum of work.
     """
     none = zero(load(stats.work, 0))
     if load(scratch.parted, 0) == 0:
@@ -330,8 +330,8 @@ def open_budget(options, stats, scratch):
 
 @kernel
 def count_on(stats, scratch, wanted):
-    """Let sweeps and work count on in the worlds of a mask. Those of others, whose rows are solved again as they were,
-    count from where they did the last time: so they end in the same way.
+    """Continue the counts of sweeps and work in the worlds of a mask. The others solve the same rows again; their
+    counts restart from their last solve, so that they end in the same way.
     """
     for count, looked in (
         (stats.swept, scratch.looked_swept),
@@ -352,8 +352,8 @@ def is_spent(stats, scratch):
 
 @kernel
 def wants_another_look(model, data, options, dt):
-    """Whether rows are to be made and solved again: for what impulses bring about, LOOKS times at most, then with
-    the velocity products that impulses leave.
+    """Whether rows are to be built and solved again: for violations by impulses, LOOKS times at most, then with the
+    velocity products after the impulses.
     """
     if load(data.scratch.solved_again, 0) != 0:
         return False
@@ -376,7 +376,7 @@ def wants_another_look(model, data, options, dt):
 
 @kernel
 def find_impulses(model, data, options, dt, goes_on):
-    """Rows and impulses of a step, and what they do to velocities: DONE, NO_ROOM, UNSOLVED or TOO_LONG. See
+    """Rows and impulses of a step, and their effect on velocities: DONE, NO_ROOM, UNSOLVED or TOO_LONG. See
     `advance`.
     """
     if goes_on != GOES_ON:
@@ -386,7 +386,7 @@ def find_impulses(model, data, options, dt, goes_on):
         answer_islands(model, data, options, dt)
     unmade = goes_on != GOES_ON
     while unmade or wants_another_look(model, data, options, dt):
-        # the last one is like no other, so that a world looks as it does whatever its neighbours see
+        # the last build differs from the others, so that a world's rows do not depend on the other lanes
         look = LOOKS if load(data.scratch.solved_again, 0) != 0 else load(data.stats.look, 0)
         end = solve_rows(model, data, options, dt, look, goes_on)
         if end != DONE:
@@ -397,8 +397,8 @@ def find_impulses(model, data, options, dt, goes_on):
 
 @kernel
 def hold_back(model, work, flow, scratch, dt):
-    """Let coordinates move less, as impacts that come late in the step have it. Those of trees that fly move by their
-    mean velocity, as in steps without impacts.
+    """Reduce the displacement of coordinates for impacts late in the step. Trees in free flight move by their mean
+    velocity, as in steps without impacts.
     """
     for d in range(model.nv):
         store(flow.share, d, load(scratch.unmoved, d))
@@ -412,7 +412,7 @@ def hold_back(model, work, flow, scratch, dt):
 
 @kernel
 def is_saturated(model, data, dt):
-    """Whether folded motors would be beyond their bounds in any world; else their forces are noted."""
+    """Whether folded motors would exceed their bounds in any world; otherwise their forces are recorded."""
     if data.motors.n_rows == 0 or model.nv == 0:
         return False
     for d in range(model.nv):
@@ -421,7 +421,7 @@ def is_saturated(model, data, dt):
     again = check_motors(data.motors, data.stats.change, dt)
     if any_lane(again):
         bar_all(data.motors, again)
-        forget_places(data.scratch)  # `end_work` may have been used for something else
+        forget_places(data.scratch)  # `end_work` may have been overwritten
         return True
     note_motors(data.motors, data.stats.change, dt)
     return False
@@ -429,7 +429,7 @@ def is_saturated(model, data, dt):
 
 @kernel
 def end_speeds(model, data, options, dt):
-    """Velocities at the end of a step, and those that coordinates move along, which displacements add to."""
+    """Velocities at the end of a step, and those that move coordinates, with displacements."""
     for d in range(model.nv):
         store(data.scratch.shift, d, zero(load(data.state.v, d)))
         store(
@@ -452,12 +452,12 @@ def end_speeds(model, data, options, dt):
 
 @kernel
 def advance(model, data, options, dt, goes_on):
-    """A step from the free motion and the contacts on; the rows of the step before are in `data.old_rows`. In
-    `data.end_work` links are as they are at the end.
+    """A step after its free motion and contact detection; the rows of the step before are in `data.old_rows`.
+    `data.end_work` has the links at the end.
 
-    DONE or DIVERGED; or NO_ROOM for all rows; or UNSOLVED, and the impulses as good as they are: then it GOES_ON, with
-    these or with better ones in the rows (and `answered` 0). Of one world it may be TOO_LONG, and nothing is done; of
-    any SATURATED, where motors have to be rows, likewise.
+    Returns DONE or DIVERGED; NO_ROOM for all rows; or UNSOLVED with the best impulses: then call it again with GOES_ON,
+    with these or better ones in the rows (and `answered` 0). For one world TOO_LONG, and for any SATURATED if motors
+    must become rows; both leave the state unchanged.
     """
     end = find_impulses(model, data, options, dt, goes_on)
     if end == DONE and goes_on == UNLESS_LONG and load(data.islands.count, 0) > 0:
