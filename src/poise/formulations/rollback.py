@@ -1,4 +1,4 @@
-"""What a step changes beside coordinates and velocities, kept at its beginning: a step that fails is undone by it."""
+"""A copy of what a step changes besides coordinates and velocities, to restore it if the step fails."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 ROLLBACK = View(
     "Rollback",
-    n_own=Count,  # states that links have of their own: see `Stepper.own`
+    n_own=Count,  # numbers of separate bodies' states: see `Stepper.own`
     own=Real,
     kept_own=Real,
     n_motors=Count,  # rows of motors
@@ -28,7 +28,7 @@ ROLLBACK = View(
     kept_value=Real,
     kept_loop_force=Vec3,
     kept_loop_torque=Vec3,
-    # what sleeping depends on
+    # sleeping
     n_settings=Count,
     n_rotations=Count,
     kept_settings=Real,
@@ -54,7 +54,7 @@ def copy_numbers(source, target, n):
 
 @kernel
 def keep_start(model, loops, sleep, rollback):
-    """Keep what there is at the beginning of a step."""
+    """Save the state at the beginning of a step."""
     copy_numbers(rollback.own, rollback.kept_own, rollback.n_own)
     copy_numbers(rollback.motor_force, rollback.kept_motor_force, rollback.n_motors)
     copy_numbers(rollback.motor_unsaturated, rollback.kept_motor_unsaturated, rollback.n_motors)
@@ -80,7 +80,7 @@ def keep_start(model, loops, sleep, rollback):
 
 @kernel
 def undo_step(model, loops, sleep, rollback):
-    """Put back what was kept."""
+    """Restore the saved state."""
     copy_numbers(rollback.kept_own, rollback.own, rollback.n_own)
     copy_numbers(rollback.kept_motor_force, rollback.motor_force, rollback.n_motors)
     copy_numbers(rollback.kept_motor_unsaturated, rollback.motor_unsaturated, rollback.n_motors)
@@ -105,7 +105,7 @@ def undo_step(model, loops, sleep, rollback):
 
 
 def rollback_block(stepper: Stepper) -> Block:
-    """Memory for what a stepper's steps change."""
+    """Memory for the saved state of a stepper."""
     own, motors, loops, sleep = stepper.own, stepper.extras.motors, stepper.extras.loops, stepper.sleep.block
     n = {"own": len(own), "motors": len(motors.force), "values": len(loops.value)}
     n |= {"settings": len(sleep.motor), "rotations": len(sleep.rotation)}

@@ -1,4 +1,4 @@
-"""Forces that act in the next step alone: see `World.apply_force`."""
+"""Forces that act in the next step only: see `World.apply_force`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from poise.model.model import Model
 Array = NDArray[Any]
 Three = tuple[float, float, float]
 ROOM = 16
-"""Forces that there is memory for at first."""
+"""Initial room for forces."""
 
 APPLIED = View(
     "AppliedForces",
@@ -30,7 +30,7 @@ APPLIED = View(
     wrench=Force,  # at the origin of the body, in world axes
     # (n_bodies)
     com=Vec3,  # centre of mass, in the body's frame
-    given=Force,  # what acts for longer than a step, while others act beside it
+    given=Force,  # forces that act for longer than a step, saved while applied forces act as well
 )
 
 
@@ -51,7 +51,7 @@ def append_wrench(m, s, w, b, p, body, has_point, tx, ty, tz, fx, fy, fz, px, py
 
 @kernel
 def add_applied(m, x, p):
-    """Let them act beside what is given."""
+    """Add the applied forces to the others."""
     for i in range(m.n_bodies):
         store(p.given, i, load(x.force, i))
     for k in range(load(p.count, 0)):
@@ -62,7 +62,7 @@ def add_applied(m, x, p):
 
 @kernel
 def remove_applied(m, x, p):
-    """What is given acts alone."""
+    """Restore the other forces."""
     for i in range(m.n_bodies):
         store(x.force, i, load(p.given, i))
     return load(p.count, 0)
@@ -76,7 +76,7 @@ _REMOVE = entry(remove_applied, MODEL, INPUT, APPLIED, lanes=False)
 
 
 class AppliedForces:
-    """The forces that are to act in the next step of a world."""
+    """Forces that act in the next step of a world."""
 
     def __init__(self, model: Model, m: Block, s: Block, x: Block) -> None:
         self._model, self._parts, self._given = model, (m, s, x), np.zeros((model.n_bodies, 6))
@@ -84,7 +84,7 @@ class AppliedForces:
         self._places = work_block(model, F64), BODIES.block(F64, **places)
         self._act = False
         self.count = np.zeros(1, np.int32)
-        """(1) how many there are."""
+        """(1) number of forces."""
         self._make_room(ROOM)
 
     def _make_room(self, room: int) -> None:
@@ -95,12 +95,12 @@ class AppliedForces:
         self._room, self._block = room, block
         self._append = Bound(_APPEND, F64, m, s, links, bodies, block.handle).caller
         self.begin = Bound(_ADD, F64, m, x, block.handle).caller
-        """Let them act beside what is given."""
+        """Add the applied forces to the others."""
         self.end = Bound(_REMOVE, F64, m, x, block.handle).caller
-        """What is given acts alone again."""
+        """Restore the other forces."""
 
     def append(self, body: int, force: Three, torque: Three, point: Three | None) -> None:
-        """One more: a force at a point of the world (m), or at the centre of mass of a body, and a torque; N, N·m."""
+        """Append a force at a point of the world (m), or at the centre of mass of a body, and a torque; N, N·m."""
         if self.count[0] == self._room:
             kept = self.read()
             self._make_room(2 * self._room)
@@ -110,7 +110,7 @@ class AppliedForces:
         self._append(body, int(point is not None), *torque, *force, *(point or (0.0, 0.0, 0.0)))
 
     def _let_act(self) -> None:
-        """From now on steps look at forces on bodies."""
+        """Let steps read forces on bodies from now on."""
         self._parts[2].set_count("n_forces", 1)
         self._act = True
 
@@ -120,7 +120,7 @@ class AppliedForces:
         return np.concatenate((b.body[:n, None], b.wrench[:n]), axis=1)
 
     def write(self, applied: Array) -> None:
-        """The same again."""
+        """Restore the forces from `read`."""
         n = len(applied)
         if n:
             self._let_act()

@@ -1,9 +1,9 @@
 """Motor targets from tabulated motions, in compiled code before each step, for one world and for lanes of worlds.
 
-A motion is a table of cubics (`control.motion_table`). Where it is at the beginning and at the end of a step is found
-in plain float64, world by world; numbers are sampled at the width of the worlds. Springs are met at the end of a step
-(LIU eqs. 9-13): their target is where the motion is then, and the mean velocity in the step is fed forward. Motors that
-are to have an acceleration get that of KOK eq. 22; motors that guide a root a velocity towards where the motion is.
+A motion is a table of cubics (`control.motion_table`). Its phase at the beginning and at the end of a step is computed
+in scalar float64, world by world; its values are sampled at the width of the worlds. Springs are implicit (LIU eqs.
+9-13): their target is the value at the end of the step, with the mean velocity in the step as feedforward. Motors that
+track accelerations get that of KOK eq. 22; motors that guide a root get a velocity towards the motion.
 """
 
 from __future__ import annotations
@@ -21,41 +21,42 @@ from poise.kernel.scalars import fabs, minimum, select, sqrt, zero
 from poise.kernel.vec import Vec3
 
 FREE, TARGET, ACCELERATION, GUIDE, DRIVE = range(5)
-"""What is set of a number or rotation: nothing, target and speed of a motor, its acceleration, its speed towards where
-the motion is, goals of a drive."""
+"""What a number or rotation sets: nothing, target and speed of a motor, its acceleration, its speed towards the motion,
+targets of a drive.
+"""
 N_CUBIC = 4
 """Coefficients of a cubic."""
 BEGIN, END = 0, 1
-"""Of a step."""
+"""Ends of a step."""
 
 MOTIONS = View(
     "Motions",
     constant=True,
-    n_columns=Count,  # numbers, then four of each rotation
+    n_columns=Count,  # scalar values, then four of each rotation
     coefficient=Real,  # (intervals · n_columns · N_CUBIC) of 1, u, u², u³
-    stride=Real,  # (motions · n_numbers) what a round of a loop adds
+    stride=Real,  # (motions · n_numbers) increment per cycle of a cyclic motion
 )
 
 SCHEDULE = View(
     "MotionSchedule",
     # (motions), in float64 at every width
     duration=Real,  # s
-    rate=Real,  # intervals a second
-    loops=Index,  # 1 where it goes on and on
+    rate=Real,  # intervals per second
+    loops=Index,  # 1 for cyclic motions
     first_interval=Index,
     n_intervals=Index,
 )
 
 PHASE = View(
     "MotionPhase",
-    motion=Int,  # (1) which motion each lane follows
-    rate=Real,  # (1) its intervals a second
+    motion=Int,  # (1) the motion of each lane
+    rate=Real,  # (1) its intervals per second
     # (2) at the beginning and at the end of a step
     interval=Int,
-    share=Real,  # of the interval that has passed
-    rounds=Real,  # of a loop that are done
-    moves=Real,  # 1, or 0 before the start and after the end of what does not loop
-    # (1) where the motion is put
+    share=Real,  # elapsed share of the interval
+    rounds=Real,  # completed cycles
+    moves=Real,  # 1, or 0 before the start and after the end of a motion that is not cyclic
+    # (1) placement of the motion
     x=Real,
     y=Real,
     z=Real,
@@ -65,14 +66,14 @@ PHASE = View(
 
 TRACKING = View(
     "Tracking",
-    placed=Count,  # 1 where motions are put to places of their own
-    root=Index,  # (2) first number and rotation of a root, or −1
+    placed=Count,  # 1 if motions have placements
+    root=Index,  # (2) first value and rotation of a root, or −1
     n_numbers=Count,
     n_rotations=Count,
     # (n_numbers)
     number_q=Index,  # coordinate
     number_v=Index,  # degree of freedom
-    number_sets=Index,  # what is set: FREE, …
+    number_sets=Index,  # what the value sets: FREE, …
     number_row=Index,  # row of its motor
     begin=Real,
     end=Real,
@@ -80,18 +81,18 @@ TRACKING = View(
     rotation_q=Index,
     rotation_v=Index,
     rotation_sets=Index,
-    rotation_ball=Index,  # number of a ball's motor among those of balls, or −1
+    rotation_ball=Index,  # index of a ball's motor among those of balls, or −1
     rotation_row=Index,  # (3 n_rotations) rows of motors
-    # plain numbers, the same for all lanes
+    # scalars, the same for all lanes
     gain=Real,  # (2) kp and kv of KOK eq. 22
-    brake=Real,  # (nv) acceleration that a guided root can be stopped with
-    settle=Real,  # (1) time in which errors of a guided root fade; s
+    brake=Real,  # (nv) maximum deceleration of a guided root
+    settle=Real,  # (1) time constant of errors of a guided root; s
 )
 
 ONE_WORLD = View(
     "MotionOfOneWorld",
     start=Real,  # (1) time of the world at which the motion begins; s
-    # motors and goals as they were before the last step was commanded
+    # motors and targets before the last command
     target=Real,
     speed=Real,
     acceleration=Real,
@@ -111,7 +112,7 @@ ONE_WORLD = View(
 
 @kernel
 def find_interval(schedule, phase, at, lane, motion, since):
-    """The interval that a motion is in, a time after its start, at the beginning or end of a step, for a lane."""
+    """Interval of a motion in a lane, a time after its start, at the beginning or end of a step."""
     length, rounds, moves = load(schedule.duration, motion), 0.0, 1.0
     if load(schedule.loops, motion) != 0:
         rounds = float(floor(since / length))
@@ -128,7 +129,7 @@ def find_interval(schedule, phase, at, lane, motion, since):
 
 @kernel
 def find_step(schedule, phase, lane, motion, since, dt):
-    """Where a motion is at both ends of a step that begins a time after its start."""
+    """Phases of a motion at both ends of a step that begins a time after its start."""
     find_interval(schedule, phase, BEGIN, lane, motion, since)
     find_interval(schedule, phase, END, lane, motion, since + dt)
     store_lane(phase.motion, 0, lane, motion)
@@ -137,7 +138,7 @@ def find_step(schedule, phase, lane, motion, since, dt):
 
 @kernel
 def cubic_of(motions, phase, at, column):
-    """Coefficients of a column, in each lane those of its interval."""
+    """Coefficients of a column, in each lane of its interval."""
     first = (load(phase.interval, at) * motions.n_columns + column) * N_CUBIC
     c = motions.coefficient
     return gather(c, first), gather(c, first + 1), gather(c, first + 2), gather(c, first + 3)
@@ -162,7 +163,7 @@ def column_rates(motions, phase, column):
 
 @kernel
 def sample_number(motions, phase, tracking, at, k):
-    """A number, with what rounds of a loop have added."""
+    """A scalar value, with the increments of completed cycles."""
     gone = gather(motions.stride, load(phase.motion, 0) * tracking.n_numbers + k) * load(phase.rounds, at)
     return sample_column(motions, phase, at, k) + gone
 
@@ -182,7 +183,7 @@ def sample_rotation(motions, phase, tracking, at, k):
 
 @kernel
 def placed_rotation(phase, tracking, k, q):
-    """A rotation where the motion is put: that of a root turns along."""
+    """A rotation, with the placement of the motion if it is that of a root."""
     if tracking.placed != 0 and k == load(tracking.root, 1):
         none = zero(q.w)
         return Quat(load(phase.w, 0), none, none, load(phase.w_z, 0)) @ q
@@ -191,7 +192,7 @@ def placed_rotation(phase, tracking, k, q):
 
 @kernel
 def place_root(phase, tracking, numbers):
-    """Put the position of a root to its place."""
+    """Apply the placement of the motion to the position of a root."""
     first = load(tracking.root, 0)
     if tracking.placed != 0 and first >= 0:
         none = zero(load(phase.x, 0))
@@ -207,9 +208,10 @@ def place_root(phase, tracking, numbers):
 
 @kernel
 def guiding_speed(tracking, d, error):
-    """Speed at which a guided root comes back: no faster than its help can stop it on what is left of the way.
+    """Speed at which a guided root returns: limited such that the root assist can stop it within the remaining
+    distance.
 
-    To stop as v = s/τ takes v/τ, more than a force bounded by m a has from s = a τ² on. There v² = 2 a s − a² τ².
+    To stop as v = s/τ needs a deceleration v/τ, which exceeds a from s = a τ² on. There v² = 2 a s − a² τ².
     """
     way, settle, brake = fabs(error), load(tracking.settle, 0), load(tracking.brake, d)
     near = minimum(way, brake * settle * settle)
@@ -219,7 +221,7 @@ def guiding_speed(tracking, d, error):
 
 @kernel
 def set_motor_goals(motors, tracking, row, sets, d, error, target, speed, v, a, v_now):
-    """Set what a motor is to do on a degree of freedom."""
+    """Set the motor of a degree of freedom."""
     if sets == GUIDE:
         store(motors.speed, row, speed + guiding_speed(tracking, d, error))
     elif sets == TARGET:
@@ -233,7 +235,7 @@ def set_motor_goals(motors, tracking, row, sets, d, error, target, speed, v, a, 
 
 @kernel
 def set_numbers(state, inputs, motors, motions, phase, tracking, dt):
-    """Set what is to follow numbers of the motion."""
+    """Set the targets of scalar values."""
     for k in range(tracking.n_numbers):
         store(tracking.begin, k, sample_number(motions, phase, tracking, BEGIN, k))
         store(tracking.end, k, sample_number(motions, phase, tracking, END, k))
@@ -256,7 +258,7 @@ def set_numbers(state, inputs, motors, motions, phase, tracking, dt):
 
 @kernel
 def spin_rates(motions, phase, tracking, k, begin, own):
-    """Angular velocity and acceleration of a rotation of the motion, turned into the axes of the character's link."""
+    """Angular velocity and acceleration of a rotation of the motion, in the axes of the character's link."""
     first = tracking.n_numbers + 4 * k
     w, dw = column_rates(motions, phase, first)
     x, dx = column_rates(motions, phase, first + 1)
@@ -273,7 +275,7 @@ def spin_rates(motions, phase, tracking, k, begin, own):
 
 @kernel
 def set_rotations(state, inputs, motors, motions, phase, tracking, dt):
-    """Set what is to follow rotations of the motion."""
+    """Set the targets of rotations."""
     for k in range(tracking.n_rotations):
         sets, q, d = load(tracking.rotation_sets, k), load(tracking.rotation_q, k), load(tracking.rotation_v, k)
         if sets != FREE:
@@ -297,7 +299,7 @@ def set_rotations(state, inputs, motors, motions, phase, tracking, dt):
 
 @kernel
 def set_spin_goals(state, motors, tracking, k, sets, d, error, speed, v, a):
-    """Set what motors are to do on the three degrees of freedom of a rotation."""
+    """Set the motors of the three degrees of freedom of a rotation."""
     none, row, now = zero(speed.x), tracking.rotation_row, state.v
     x, y, z = load(row, 3 * k), load(row, 3 * k + 1), load(row, 3 * k + 2)
     set_motor_goals(motors, tracking, x, sets, d, error.x, none, speed.x, v.x, a.x, load(now, d))
@@ -307,7 +309,7 @@ def set_spin_goals(state, motors, tracking, k, sets, d, error, speed, v, a):
 
 @kernel
 def store_four(array, first, q):
-    """Four numbers, one after another."""
+    """Store a quaternion."""
     store(array, first, q.w)
     store(array, first + 1, q.x)
     store(array, first + 2, q.y)
@@ -316,7 +318,7 @@ def store_four(array, first, q):
 
 @kernel
 def store_three(array, first, v):
-    """Three numbers, one after another."""
+    """Store a vector."""
     store(array, first, v.x)
     store(array, first + 1, v.y)
     store(array, first + 2, v.z)
@@ -324,14 +326,14 @@ def store_three(array, first, v):
 
 @kernel
 def zero_vector(like):
-    """Three zeros."""
+    """A zero vector."""
     none = zero(like.x)
     return Vec3(none, none, none)
 
 
 @kernel
 def follow(state, inputs, motors, motions, phase, tracking, dt):
-    """Set all that is to follow motions in a step, whose phases are known."""
+    """Set all tracking targets of a step, whose phases are known."""
     set_numbers(state, inputs, motors, motions, phase, tracking, dt)
     set_rotations(state, inputs, motors, motions, phase, tracking, dt)
 
@@ -341,7 +343,7 @@ def follow(state, inputs, motors, motions, phase, tracking, dt):
 
 @kernel
 def keep_goals(inputs, motors, kept):
-    """Keep motors and goals as they are."""
+    """Save motors and targets."""
     copy_numbers(motors.target, kept.target, kept.n_rows)
     copy_numbers(motors.speed, kept.speed, kept.n_rows)
     copy_numbers(motors.acceleration, kept.acceleration, kept.n_rows)
@@ -353,7 +355,7 @@ def keep_goals(inputs, motors, kept):
 
 @kernel
 def follow_in_world(state, inputs, motors, motions, schedule, phase, tracking, world, time, dt):
-    """Set all that is to follow the first motion in a step of one world."""
+    """Set the tracking targets of a step of one world, by the first motion."""
     keep_goals(inputs, motors, world)
     find_step(schedule, phase, 0, 0, time - load(world.start, 0), dt)
     follow(state, inputs, motors, motions, phase, tracking, dt)

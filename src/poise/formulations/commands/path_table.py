@@ -1,6 +1,7 @@
-"""Kinematic paths in the compiled loop: Python samples them for the next steps, a command lays one step after another.
+"""Kinematic paths in the compiled loop: Python samples them for the next steps, a command writes one step after
+another.
 
-A path is a function of time alone, so that it can be asked ahead of time.
+A path is a function of time alone, so that it can be sampled ahead of time.
 """
 
 from __future__ import annotations
@@ -21,21 +22,21 @@ SAMPLE = POSE + 2 * TWIST
 """Numbers of a sample: position and quaternion, velocities, accelerations."""
 STAGES_OF_STEP = 3
 ROOM = 64
-"""Steps that are sampled at a time, at most."""
+"""Maximum number of steps that are sampled at a time."""
 
 PATHS = View(
     "Paths",
     n_paths=Count,
     q_start=Index,  # (n_paths)
     v_start=Index,
-    next=Index,  # (1) step that is laid next
+    next=Index,  # (1) next step to write
     sample=Real,  # (ROOM · n_paths · STAGES_OF_STEP · SAMPLE)
 )
 
 
 @kernel
 def lay_sample(m, y, q, v, stage, p, at):
-    """Pose, velocity and acceleration of a path at a stage of the step."""
+    """Write the pose, velocity and acceleration of a path at a stage of the step."""
     for e in range(POSE):
         store(y.path_q, stage * y.n_q + q + e, load(p.sample, at + e))
     for e in range(TWIST):
@@ -45,8 +46,8 @@ def lay_sample(m, y, q, v, stage, p, at):
 
 @kernel
 def lay_step(m, y, p, time, dt):
-    """Lay the samples of the next step. Bodies move by h v⁺, which to second order is the velocity of the middle of the
-    step; those that follow a path have it too, at the end of the free motion.
+    """Write the samples of the next step. Bodies move by h v⁺, which to second order is the velocity of the middle of
+    the step; kinematic bodies have that velocity too, at the end of the free motion.
     """
     step = load(p.next, 0)
     for k in range(p.n_paths):
@@ -70,7 +71,7 @@ def sample_path(path: Path, time: float) -> tuple[float, ...]:
 
 
 class PathTable:
-    """Samples of the paths of a world for some steps: (first coordinate, first velocity, path) of each."""
+    """Samples of a world's paths for some steps; each path has a first coordinate and a first velocity."""
 
     def __init__(self, model: Block, stages: Block, paths: Sequence[tuple[int, int, Path]]) -> None:
         self._paths = [path for _, _, path in paths]
@@ -84,10 +85,12 @@ class PathTable:
             sample=Shared(self._samples.reshape(-1)),
         )
         self.command = Bound(_LAY_STEP, F64, model.handle, stages.handle, self._block.handle)
-        """Lays the next step: (time, length)."""
+        """Writes the samples of the next step: (time, length)."""
 
     def sample(self, time: float, dt: float, n: int) -> int:
-        """Sample n steps from a time on, as many as there is room for, up to one at which a path raises: how many."""
+        """Sample at most n steps from a time on, limited by the room and by the first path that raises; returns their
+        number.
+        """
         self._block.next[0] = 0
         done, n = 0, min(n, ROOM)
         begin = [sample_path(path, time) for path in self._paths]
@@ -98,7 +101,7 @@ class PathTable:
             except Exception:
                 if done == 0:
                     raise
-                break  # it is raised when its step is the first one
+                break  # it is raised again when its step is the first one
             self._samples[done] = np.array((begin, middle, end)).swapaxes(0, 1)
             begin, time, done = end, time + dt, done + 1
         return done

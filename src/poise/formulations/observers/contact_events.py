@@ -1,8 +1,8 @@
-"""Contacts and limits that begin or end with a step, found in compiled code after each step.
+"""Contacts and limits that begin or end with a step, detected in compiled code after each step.
 
-Two shapes touch in a step when one of their contacts pushes in any part of it; a limit is reached when it pushes. What
-is known of the step before are two sorted lists of keys: a n + b for shapes a and b of n, and the ids of limits. An
-event is a key that one list has and the other has not.
+Two shapes touch in a step if one of their contacts pushes in any part of it; a limit is reached if it pushes. The state
+of the step before consists of two sorted lists of keys: a n + b for shapes a and b of n, and the ids of limits. An
+event is a key that is in one of two successive lists only.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ TOUCHING, REACHED = range(2)
 """Lists of keys."""
 N_LISTS = 2
 KINDS = ("contact_begin", "contact_end", "limit_reached", "limit_left")
-"""Of logged events: 2 · list, and 1 more for what has ended."""
+"""Kinds of logged events: 2 · list, plus 1 for the end."""
 
 EVENTS = View(
     "Events",
     n_shapes=Count,
     nv=Count,
     n_joints=Count,
-    key_room=Count,  # keys of each list
+    key_room=Count,  # room for keys of each list
     log_room=Count,
-    wanted=Index,  # (1) 1 where steps are watched
-    stops=Index,  # (1) 1 where the step loop ends after a step with events
-    known=Index,  # (N_LISTS) 1 where the keys of the step before are known
+    wanted=Index,  # (1) 1 if events are recorded
+    stops=Index,  # (1) 1 if the step loop ends after a step with events
+    known=Index,  # (N_LISTS) 1 if the keys of the step before are known
     count=Index,  # (N_LISTS) keys of the step before
     key=Int,  # (N_LISTS · key_room)
-    seen=Index,  # (N_LISTS) keys of the parts of the step so far, some more than once
+    seen=Index,  # (N_LISTS) keys of the parts of the step so far, with duplicates
     seen_key=Int,  # (N_LISTS · key_room)
     logged=Index,  # (1) events since the log was read
     log_time=Real,  # (log_room) s
@@ -42,11 +42,11 @@ EVENTS = View(
 
 @kernel
 def contact_of(contacts, rows, slot, n, lane):
-    """The contact that a block of rows of one lane was made of, among the first n; −1 where it was made of none."""
+    """The contact of a block of rows in one lane, among the first n; −1 if there is none."""
     id, k = load_lane(rows.id, slot, lane), load_lane(rows.pick, slot, lane)
     if k >= 0 and k < n and load_lane(contacts.id, k, lane) == id:
         return k
-    for other in range(n):  # rows that were moved since they were made
+    for other in range(n):  # for rows that were moved since they were built
         if load_lane(contacts.id, other, lane) == id:
             return other
     return -1
@@ -65,7 +65,7 @@ def is_limit(events, id):
 
 @kernel
 def add_key(events, which, key):
-    """Note a key of a part of a step."""
+    """Add a key of a part of a step."""
     n = load(events.seen, which)
     if n == events.key_room:
         n = sort_keys(events, which)
@@ -76,7 +76,7 @@ def add_key(events, which, key):
 
 @kernel
 def note_pushing(contacts, rows, events):
-    """Note what pushes in a part of a step, whose constraints have been solved."""
+    """Add the keys of contacts and limits that push in a part of a step, whose constraints have been solved."""
     if load(events.wanted, 0) == 0:
         return contacts.room
     n, last = min(load(contacts.count, 0), contacts.room), -1
@@ -99,7 +99,7 @@ def note_pushing(contacts, rows, events):
 
 @kernel
 def sort_keys(events, which):
-    """Sort the keys of a step, each once (Shell 1959, gaps of Knuth); their number."""
+    """Sort the keys of a step without duplicates (Shell 1959, gaps of Knuth); returns their number."""
     n, start, gap = load(events.seen, which), which * events.key_room, 1
     while gap < n:
         gap = 3 * gap + 1
@@ -123,7 +123,7 @@ def sort_keys(events, which):
 
 @kernel
 def has_event_room(events):
-    """Whether the log has room for all that this step can add to it."""
+    """Whether the log has room for all events that this step can add."""
     most = load(events.logged, 0)
     for which in range(N_LISTS):
         most += load(events.seen, which) + load(events.count, which)
@@ -142,7 +142,7 @@ def log_event(events, kind, key, time):
 
 @kernel
 def log_new(events, which, time):
-    """Log the keys that this step has and the step before had not."""
+    """Log the keys of this step that the step before did not have."""
     start, j = which * events.key_room, 0
     for i in range(load(events.seen, which)):
         key = load(events.seen_key, start + i)
@@ -154,7 +154,7 @@ def log_new(events, which, time):
 
 @kernel
 def log_gone(events, which, time):
-    """Log the keys that the step before had and this step has not."""
+    """Log the keys of the step before that this step does not have."""
     start, j = which * events.key_room, 0
     for i in range(load(events.count, which)):
         key = load(events.key, start + i)
@@ -166,7 +166,7 @@ def log_gone(events, which, time):
 
 @kernel
 def take_events(events, time):
-    """Log the events of a step that ends at `time`; its keys are those of the step before the next one."""
+    """Log the events of a step that ends at `time`; its keys become those of the step before."""
     for which in range(N_LISTS):
         sort_keys(events, which)
         if load(events.known, which) != 0:

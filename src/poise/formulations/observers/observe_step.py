@@ -1,4 +1,4 @@
-"""What looks at a world after each step of the compiled loop, and after steps that Python takes: events and frames."""
+"""Observer of a world after each step, in the compiled loop and in Python: events and frames."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from poise.kernel.jit import entry, kernel
 from poise.kernel.memory import load, store
 
 NO_ROOM_LEFT, STOP = range(2)
-"""What an observer answers. With NO_ROOM_LEFT nothing of the step is taken: it is to be asked again."""
+"""Status of an observer, besides GO_ON. NO_ROOM_LEFT: nothing was recorded, call it again with more memory."""
 
 
 @kernel
 def look_at_step(model, state, work, stats, contacts, rows, motors, own, totals, frames, events, time, dt):
-    """Take the events of a step that ends at `time`, and the frame that is due: NO_ROOM_LEFT, STOP or GO_ON."""
+    """Log the events of a step that ends at `time`, and record a frame if one is due: NO_ROOM_LEFT, STOP or GO_ON."""
     due = load(frames.every, 0) != 0 and load(frames.due, 0) <= 1
     watched = load(events.wanted, 0) != 0
     if (watched and not has_event_room(events)) or (due and not has_frame_room(rows, frames)):
@@ -38,7 +38,7 @@ def look_at_step(model, state, work, stats, contacts, rows, motors, own, totals,
 
 @kernel
 def observe(model, state, work, stats, contacts, rows, motors, own, totals, frames, events, time, dt):
-    """The same, with a note of the answer."""
+    """`look_at_step`, with a copy of the status in `frames.answer`."""
     answer = look_at_step(model, state, work, stats, contacts, rows, motors, own, totals, frames, events, time, dt)
     store(frames.answer, 0, answer)
     return answer

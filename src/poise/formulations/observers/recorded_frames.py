@@ -23,25 +23,25 @@ FRAMES = View(
     room=Count,
     contact_room=Count,  # of all frames together
     n_motors=Count,  # rows of motors
-    # what frames hold beside time, coordinates and velocities
+    # what frames hold besides time, coordinates and velocities
     has_energy=Count,
     has_solver=Count,
     has_torques=Count,
     has_contacts=Count,
-    every=Index,  # (1) steps from frame to frame, 0 where none are wanted
+    every=Index,  # (1) steps from frame to frame, 0 to record none
     due=Index,  # (1) steps until the next frame
-    count=Index,  # (1) frames since they were read
-    answer=Index,  # (1) the last one of the observer: see `observe_step`
+    count=Index,  # (1) frames since they were last read
+    answer=Index,  # (1) last status of the observer: see `observe_step`
     # of the last step
-    done=Index,  # (1) 0 where there is none
-    parts=Index,  # (1) that it was split into
+    done=Index,  # (1) 0 before the first step
+    parts=Index,  # (1) its number of parts
     v_begin=Real,  # (nv) velocities at its beginning
     v_end=Real,  # (nv) at its end, by the equations of motion at its beginning
-    tau_given=Real,  # (nv) generalized forces that were given
-    unit=Real,  # (1) what multipliers are divided by to be forces; 0: the length of the step; s
-    told=Index,  # (1) 1 where the statistics are those of `told_solver`
+    tau_given=Real,  # (nv) applied generalized forces
+    unit=Real,  # (1) divisor that turns multipliers into forces; 0: the length of the step; s
+    told=Index,  # (1) 1 if the statistics are those in `told_solver`
     told_solver=Real,  # (N_SOLVER)
-    plain=Real,  # (nv) room to work in
+    plain=Real,  # (nv) scratch
     # by frame
     time=Real,
     q=Real,
@@ -75,7 +75,7 @@ def has_frame_room(rows, frames):
 
 @kernel
 def record_solver(stats, rows, frames, n):
-    """How the constraints of the step were solved."""
+    """Solver statistics of the step."""
     at = N_SOLVER * n
     if load(frames.told, 0) != 0:
         for k in range(N_SOLVER):
@@ -93,7 +93,7 @@ def record_solver(stats, rows, frames, n):
 
 @kernel
 def record_place(contacts, f, at, k, lane):
-    """Where contact k of a lane is: its shapes, point, normal and depth."""
+    """Geometry of contact k of a lane: its shapes, point, normal and depth."""
     store(f.shape, 2 * at, load_lane(contacts.a, k, lane))
     store(f.shape, 2 * at + 1, load_lane(contacts.b, k, lane))
     store(f.point, at, load_lane(contacts.point, k, lane))
@@ -103,7 +103,7 @@ def record_place(contacts, f, at, k, lane):
 
 @kernel
 def record_contacts(contacts, rows, frames, n, unit):
-    """Contacts that have rows, in the order in which they were found, with their forces."""
+    """Contacts with rows, in the order of detection, with their forces."""
     at, found, first = (
         load(frames.contact_start, n),
         min(load(contacts.count, 0), contacts.room),
@@ -124,7 +124,7 @@ def record_contacts(contacts, rows, frames, n, unit):
 
 @kernel
 def record_motors(rows, motors, frames, n, unit):
-    """Forces of motors: of those that are rows, from their multipliers."""
+    """Forces of motors; for motors that are rows, from their multipliers."""
     at = n * frames.n_motors
     for j in range(frames.n_motors):
         store(frames.motor, at + j, load(motors.force, j))
@@ -137,16 +137,16 @@ def record_motors(rows, motors, frames, n, unit):
 
 @kernel
 def acceleration_of(frames, d, dt):
-    """Of a degree of freedom over the last step."""
+    """Mean acceleration of a degree of freedom over the last step."""
     return (load(frames.v_end, d) - load(frames.v_begin, d)) / dt
 
 
 @kernel
 def record_torques(model, work, motors, frames, n, dt):
-    """Generalized forces that were given, and those of springs, dampers and drives as they were at the step's end."""
+    """Applied generalized forces, and those of springs, dampers and drives at the end of the step."""
     for d in range(model.nv):
         store(frames.plain, d, 0.0)
-    for j in range(frames.n_motors):  # motors that are no rows act with those, and are told apart
+    for j in range(frames.n_motors):  # motors that are not rows are part of these forces, and are recorded separately
         for term in range(load(motors.term_start, j), load(motors.term_start, j + 1)):
             d, force = load(motors.term_dof, term), load(motors.force, j)
             if load(motors.folded, j) > 0.0:  # in steps of several parts `force` is that of the last one
@@ -164,7 +164,7 @@ def record_torques(model, work, motors, frames, n, dt):
 
 @kernel
 def record_nothing(model, frames, n):
-    """The forces and statistics of a world that has made no step."""
+    """Zero forces and statistics, for a world before its first step."""
     for k in range(N_SOLVER * n, N_SOLVER * (n + 1)):
         store(frames.solver, k, 0.0)
     for d in range(model.nv):
@@ -177,7 +177,7 @@ def record_nothing(model, frames, n):
 
 @kernel
 def record_energy(model, state, own, totals, frames, n):
-    """Energy, momentum and centre of mass of the state. Links are placed in memory that no step uses."""
+    """Energy, momentum and centre of mass of the state. Poses are computed in separate memory."""
     add_up(model, state, own, totals)
     store(frames.energy, N_ENERGIES * n, load(totals.kinetic, 0) + load(totals.drives, 0))
     store(frames.energy, N_ENERGIES * n + 1, load(totals.gravity, 0))
@@ -189,7 +189,7 @@ def record_energy(model, state, own, totals, frames, n):
 
 @kernel
 def record_frame(model, state, work, stats, contacts, rows, motors, own, totals, frames, time, dt):
-    """One frame, for which there is room; `dt` is the length of the last step, or of its last substep."""
+    """Record one frame, for which there is room; `dt` is the length of the last step, or of its last substep."""
     n = load(frames.count, 0)
     unit = load(frames.unit, 0) if load(frames.unit, 0) != 0.0 else dt
     store(frames.time, n, time)

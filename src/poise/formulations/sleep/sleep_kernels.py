@@ -1,12 +1,12 @@
-"""Sleep: islands in which nothing has moved for a while stay as they are, at no cost, until something stirs them.
+"""Sleeping: islands that have rested for a while are not simulated until something wakes them.
 
-A tree is still while no point of it is faster than a given speed. When all trees of an island have been still for long
-enough, they fall asleep together: velocities become nought, coordinates stay as they are to the last bit. Their rows
-stay in the store with their multipliers, so that reports, sensors and events go on telling what they tell, but they are
-no longer solved. What wakes them is a row that ties them to something that is awake or led along a path, or any change
-of what they are or of what acts on them. Those who fell asleep together wake together.
+A tree rests while no point of it is faster than a given speed. When all trees of an island have rested for long enough,
+they fall asleep together: velocities become zero, coordinates stay bitwise the same. Their rows stay in the store with
+their multipliers, so that reports, sensors and events still include them, but the rows are no longer solved. An island
+wakes up if a row connects it to an awake or moving kinematic body, or if its state or its inputs change. Trees that
+fell asleep together wake together.
 
-One world only; in lanes nobody sleeps.
+One world only; batches have no sleeping.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from poise.kernel.spatial import motion_at
 from poise.kernel.vec import norm
 
 SET = 9
-"""Numbers that a motor is set by."""
+"""Number of settings of a motor."""
 
 
 # ---- waking ----------------------------------------------------------------------------------------------------------
@@ -28,7 +28,7 @@ SET = 9
 
 @kernel
 def stir(model, sleep, link):
-    """Let the tree of a link wake with all that sleep with it."""
+    """Mark the island of a link to be woken."""
     store(sleep.stirred, load(model.link_root, link), 1)
 
 
@@ -40,7 +40,7 @@ def is_asleep(model, sleep, link):
 
 @kernel
 def wake_stirred(model, sleep):
-    """Wake all that fell asleep with anyone who was stirred; whether there was any."""
+    """Wake the islands of all marked trees; returns whether there were any."""
     any_woke = False
     for i in range(model.n_links):
         group = load(sleep.asleep, i)
@@ -56,7 +56,7 @@ def wake_stirred(model, sleep):
 
 @kernel
 def other(a, b):
-    """Whether two numbers differ, or one of them is none."""
+    """Whether two numbers differ, or one of them is NaN."""
     return get_lane(a, 0) != get_lane(b, 0)
 
 
@@ -69,7 +69,7 @@ def other_force(a, b):
 
 @kernel
 def stir_changed(model, state, inputs, sleep):
-    """Stir trees whose state, or what acts on them, is not what it was."""
+    """Mark trees whose state or inputs have changed."""
     for j in range(sleep.nq):
         link = load(sleep.q_link, j)
         if is_asleep(model, sleep, link) and (
@@ -93,7 +93,7 @@ def stir_changed(model, state, inputs, sleep):
 
 @kernel
 def reset(sleep, at, x):
-    """Note a number that a motor is set by; whether it is another than before."""
+    """Record a setting of a motor; returns whether it has changed."""
     changed = other(x, load(sleep.motor, at))
     store(sleep.motor, at, x)
     return changed
@@ -101,7 +101,7 @@ def reset(sleep, at, x):
 
 @kernel
 def wake_placed(model, state, sleep):
-    """Wake everyone where a kinematic body is not where its last step left it; note where it is."""
+    """Wake all trees if a kinematic body is not where its last step left it; record its coordinates."""
     placed = False
     for j in range(sleep.nq):
         if load(sleep.placed, j) != 0:
@@ -115,7 +115,7 @@ def wake_placed(model, state, sleep):
 
 @kernel
 def note_placed(state, sleep):
-    """Note where kinematic bodies are at the end of a step."""
+    """Record the coordinates of kinematic bodies at the end of a step."""
     for j in range(sleep.nq):
         if load(sleep.placed, j) != 0:
             store(sleep.q, j, load(state.q, j))
@@ -123,7 +123,7 @@ def note_placed(state, sleep):
 
 @kernel
 def stir_driven(model, motors, sleep):
-    """Stir trees of motors that are set otherwise than in the last step; note those that are to keep moving."""
+    """Mark trees of motors whose settings changed since the last step, or that keep moving."""
     for link in range(model.n_links):
         store(sleep.busy, link, 0)
     turned = False
@@ -154,7 +154,7 @@ def stir_driven(model, motors, sleep):
 
 @kernel
 def len_rotations(motors):
-    """Numbers of all balls' targets."""
+    """Number of coordinates of all ball targets."""
     last = 0
     for j in range(motors.n_rows):
         last = maximum(last, 4 * (load(motors.ball, j) + 1))
@@ -163,7 +163,7 @@ def len_rotations(motors):
 
 @kernel
 def count_awake(model, state, sleep):
-    """Trees that are awake and can move, and those that are led and do."""
+    """Count the awake trees, and the kinematic links that move."""
     count = 0
     for i in range(model.n_links):
         root = load(model.link_root, i)
@@ -177,7 +177,7 @@ def count_awake(model, state, sleep):
 
 @kernel
 def is_led_along(model, state, link):
-    """Whether a link has any velocity of its own."""
+    """Whether a link has a joint velocity."""
     for d in range(load(model.link_dof_start, link), load(model.link_dof_start, link + 1)):
         if other(load(state.v, d), zero(load(state.v, d))):
             return True
@@ -186,7 +186,7 @@ def is_led_along(model, state, link):
 
 @kernel
 def wake_changed(model, data):
-    """Before a step: wake who was changed; how many are awake."""
+    """Before a step: wake trees whose state or inputs changed; returns the number of awake trees."""
     if data.sleep.sleeps == 0:
         return 1
     if data.sleep.n_placed != 0:
@@ -202,7 +202,7 @@ def wake_changed(model, data):
 
 @kernel
 def freeze(model, work, sleep):
-    """Those asleep do not accelerate."""
+    """Zero the accelerations of sleeping trees."""
     if sleep.sleeps != 0:
         for d in range(model.nv):
             if is_asleep(model, sleep, load(model.dof_link, d)):
@@ -211,7 +211,7 @@ def freeze(model, work, sleep):
 
 @kernel
 def led_along(model, state, sleep, body):
-    """Whether a body is led, and moves."""
+    """Whether a body is kinematic and moves."""
     if body < 0:
         return False
     link = load(model.body_link, body)
@@ -226,7 +226,7 @@ def led_along(model, state, sleep, body):
 
 @kernel
 def wake_tied(model, data):
-    """Wake islands that rows tie to what is awake, or to what is led along; whether there were any."""
+    """Wake islands that rows connect to awake trees, or to moving kinematic bodies; returns whether there were any."""
     for link in range(model.n_links):
         if (
             link == load(model.link_root, link)
@@ -243,7 +243,7 @@ def wake_tied(model, data):
             ):
                 store(data.sleep.stirred, first_of(data.islands, load(data.islands.first, n)), 1)
             n += 1
-    for link in range(model.n_links):  # from those who stand for an island to all of it; roots come before others
+    for link in range(model.n_links):  # from an island's representative to all its trees; roots come first
         if link == load(model.link_root, link) and load(data.sleep.stirred, first_of(data.islands, link)) != 0:
             store(data.sleep.stirred, link, 1)
     store(data.sleep.stirred, model.n_links, 0)
@@ -268,7 +268,7 @@ def find_fastest(model, work, sleep):
 
 @kernel
 def note(model, state, inputs, sleep):
-    """Take note of what there is, of those who sleep."""
+    """Record the state and inputs of sleeping trees."""
     for j in range(sleep.nq):
         if is_asleep(model, sleep, load(sleep.q_link, j)):
             store(sleep.q, j, load(state.q, j))
@@ -288,8 +288,8 @@ def note(model, state, inputs, sleep):
 
 @kernel
 def fall_asleep(model, data, dt):
-    """After a step: who has been still for long enough, with the whole island, falls asleep."""
-    for j in range(data.sleep.nq):  # those who sleep have been moved by nothing, and rounded
+    """After a step: islands whose trees have all rested for long enough fall asleep."""
+    for j in range(data.sleep.nq):  # sleeping trees did not move, except for rounding
         if is_asleep(model, data.sleep, load(data.sleep.q_link, j)):
             store(data.state.q, j, load(data.sleep.q, j))
     if data.sleep.n_placed != 0:

@@ -1,4 +1,4 @@
-"""Who sleeps in a world: memory of `sleep_kernels`, and what Python asks of it."""
+"""Sleeping state of a world: memory of `sleep_kernels`, and its Python interface."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 LEAST_EXTENT = 0.05
-"""Of a link without shapes; m."""
+"""Extent of a link without shapes; m."""
 REMEMBERED = (*("motor", "rotation"), "still", "asleep", "q", "tau", "force", "gain_p", "gain_d", "goal_q", "goal_v")
 
 SLEEP = View(
     "Sleep",
-    sleeps=Count,  # 0 where nobody ever does
+    sleeps=Count,  # 0 if sleeping is disabled
     nq=Count,
-    speed=Real,  # (1) below which a tree is still; m/s
-    after=Real,  # (1) how long it has to be; s
-    n_awake=Index,  # (1) trees that can be moved and are awake, and paths that move
-    fresh=Index,  # (1) 1 where a step is to be done whoever sleeps, for its contacts
+    speed=Real,  # (1) speed below which a tree rests; m/s
+    after=Real,  # (1) time for which it must rest; s
+    n_awake=Index,  # (1) awake trees that can move, and kinematic links that move
+    fresh=Index,  # (1) 1 if the next step must be done even if all trees sleep, for its contacts
     q_link=Index,  # (nq)
     n_placed=Count,  # coordinates of kinematic bodies without paths
-    placed=Index,  # (nq) 1 of those
-    moves=Index,  # (n_links) of the first link of a tree: 1 where anything in it can be moved
-    centre=Vec3,  # (n_links) of mass
-    extent=Real,  # (n_links) how far shapes reach from there; m
-    fastest=Real,  # (n_links) of a first link: speed of the tree's fastest point; m/s
-    still=Real,  # (n_links) of a first link: for how long its tree has been still; s
-    asleep=Index,  # (n_links + 1) of a first link: 1 + the first link that stands for those it fell asleep with, or 0
-    stirred=Index,  # (n_links + 1) of a first link: 1 where its island must wake
-    busy=Index,  # (n_links) of a first link: 1 where a motor has a speed to keep
-    motor=Real,  # (SET · rows of motors) how they were set in the last step
-    rotation=Real,  # (4 · balls) their targets in the last step
-    # what there was when they fell asleep
+    placed=Index,  # (nq) 1 for these coordinates
+    moves=Index,  # (n_links) at the first link of a tree: 1 if any degree of freedom is free to move
+    centre=Vec3,  # (n_links) centre of mass
+    extent=Real,  # (n_links) reach of the shapes from there; m
+    fastest=Real,  # (n_links) at a first link: speed of the tree's fastest point; m/s
+    still=Real,  # (n_links) at a first link: time for which the tree has rested; s
+    asleep=Index,  # (n_links + 1) at a first link: 1 + the first link that represents its sleeping island, or 0
+    stirred=Index,  # (n_links + 1) at a first link: 1 if its island must wake
+    busy=Index,  # (n_links) at a first link: 1 if a motor has a target velocity
+    motor=Real,  # (SET · rows of motors) settings in the last step
+    rotation=Real,  # (4 · balls) targets in the last step
+    # state and inputs when they fell asleep
     q=Real,
     tau=Real,
     force=Force,
@@ -57,7 +57,7 @@ SLEEP = View(
 
 
 def sleep_block(model: Model, width: Width, motors: Block, speed: float | None, after: float) -> Block:
-    """Of a world in which trees slower than `speed` (m/s) sleep, or nobody does where it is None."""
+    """Sleeping state of a world, in which trees slower than `speed` (m/s) sleep; None disables sleeping."""
     n, nq, nv = model.n_links, model.nq, model.nv
     moves = np.zeros(n, np.int32)
     np.maximum.at(moves, model.link_root[model.dof_link], 1 - np.asarray(model.dof_prescribed, np.int32))
@@ -101,7 +101,7 @@ def _extents(model: Model) -> Array:
 
 
 class Sleep:
-    """Who sleeps in a world, from Python's side."""
+    """Sleeping state of a world."""
 
     def __init__(self, model: Model, block: Block, extras: Extras) -> None:
         self._model, self._extras, self.block = model, extras, block
@@ -112,7 +112,9 @@ class Sleep:
         return self._extras.serials, self._extras.loops.active.tobytes()
 
     def look(self) -> None:
-        """Wake everyone where loops have come or gone. Nobody sleeps where hooks add rows, who knows which."""
+        """Wake all trees if loop joints were added or removed. Constraint callbacks disable sleeping, since their rows
+        may act on any body.
+        """
         if not self._sleeps:
             return
         if self._extras.hooks or self._loops != self._loops_now():
@@ -128,7 +130,7 @@ class Sleep:
         return np.asarray((links >= 0) & (self.block.asleep[roots] != 0))
 
     def wake(self, bodies: Array | None = None) -> None:
-        """Wake the trees of some bodies, with all that sleep with them, or everyone."""
+        """Wake the islands of some bodies, or of all."""
         if not self._sleeps:
             return
         asleep, still = self.block.asleep, self.block.still
@@ -138,20 +140,20 @@ class Sleep:
         asleep[woken], still[woken] = 0, 0.0
 
     def memory(self) -> dict[str, Array]:
-        """What the next step depends on."""
+        """State slots that the next step depends on."""
         if not self._sleeps:
             return {}
         return {f"sleep/{name}": self.block.arrays[name].copy() for name in REMEMBERED}
 
     def check_memory(self, check: SlotCheck) -> None:
-        """Refuse a memory that cannot be taken up."""
+        """Report a problem if these state slots cannot be restored."""
         if "sleep/asleep" in check.slots and self._sleeps:
             for name in REMEMBERED:
                 check.like(f"sleep/{name}", self.block.arrays[name], infinite=True)
             check.within("sleep/asleep", 0, self._model.n_links)
 
     def remember(self, slots: Mapping[str, Array]) -> None:
-        """Take up a memory; without one, everyone is awake. Contacts are to be found anew."""
+        """Restore state slots; without them, all trees are awake. The next step detects contacts again."""
         self._loops, self.block.fresh[...] = self._loops_now(), 1
         if "sleep/asleep" in slots and self._sleeps:
             for name in REMEMBERED:

@@ -1,7 +1,7 @@
-"""Rows of joints that others make redundant, in a step at velocity level: see `solve.rank`.
+"""Redundant rows of joints in a step at velocity level: see `solve.rank`.
 
-They have no say in the problem of a step: their multipliers stay as they are, and the problem is that of the others.
-Once it is solved, all of them share the load.
+They take no part in the problem of a step: their multipliers stay as they are. Once the others are solved, all of them
+share the load.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from poise.solve.pgs_kernels import BOUNDED
 from poise.solve.rank import STRONG, across_of, find_redundant, shorten
 
 ULPS = 1024.0
-"""Least tolerance that is asked for, over the rounding of a number."""
+"""Least tolerance, relative to the rounding of a number."""
 OFF = 100.0
-"""Square of the angle, over that by which errors of joints put bodies off, up to which rows are taken for dependent."""
+"""Rows count as dependent up to this multiple of the squared angle by which errors of joints displace bodies."""
 
 
 @kernel
 def one_body(model, body, J):
-    """Inverse mass of a body along a row that pushes it, or inverse inertia about one that turns it, if it were alone
-    and round; and that inertia's inverse. 0 where it does not move, or has no mass.
+    """Inverse mass of a body along a row that pushes it, or inverse inertia about a row that rotates it, as if it were
+    isolated and spherical; and the inverse of that inertia. 0 if it does not move, or has no mass.
 
-    Arms do not count: all rows that hold a point weigh the same, so that loads are shared alike along any axes.
+    Arms do not count: all rows that hold a point have the same weight, so that loads are shared equally along any axes.
     """
     link = link_of(model, body)
     there, none = link >= 0, zero(J.f.x)
@@ -43,9 +43,9 @@ def one_body(model, body, J):
 
 @kernel
 def weigh_row(model, rows, slot, largest):
-    """Inverse mass that a row would have if its two bodies were free, and the square of the angle that its error is.
+    """Inverse mass of a row as if its two bodies were free, and the square of the angle that corresponds to its error.
 
-    A row on coordinates has the largest there is; what has no inertia has no more than that.
+    A row on coordinates has the largest one; so has a row without inertia.
     """
     one, turn = one_body(model, load(rows.a, slot), load(rows.Ja, slot))
     two, other = one_body(model, load(rows.b, slot), load(rows.Jb, slot))
@@ -58,7 +58,7 @@ def weigh_row(model, rows, slot, largest):
 
 @kernel
 def list_joints(data):
-    """Rows that hold joints, in any world; whether there are any."""
+    """List the rows of joints in any world; returns whether there are any."""
     count = 0
     for k in range(load(data.problem.n_blocks, 0)):
         if load(data.problem.block_kind, k) == BOUNDED:
@@ -72,7 +72,7 @@ def list_joints(data):
 
 @kernel
 def lay_joints(model, data):
-    """Their part of A, weights, and how far bodies are off."""
+    """Their part of A, weights, and the displacement of bodies by errors."""
     count, stride = load(data.newton.n_joint, 0), load(data.problem.stride, 0)
     across, largest = (count + GROUP) // GROUP * GROUP, zero(load(data.problem.b, 0))
     for k in range(load(data.problem.n_rows, 0)):
@@ -98,14 +98,14 @@ def lay_joints(model, data):
 
 @formula
 def finest(tolerance):
-    """Least share of a tolerance that rounding allows."""
+    """Least factor of a tolerance that rounding allows."""
     return minimum(constant(ULPS * 2.0 ** (1 - precision(tolerance)), tolerance) / tolerance, zero(tolerance) + 1.0)
 
 
 @kernel
 def least_share(newton):
-    """The least pivot of rows that were taken, of their weight: an error of a row's velocity is a multiplier of that
-    error over the pivot.
+    """The least pivot of the independent rows, relative to their weight: an error of a row's velocity changes its
+    multiplier by that error over the pivot.
     """
     least, across = zero(load(newton.blur, 0)) + 1.0, across_of(newton)
     for k in range(load(newton.n_joint, 0)):
@@ -132,8 +132,8 @@ def only_joints(rows, system, problem):
 
 @kernel
 def sharpen(data, options):
-    """Ask for joints as closely as multipliers need it, where rows nearly depend on each other. Newton's method finds
-    those of joints alone to rounding; with contacts among them the tolerance stays.
+    """Tighten the tolerance of joints as far as their multipliers need it, if rows are nearly dependent. Newton's
+    method solves joints alone to rounding; with contacts the tolerance stays.
     """
     tolerance = load(data.answer.tolerance, 0)
     share = maximum(least_share(data.newton), finest(load(options.tolerance, 0)))
@@ -146,8 +146,8 @@ def sharpen(data, options):
 
 @kernel
 def hold_redundant(model, data, options, dt):
-    """Let redundant rows of joints stay as they are: what moves nothing has no multiplier, what others can do has the
-    one that it starts from. So do rows of separate bodies that vanish within the step.
+    """Fix the multipliers of redundant rows: at zero for rows that move nothing, else at their warm start. The same for
+    rows of separate bodies that vanish within the step.
     """
     store(data.newton.depends, 0, 0)
     if not list_joints(data):
@@ -169,7 +169,7 @@ def hold_redundant(model, data, options, dt):
 
 @kernel
 def share_load(model, data, options):
-    """The shortest multipliers with the same effect, where rows depend on others."""
+    """The multipliers of least norm with the same effect, if rows are dependent."""
     if load(data.newton.depends, 0) == 0:
         return
     list_joints(data)

@@ -1,23 +1,23 @@
-"""Bounces at the time of impact within a step.
+"""Restitution at the times of impact within a step.
 
-The contacts of an island are followed through the step by their gaps and velocities, as the constraint matrix A ties
-them together: with jumps A Λ at the times of impact τ and the acceleration a without rows, the gap of a contact is
+The gaps and velocities of an island's contacts are followed through the step, coupled by the constraint matrix A: with
+impulses Λ at the times of impact τ and the acceleration a without rows, the gap of a contact is
 
     φ(t) = φ + t u + t²/2 a + Σ (t − τ) A Λ
 
-The first contact that closes, and all that touch then, are solved for impulses Λ in an instant: what met faster than
-`quick` leaves at −e times its velocity, nothing else approaches. Then follows the next one, IMPACTS of them at most:
-all that would close later is struck in the last one. So the balls of a cradle strike one after another, and a ball
-falls and rises for the times that it has.
+The first contact that closes, and all that touch then, are solved for instantaneous impulses Λ: a contact that
+approached faster than `quick` leaves at −e times its velocity, the others stop approaching. Then follows the next
+contact, with IMPACTS impacts at most; the last one includes all contacts that would close later. Thus the balls of
+Newton's cradle strike one after another, and a ball falls and rises for the correct times.
 
-What is left is the step as it is without bounces: contacts that were struck are to end it with the velocity that they
-have then, gaps of others begin from where the impacts leave them. Bodies move by h v⁺ less τ times what an impact at τ
-changes of their velocity.
+The step is then solved without restitution: contacts that were struck end it with their velocity after the impacts, and
+the gaps of the others start from where the impacts leave them. Bodies move by h v⁺ less τ times the change of their
+velocity by an impact at τ.
 
-Newton's restitution may give energy where there is friction (T. Kane 1985). Then the impulses are mixed with those
-of the same impact without restitution, such that they do no work.
+Newton's restitution with friction may add energy (T. Kane 1985). In this case the impulses are blended with those of
+the same impact without restitution, such that they do no work.
 
-Jacobians are those of the beginning of the step: a body that turns fast strikes with the arms that it had there.
+Jacobians are those of the beginning of the step: a body that rotates fast strikes with the arms that it had there.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ from poise.kernel.vec import dot, zero3
 from poise.solve.pgs_kernels import BALL, BOUNDED, CONE, LAW
 
 IMPACTS = 12
-"""Of an island in a step, at most; those that come later are part of the last one."""
+"""Of an island in a step, at most; later impacts are merged into the last one."""
 SWEEPS = 100
 """Of an impact, at most."""
 TOUCH = 1e-6
-"""Gap that counts as none; m."""
+"""Gap that counts as touching; m."""
 AT_ONCE = 1e-6
-"""Share of the step within which impacts are one."""
+"""Share of the step within which impacts are simultaneous."""
 PARALLEL = 0.9
-"""Cosine of normals of contacts of two bodies that strike together, as the corners of a box on a floor do."""
+"""Cosine between normals of contacts of two bodies that strike together, as at the corners of a box on a floor."""
 AWAY = 1e6
-"""Velocity at which contacts part that have no share in an impact, times the largest one that has."""
+"""Separation velocity of contacts that take no part in an impact, relative to the largest velocity in it."""
 RESTS = 1e-3
-"""Impulse beside those of impacts, over the largest of these, that counts as none."""
+"""Impulse besides those of impacts, relative to the largest of these, that counts as zero."""
 GAIN = 1e-6
-"""Work of impulses that rounding may leave, over the sum of its parts."""
+"""Work of impulses that may be due to rounding, relative to the sum of its parts."""
 
 
 # ---- what moves how --------------------------------------------------------------------------------------------------
@@ -57,13 +57,13 @@ GAIN = 1e-6
 
 @kernel
 def is_hard(rows, slot):
-    """Whether a contact has no spring of its own."""
+    """Whether a contact is rigid."""
     return load(rows.cfm, slot) == 0.0
 
 
 @kernel
 def is_lively(rows, system, problem):
-    """Worlds in which a contact of the island at hand meets fast enough to bounce."""
+    """Worlds in which a contact of the current island approaches fast enough to bounce."""
     none = zero(load(problem.b, 0))
     lively = none != none
     for k in range(load(problem.n_blocks, 0)):
@@ -81,7 +81,7 @@ def pull_of(islands, scalar_view, row, dt):
 
 @kernel
 def speed_of(islands, row):
-    """Velocity of a row after the impacts so far, without what accelerates it in this step."""
+    """Velocity of a row after the impacts so far, without the acceleration in this step."""
     return load(islands.before, row) + load(islands.jumped, row)
 
 
@@ -99,7 +99,7 @@ def gap_at(data, row, time, dt):
 
 @kernel
 def time_of_impact(data, options, row, time, dt):
-    """When a contact closes, not before `time`; infinite where it does not, or approaches slowly."""
+    """Time at which a contact closes, not before `time`; infinite if it does not, or approaches slowly."""
     pull, speed, none = pull_of(data.islands, data.scalar_view, row, dt), speed_of(data.islands, row), zero(time)
     now, gap = speed + pull * (time + load(data.islands.lag, row)), gap_at(data, row, time, dt)
     left = now * now - 2.0 * pull * gap
@@ -118,13 +118,13 @@ def time_of_impact(data, options, row, time, dt):
 
 @kernel
 def direction_of(rows, slot):
-    """Along what a contact pushes its body."""
+    """Direction in which a contact pushes its body."""
     return select(load(rows.b, slot) >= 0, load(rows.Jb, slot).f, load(rows.Ja, slot).f)
 
 
 @kernel
 def next_impact(data, options, time, dt):
-    """When the next contact closes, its bodies and its normal."""
+    """The time at which the next contact closes, its bodies and its normal."""
     none = zero(time)
     soonest, normal = spread(inf, none), zero3(none)
     a, b = zero(load(data.rows.a, 0)) - 1, zero(load(data.rows.a, 0)) - 1
@@ -140,8 +140,8 @@ def next_impact(data, options, time, dt):
 
 @kernel
 def lay_contact(data, row, time, struck, dt):
-    """A contact in an impact: velocities before it in `p.b` less what they are to be after it, in `i.wanted`; the
-    largest of them. A bounce that would end within the step is none.
+    """Add a contact to an impact: its velocity after it is `islands.wanted`, and `problem.b` is the difference to the
+    velocity before. Returns the largest of them. A bounce that would end within the step is ignored.
     """
     slot, none, left, lag = load(data.system.slot, row), zero(time), dt - time, load(data.islands.lag, row)
     touches = struck | (is_hard(data.rows, slot) & (gap_at(data, row, time, dt) <= TOUCH))
@@ -164,8 +164,8 @@ def lay_contact(data, row, time, struck, dt):
 
 @kernel
 def lay_other(data, k, row, time):
-    """Another block in an impact: what holds goes on to hold, limits that are reached push, finite forces do nothing.
-    Gives the largest velocity.
+    """Add another block to an impact: bilateral rows hold, limits that are reached push, finite forces do nothing.
+    Returns the largest velocity.
     """
     kind, slot, none = load(data.problem.block_kind, k), load(data.system.slot, row), zero(time)
     size = none
@@ -193,7 +193,7 @@ def lay_other(data, k, row, time):
 
 @kernel
 def lay_impact(data, options, time, body_a, body_b, normal, there, last, dt):
-    """The problem of the impact at a time, in the worlds of a mask; the `last` one has all that would come later."""
+    """Fill the problem of the impact at a time, in the worlds of a mask; the `last` one includes all later contacts."""
     none = zero(time)
     size = none
     for k in range(load(data.problem.n_blocks, 0)):
@@ -224,7 +224,7 @@ def lay_impact(data, options, time, body_a, body_b, normal, there, last, dt):
 
 @kernel
 def solve_impact(data, options, size, there):
-    """Impulses of the impact at hand; what they change, in `i.jump`, is still to be found. Sweeps count on."""
+    """Impulses of the current impact; `find_jumps` computes their effect. Sweeps accumulate."""
     swept, most = load(data.answer.sweeps, 0), load(data.answer.most_sweeps, 0)
     begin(
         data.answer,
@@ -238,7 +238,7 @@ def solve_impact(data, options, size, there):
 
 @kernel
 def find_jumps(data):
-    """Changes of all row velocities, in `i.jump`; work of the impulses, and the sum of its parts."""
+    """Changes of all row velocities, in `islands.jump`; returns the work of the impulses, and the sum of its parts."""
     none = zero(load(data.answer.tolerance, 0))
     n, stride = load(data.problem.n_rows, 0), load(data.problem.stride, 0)
     for row in range(n):
@@ -263,8 +263,8 @@ def find_jumps(data):
 
 @kernel
 def lessen(data, options, size, gains):
-    """Mix the impulses with those of the same impact without restitution, so that they do no work, in the worlds of a
-    mask: along the way from one to the other the work is q s² + l s + c, with c ≤ 0.
+    """Blend the impulses with those of the same impact without restitution, so that they do no work, in the worlds of a
+    mask. With the share s of the former, the work is q s² + l s + c, with c ≤ 0.
     """
     none = zero(size)
     for k in range(load(data.problem.n_rows, 0)):
@@ -296,7 +296,7 @@ def lessen(data, options, size, gains):
 
 @kernel
 def note_impact(islands, problem, answer, time, there):
-    """Add an impact to those before it."""
+    """Add an impact to the earlier ones."""
     for k in range(load(problem.n_rows, 0)):
         lam, jump = load(answer.lam, k), load(islands.jump, k)
         store_where(islands.jumped, k, load(islands.jumped, k) + jump, there)
@@ -310,8 +310,9 @@ def note_impact(islands, problem, answer, time, there):
 
 @kernel
 def find_lags(model, work, options, scratch):
-    """Trees whose velocities in free flight are half a step behind: `scratch.lagging` 1 at their first links, else 0.
-    Springs and dampers are met at the end of the step, and so is then all else that acts on a tree.
+    """Trees whose velocities in free flight lag half a step behind: `scratch.lagging` is 1 at their first links, else
+    0. They are the trees with springs or dampers, which are implicit, and so is then everything else that acts on the
+    tree.
     """
     none = zero(load(work.a, 0))
     for i in range(model.n_links):
@@ -324,7 +325,7 @@ def find_lags(model, work, options, scratch):
 
 @kernel
 def keep_problem(model, data, dt):
-    """Remember the problem of the step, and how rows move now."""
+    """Save the problem of the step, and the current velocities of rows."""
     none = zero(load(data.problem.b, 0))
     for k in range(load(data.problem.n_rows, 0)):
         store(data.islands.kept_b, k, load(data.problem.b, k))
@@ -351,7 +352,7 @@ def keep_problem(model, data, dt):
 
 @kernel
 def put_back(data, dt, there, fresh):
-    """The problem of the step again, with contacts as impacts have left them, and multipliers to start from."""
+    """Restore the problem of the step, with contacts as the impacts leave them, and initial multipliers."""
     none = zero(load(data.problem.b, 0))
     for k in range(load(data.problem.n_rows, 0)):
         store(data.problem.b, k, load(data.islands.kept_b, k))
@@ -375,7 +376,7 @@ def put_back(data, dt, there, fresh):
             hit, counts = load(data.islands.hit, row) > 0.0, there & is_hard(data.rows, slot)
             b = select(hit, speed - ends, select(phi > 0.0, speed - closes, load(data.problem.b, row)))
             store(data.problem.b, row, select(counts, b, load(data.problem.b, row)))
-            for n in (row + 1, row + 2):  # friction of impacts is done: only what comes on top is to be found
+            for n in (row + 1, row + 2):  # friction of impacts is included: only the rest is solved for
                 store(data.problem.b, n, select(counts & hit, -load(data.islands.jumped, n), load(data.problem.b, n)))
             gamma = load(data.islands.moved, row) * (-2.0 / (dt * dt))
             store_where(data.rows.gamma, slot, gamma, counts)
@@ -383,7 +384,7 @@ def put_back(data, dt, there, fresh):
 
 @kernel
 def keep_unmoved(model, data, dt, there):
-    """What the degrees of freedom of the island move less, because impacts come late in the step."""
+    """Velocities that the island's degrees of freedom do not move along, because impacts come late in the step."""
     if load(data.scratch.any_unmoved, 0) == 0:
         for d in range(model.nv):
             store(data.scratch.unmoved, d, zero(load(data.scratch.unmoved, d)))
@@ -402,8 +403,8 @@ def keep_unmoved(model, data, dt, there):
 
 @kernel
 def find_falling(model, data):
-    """Trees of the island at hand that impacts alone push in this step, and smooth forces move:
-    `data.scratch.falling` 1 at their first links. They fly for all of the step but for an instant.
+    """Trees of the current island that only impacts and smooth forces act on in this step: `data.scratch.falling` is 1
+    at their first links. They are in free flight for the whole step, except at the impacts.
     """
     none = zero(load(data.answer.tolerance, 0))
     most = none
@@ -425,9 +426,9 @@ def find_falling(model, data):
 
 @kernel
 def bounce_island(model, data, options, dt, fresh):
-    """Let the contacts of the island at hand bounce at their times of impact, and lay the problem of the step with what
-    follows from that; sweeps count on. Multipliers start from those of the rows, and where these are `fresh` from
-    those of the impacts on top.
+    """Let the contacts of the current island bounce at their times of impact, and update the problem of the step;
+    sweeps accumulate. Multipliers start from those of the rows; if these are `fresh`, the impulses of the impacts are
+    added.
     """
     there, none = is_lively(data.rows, data.system, data.problem), zero(load(data.problem.b, 0))
     store(data.islands.lively, 0, 0)

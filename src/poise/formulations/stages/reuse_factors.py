@@ -1,7 +1,7 @@
-"""Links that are placed and factored at the end of a step, for the beginning of the next one.
+"""Reuse of the poses and factors at the end of a step, at the beginning of the next one.
 
-What depends on coordinates alone is taken over where these are still the same; velocities have changed since then. All
-has the bits that it would have anew, so that a world that is put back to a state goes on as it did.
+Quantities that depend on coordinates alone are reused if these are unchanged; velocities have changed since then. The
+results are bitwise those of a new computation, so that a world whose state is restored continues identically.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from poise.kernel.scalars import any_lane, zero
 
 @kernel
 def see_places(model, state, scratch):
-    """Note that links are placed and factored in `end_work` for the coordinates that there are."""
+    """Record that `end_work` has the poses and factors for the current coordinates."""
     for j in range(model.nq):
         store(scratch.seen, j, load(state.q, j))
 
 
 @kernel
 def forget_places(scratch):
-    """That links are placed anywhere."""
+    """Invalidate the record."""
     store(scratch.seen, 0, zero(load(scratch.seen, 0)) + nan)
 
 
 @kernel
 def are_seen(model, state, stages, options, scratch):
-    """Whether links are placed in `end_work` for the coordinates that there are."""
+    """Whether `end_work` has the poses for the current coordinates."""
     if options.centred == 0 or stages.n_prescribed != 0:
         return False
     other = load(state.q, 0) != load(state.q, 0)
@@ -41,7 +41,7 @@ def are_seen(model, state, stages, options, scratch):
 
 @kernel
 def place_again(model, data, options):
-    """`place_links`, with what is known from the end of the last step: same bits."""
+    """`place_links`, with the poses of the end of the last step if they are valid; bitwise the same."""
     if are_seen(model, data.state, data.stages, options, data.scratch):
         take_places(model, data.end_work, data.work)
         move_links(model, data.state.v, data.work, data.work)
@@ -51,7 +51,7 @@ def place_again(model, data, options):
 
 @kernel
 def factor_again(model, data, options):
-    """`factor`, likewise, where laws add the same to inertias."""
+    """`factor`, likewise, if springs, dampers and drives add the same to inertias."""
     seen = are_seen(model, data.state, data.stages, options, data.scratch)
     if seen:
         other = load(data.work.diagonal, 0) != load(data.work.diagonal, 0)

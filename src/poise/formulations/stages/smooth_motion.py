@@ -1,7 +1,7 @@
 """Smooth motion within a step: velocity Verlet in place of semi-implicit Euler.
 
 Semi-implicit Euler, v⁺ = v + h a(q, v), takes Coriolis, centrifugal and gyroscopic terms from the beginning of the
-step: bodies that turn fast gain energy, and the angular momentum of what floats drifts. With c(q, v) for the
+step: bodies that rotate fast gain energy, and the angular momentum of floating trees drifts. With c(q, v) for the
 acceleration of these velocity products alone, and a(q, v) for that of all smooth forces, trees are integrated in one of
 four ways:
 
@@ -10,23 +10,24 @@ four ways:
     centred    v' = v + h a(q, v) − h c + h c' + Δ,      q⁺ = q ⊕ h v',   v⁺ = v',    c' = c(q, (v + v')/2)
     plain      v' = v + h a(q, v) + Δ,                   q⁺ = q ⊕ h v',   v⁺ = v'
 
-Δ is what impulses add, in c(q, v + Δ) with all forces but c. They act on v', the velocity that moves coordinates.
+Δ is the effect of impulses; in c(q, v + Δ) it includes all forces but c. Impulses act on v', the velocity that moves
+coordinates.
 
-- A tree is smooth without rows that act in the step (contacts, limits, motors, loops); without springs, dampers and
-  drives, which are implicit over the whole step; without given forces, which are those of its beginning; and without a
-  path to follow.
-- A tree is split that moves and is not smooth, where no rows act, rows are between links of a tree that floats, or rows
-  do nothing but push: a character in the air keeps its momentum. Rows are met with c' = c(q, v) first. Where impulses
-  change it by much, rows are solved again with c(q, v + Δ); what is less is added at the end of the step,
+- A tree is smooth if it has no rows that act in the step (contacts, limits, motors, loop joints); no springs, dampers
+  and drives, which are implicit over the whole step; no applied forces, which are those of its beginning; and no
+  prescribed path.
+- A moving tree that is not smooth is split if no rows act, if the rows are between links of a floating tree, or if the
+  rows only push: a character in the air keeps its momentum. Rows are first solved with c' = c(q, v). If impulses change
+  it by much, rows are solved again with c(q, v + Δ); a smaller change is added at the end of the step,
   h/2 (c(q, v + Δ) − c(q, v)).
-- A tree with loops, or with motors to the world, is centred: its rows are solved again. With impulses along
-  Jᵀ(q) that close loops at q⁺, that is SHAKE. Velocities are those of the middle of steps, and meet all rows. A half
-  step c(q⁺, v⁺) without the forces of rows would lead off the loops, and away from the speeds of motors.
-- Trees are plain that hardly move, or that touch something and turn slowly or are single bodies; and what follows a
-  path or sleeps.
+- A tree with loop joints, or with motors to the world, is centred: its rows are solved again. With impulses along
+  Jᵀ(q) that close loops at q⁺, that is SHAKE. Velocities are those of the middle of steps, and satisfy all rows. A half
+  step c(q⁺, v⁺) without the forces of rows would violate the loop joints, and the target velocities of motors.
+- Plain trees are those that hardly move; trees with contacts that rotate slowly or are single bodies; and trees that
+  follow a path or sleep.
 
-Verlet and splitting are symmetric in time but for what is left of the implicit half step. `verlet_step` has it, and the
-stages by which trees move that are smooth and fast.
+Verlet and splitting are symmetric in time, except for the error of the implicit half step. It is in `verlet_step`, with
+the Runge-Kutta stages of fast smooth trees.
 """
 
 from __future__ import annotations
@@ -58,15 +59,15 @@ TREE_FLAGS = (
     "floats",
     "chained",
 )
-"""What is known of a tree, at its first link: see `data.SCRATCH`."""
+"""Flags of a tree, at its first link: see `data.SCRATCH`."""
 STILL, SLOW = 0.05, 5.0
-"""Greatest angular velocity of a link from which on velocity products are split, of trees that touch nothing and of
-those that touch something; rad/s. In a second the semi-implicit step gains or loses the share h ω² of kinetic energy.
+"""Greatest angular velocity of a link above which velocity products are split: of trees without contacts, and of trees
+with contacts; rad/s. In a second the semi-implicit step gains or loses the share h ω² of kinetic energy.
 """
 SLIGHT, SMALL, LARGE = 1e-5, 1e-4, 10.0
-"""Δ times the greatest angular velocity, in rad/s², from which on velocity products are those that impulses leave:
-where loops are solved again with them; where they are added at the end of the step, and rows of trees that are fixed to
-the world are solved again; where those of others are.
+"""Δ times the greatest angular velocity, in rad/s², above which velocity products include the effect of impulses:
+SLIGHT to solve loop joints again with them; SMALL to add them at the end of the step, and to solve rows of trees that
+are fixed to the world again; LARGE to solve the rows of other trees again.
 """
 
 
@@ -85,8 +86,9 @@ def fastest_turn(model, work):
 
 @kernel
 def sort_trees(model, data, options, dt):
-    """Note at the first links of all trees how they are integrated, once the rows of the step are known; of those that
-    are split, leave a − c/2 in `data.work.a` and c in `data.scratch.products`. Worlds in which the former has changed.
+    """Choose the integration of all trees, once the rows of the step are known, with flags at their first links. For
+    split trees, set `data.work.a` to a − c/2 and `data.scratch.products` to c. Returns the worlds with split or centred
+    trees.
     """
     none = zero(load(data.work.a, 0))
     store(data.scratch.any_split, 0, 0)
@@ -137,8 +139,8 @@ def sort_trees(model, data, options, dt):
 
 @kernel
 def mark_laws(model, data):
-    """Trees with springs, dampers, drives or given forces are not smooth, and tied where their free joint has springs;
-    trees that follow a path or sleep are led.
+    """Trees with springs, dampers, drives or applied forces are not smooth, and tied if their free joint has springs;
+    trees that follow a path or sleep are kinematic (`led`).
     """
     none = zero(load(data.work.a, 0))
     if data.inputs.n_forces != 0:
@@ -170,9 +172,9 @@ def mark_laws(model, data):
 
 @kernel
 def acts(model, data, first, slot, dt):
-    """Worlds in which a row has to act: all but those that only push, and that neither semi-implicit Euler nor Verlet
-    brings beyond their bounds in the step; and but for those without strength, and for rolling friction, which acts
-    where its contact does.
+    """Worlds in which a row acts: rows that can pull, or have an upper bound; rows that only push, if semi-implicit
+    Euler or Verlet would violate them in the step. Rows without strength do not act, nor does rolling friction, which
+    acts with its contact.
     """
     now = stored_row_velocity(model, data.work, data.rows, slot, data.state.v, data.work.velocity)
     end = stored_row_velocity(model, data.work, data.rows, slot, data.flow.x, data.flow.motion)
@@ -183,8 +185,8 @@ def acts(model, data, first, slot, dt):
 
 @kernel
 def mark_rows(model, data, dt):
-    """Trees with rows that act are not smooth; tied where rows that are not of loops lead to another tree or to the
-    world.
+    """Trees with rows that act are not smooth. They are tied if a row that is not of a loop joint connects them to
+    another tree or to the world.
     """
     for kind in range(N_KINDS):
         for n in range(busiest(data.rows, kind, data.lanes)):
@@ -199,7 +201,7 @@ def mark_rows(model, data, dt):
 
 @kernel
 def is_open(model, rows, scratch, slot):
-    """Worlds in which a row can still change how its trees are integrated."""
+    """Worlds in which a row can still change the integration of its trees."""
     a, b, dof = root_of_body(model, load(rows.a, slot)), root_of_body(model, load(rows.b, slot)), load(rows.dof, slot)
     own, pulls = root_of_dof(model, dof), load(rows.lo, slot) < 0.0
     ties = (a != b) | pushes_root(model, scratch, dof, own)
@@ -213,7 +215,7 @@ def is_open(model, rows, scratch, slot):
 
 @kernel
 def is_undecided(scratch, root, pulls, ties):
-    """Worlds in which a row may still tie a tree, or be the first that acts on it or that pulls."""
+    """Worlds in which a row may still tie a tree, or be the first one that acts on it or that pulls."""
     tied, pulled = flag_of(scratch.tied, root) > 0.5, flag_of(scratch.pulled, root) > 0.5
     return (root >= 0) & ((flag_of(scratch.rows, root) < 0.5) | (ties & ~tied) | (pulls & ~pulled))
 
@@ -240,7 +242,7 @@ def mark_row(model, rows, scratch, slot, there):
         of_body, of_dof = root_of_body(model, body), root_of_dof(model, dof)
         mark_acting(scratch, of_body, more, joint, pulls)
         mark_acting(scratch, of_dof, more, joint & (a != a), pulls)
-        set_flag(scratch.tied, of_body, 1.0, more & ~joint)  # whether its wrenches balance is not known
+        set_flag(scratch.tied, of_body, 1.0, more & ~joint)  # whether its wrenches balance is unknown
         set_flag(
             scratch.tied, of_dof, 1.0, more & ~joint & ((of_dof != tree) | pushes_root(model, scratch, dof, of_dof))
         )
@@ -251,8 +253,8 @@ def mark_row(model, rows, scratch, slot, there):
 
 @kernel
 def mark_acting(scratch, root, there, joint, pulls):
-    """A tree with a row that acts is not smooth; looped where the row is one of a loop, pulled where it is another one
-    that pushes and pulls.
+    """A tree with a row that acts is not smooth. It is looped if the row is one of a loop joint, and pulled if another
+    row can pull.
     """
     set_flag(scratch.smooth, root, 0.0, there)
     set_flag(scratch.rows, root, 1.0, there)
@@ -274,8 +276,8 @@ def pushes_root(model, scratch, dof, root):
 
 @kernel
 def change_products(model, data, dt):
-    """Worlds in which rows have to be solved again, since impulses change velocity products by much: with what they
-    change of accelerations in `data.scratch.again`.
+    """Worlds in which rows have to be solved again, since impulses change velocity products by much; the change of
+    accelerations is in `data.scratch.again`.
     """
     none = zero(load(data.work.a, 0))
     for i in range(model.n_links):
@@ -310,8 +312,8 @@ def change_products(model, data, dt):
 
 @kernel
 def added_to(model, flow, scratch, d, dt):
-    """Δ of a coordinate: what all but velocity products add to its velocity where its tree is split; half of what all
-    add where it is centred.
+    """Δ of a coordinate: the change of its velocity by all but velocity products if its tree is split; half of the
+    total change if it is centred.
     """
     split = load(flow.a, d) + (load(scratch.start, d) - load(scratch.products, d)) * dt
     return select(is_in(model, scratch.centre, d), (load(flow.a, d) + load(scratch.start, d) * dt) * 0.5, split)
@@ -327,8 +329,8 @@ def products_with(model, data, dt):
 
 @kernel
 def correct_products(model, data, dt):
-    """h/2 (c(q, v + Δ) − c(q, v)) in `data.scratch.late`, for trees that are split and whose rows have not been
-    solved with it, where Δ is not small. Trees that impulses act on after all are not smooth.
+    """h/2 (c(q, v + Δ) − c(q, v)) in `data.scratch.late`, for split trees whose rows were not solved with it, unless Δ
+    is small. Trees that impulses act on are not smooth.
     """
     none = zero(load(data.work.a, 0))
     if load(data.islands.count, 0) > 0:
@@ -356,14 +358,14 @@ def correct_products(model, data, dt):
 
 @kernel
 def is_late(model, scratch, d):
-    """Worlds in which velocity products that impulses leave are added at the end of a step."""
+    """Worlds in which the change of velocity products by impulses is added at the end of a step."""
     return is_in(model, scratch.split, d) & ~is_in(model, scratch.resolved, d)
 
 
 @kernel
 def centring_of(model, scratch, d):
-    """What is added to the acceleration of a coordinate since its tree is centred and has motors, whose forces are
-    those of its velocity at the end of the step. With loops alone, momenta of the beginning are left as they are.
+    """Addition to the acceleration of a coordinate in a centred tree with motors, whose forces depend on its velocity
+    at the end of the step. It is zero with loop joints, which act on the momenta of the beginning.
     """
     none = zero(load(scratch.again, d))
     if load(scratch.any_split, 0) == 0:
@@ -373,6 +375,8 @@ def centring_of(model, scratch, d):
 
 @kernel
 def step_velocity(model, state, work, scratch, d, dt):
-    """v', the velocity that moves a coordinate, from that at the beginning of the step, or with what impulses add."""
+    """v', the velocity that moves a coordinate, from that at the beginning of the step, which includes the effect of
+    impulses.
+    """
     half = load(state.v, d) + load(work.a, d) * (0.5 * dt)
     return select(is_in(model, scratch.smooth, d), half, load(state.v, d) + load(work.a, d) * dt)

@@ -22,7 +22,7 @@ VELOCITY = 0
 
 @kernel
 def lay_island(model, data, options, dt, k):
-    """The problem of an island, with the multipliers that its rows hold."""
+    """Fill the problem of an island, with the multipliers of its rows."""
     take_links(model, data.system, data.islands, load(data.islands.link_start, k), load(data.islands.link_start, k + 1))
     list_island(data, data.lanes, k)
     call_entry(data.calls.see, model, data.state, data.work, data.rows, data.system, data.flow, dt, VELOCITY)
@@ -38,8 +38,8 @@ def lay_island(model, data, options, dt, k):
 
 @kernel
 def raise_bounces(data):
-    """Ask of soft contacts that push, and met fast, the speed that they bounce back with; worlds that have any. Others
-    bounce at their times of impact: see `restitution`.
+    """Set the restitution velocities of soft contacts that push after a fast approach; returns the worlds with any.
+    Rigid contacts bounce at their times of impact: see `restitution`.
     """
     changed = load(data.answer.residual, 0) != load(data.answer.residual, 0)
     for k in range(load(data.problem.n_blocks, 0)):
@@ -57,7 +57,7 @@ def raise_bounces(data):
 
 @kernel
 def solve_again(data, options, changed):
-    """Go on from the multipliers as they are, in the worlds of a mask, with what sweeps and work are left."""
+    """Solve again from the current multipliers, in the worlds of a mask, with the sweeps and work that are left."""
     tolerance, swept, stepped = load(data.answer.tolerance, 0), load(data.answer.sweeps, 0), load(data.newton.steps, 0)
     status, residual = load(data.answer.status, 0), load(data.answer.residual, 0)
     begin(data.answer, select(changed, tolerance, zero(tolerance) + inf))
@@ -74,14 +74,14 @@ def solve_again(data, options, changed):
 
 @kernel
 def weight_of(islands, k):
-    """Share of an island in the work of a step, to scale: the square of its blocks."""
+    """Weight of an island's share in the work of a step: the square of its number of blocks."""
     n = float(load(islands.block_start, k + 1) - load(islands.block_start, k))
     return n * n
 
 
 @kernel
 def allow(answer, stats, most_sweeps, most_work, share):
-    """Let a search take the sweeps that are left, and a share of the work."""
+    """Limit the next solve to the remaining sweeps, and to a share of the remaining work."""
     none = zero(load(answer.work, 0))
     store(answer.most_sweeps, 0, maximum(most_sweeps - load(stats.swept, 0), none))
     store(answer.most_work, 0, maximum(most_work - load(stats.work, 0), none) * share)
@@ -91,15 +91,15 @@ def allow(answer, stats, most_sweeps, most_work, share):
 
 @kernel
 def count_work(answer, stats):
-    """Add the work of a search to that of the step."""
+    """Add the work of a solve to that of the step."""
     store(stats.work, 0, load(stats.work, 0) + load(answer.work, 0))
     store(stats.newton_work, 0, load(stats.newton_work, 0) + load(answer.newton_work, 0))
 
 
 @kernel
 def give_no_energy(problem, answer):
-    """Shorten multipliers that were left unsolved and would add energy to the motion without them, beside what rows
-    want: all by one share, at which they take away most. Those that solve a problem never do.
+    """Scale unconverged multipliers that would add energy to the motion without them, not counting the target
+    velocities of rows: by the one factor that removes the most energy. Converged multipliers never add energy.
     """
     unsolved = load(answer.residual, 0) > load(answer.tolerance, 0)
     if any_lane(unsolved):
@@ -121,7 +121,7 @@ def give_no_energy(problem, answer):
 
 @kernel
 def solve_island(model, data, options, dt, k, share):
-    """Impulses of the island at hand, for a share of the work that is left."""
+    """Impulses of the current island, within a share of the work that is left."""
     allow(data.answer, data.stats, load(data.scratch.most_sweeps, 0), load(data.scratch.most_work, 0), share)
     bounce_island(model, data, options, dt, 1)
     ask_bound(data.calls.solve, data.calls.solve_table, options.sweeps, options.every, options.steps)
@@ -143,7 +143,7 @@ def solve_island(model, data, options, dt, k, share):
 
 @kernel
 def solve_islands(model, data, options, dt):
-    """Impulses of all islands, and what they do: whether all are solved."""
+    """Impulses of all islands, and their effect; returns whether all are solved."""
     solved = True
     sweeps, steps, left = zero(load(data.stats.swept, 0)), zero(load(data.stats.swept, 0)), 0.0
     for k in range(load(data.islands.count, 0)):
@@ -166,7 +166,7 @@ def solve_islands(model, data, options, dt):
 
 @kernel
 def answer_islands(model, data, options, dt):
-    """What the impulses do that the rows hold."""
+    """Effect of the impulses that the rows hold."""
     for k in range(load(data.islands.count, 0)):
         if load(data.islands.count, 0) > 1 or load(data.islands.laid, 0) != k:
             lay_island(model, data, options, dt, k)

@@ -1,4 +1,4 @@
-"""Flags of trees, at their first links: of the trees that bodies and degrees of freedom of rows belong to."""
+"""Flags of trees, stored at their first links, for the trees of a row's bodies and degrees of freedom."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from poise.kernel.scalars import select, spread, zero
 
 @kernel
 def root_of(model, link):
-    """First links of the trees of links, −1 where there is none."""
+    """First links of the trees of links, −1 without one."""
     there = link >= 0
     return select(there, spread(gather_where(model.link_root, link, there), link), link)
 
 
 @kernel
 def root_of_body(model, body):
-    """First links of the trees of bodies, −1 where they do not move."""
+    """First links of the trees of bodies, −1 for bodies that do not move."""
     return root_of(model, link_of(model, body))
 
 
 @kernel
 def root_of_dof(model, dof):
-    """First links of the trees of degrees of freedom, −1 where there is none."""
+    """First links of the trees of degrees of freedom, −1 without one."""
     there = dof >= 0
     return select(there, spread(gather_where(model.dof_root, dof, there), dof), dof)
 
 
 @kernel
 def flag_of(flags, root):
-    """What flags say at first links; 0 where there is none."""
+    """Flags at first links; 0 without one."""
     return gather_where(flags, root, root >= 0)
 
 

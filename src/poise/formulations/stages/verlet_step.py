@@ -1,11 +1,11 @@
-"""The end of a step of trees that no rows hold: Verlet's second half step, or Runge and Kutta's stages where links are
-fast (see `smooth_motion` for which tree is which).
+"""The end of a step of smooth and split trees: Verlet's second half step, or Runge-Kutta stages for fast links (see
+`smooth_motion` for the choice).
 
 The half step v⁺ = v' + h/2 a(q⁺, v⁺) is implicit. It starts from the acceleration at the beginning of the step, and
-takes one evaluation, 1 + MORE where links turn by FAR. Its error is of third order in h times the rate at which
-velocities change, which is large where a link comes into line with the first axis of its universal joint and whirls. So
-trees that are smooth, and turn or change by more than STAGED_FROM, are moved by the classic method of fourth order
-instead, in parts of their own, from where the step begins.
+takes one evaluation, or 1 + MORE if links rotate by FAR. Its error is of third order in h times the rate of change of
+velocities, which is large if a link whirls while it is nearly aligned with the first axis of its universal joint.
+Smooth trees that rotate or change by more than STAGED_FROM are therefore integrated by the classic Runge-Kutta method
+of fourth order, in parts of their own, from the beginning of the step.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from poise.kernel.scalars import any_lane, fabs, floor, maximum, minimum, select
 from poise.kernel.vec import dot
 
 FAR = 0.06
-"""Angle that a link turns in a step from which on the implicit half step takes MORE evaluations; rad."""
+"""Rotation of a link in a step above which the implicit half step takes MORE evaluations; rad."""
 MORE = 2
 STAGED_FROM, STAGED = 0.03, 0.1
-"""Angle of a step from which on trees that are smooth are moved by stages, and that of a part of theirs at most: what
-links turn in it, or what accelerations change of their way, to the power ½; rad. The energy of universal double
-pendulums that whirl at up to 150 rad/s is off by 0.4 % in 10 s at 1/240 s, and by 4 % with twice these angles.
+"""Angle of a step above which smooth trees are integrated by Runge-Kutta stages, and maximum angle of a part: the
+rotation of links, or the change of their displacement by accelerations, to the power ½; rad. The energy of universal
+double pendulums that whirl at up to 150 rad/s is off by 0.4 % in 10 s at 1/240 s, and by 4 % with twice these angles.
 """
 MOST_PARTS = 128.0
 SIXTH = 1.0 / 6.0
@@ -34,8 +34,8 @@ SIXTH = 1.0 / 6.0
 
 @kernel
 def finish_smoothly(model, data, dt):
-    """Velocities at the end of a step, from those that moved coordinates: Verlet's second half step. Trees that are
-    smooth and fast are moved anew, from the beginning of the step, by Runge and Kutta's method.
+    """Velocities at the end of a step, from those that moved coordinates: Verlet's second half step. Fast smooth trees
+    are integrated again, from the beginning of the step, by the Runge-Kutta method.
     """
     none = zero(load(data.work.a, 0))
     wanted, smooth = none != none, none != none
@@ -73,7 +73,7 @@ def finish_smoothly(model, data, dt):
 
 @kernel
 def finish_halves(model, data, dt, wanted, far):
-    """Verlet's second half step, in the worlds of a mask; with MORE evaluations in those where links turn far."""
+    """Verlet's second half step, in the worlds of a mask; with MORE evaluations in those whose links rotate far."""
     for d in range(model.nv):
         store(data.scratch.known, d, load(data.state.v, d))
         store(data.state.v, d, load(data.scratch.known, d) + load(data.end_work.a, d) * (0.5 * dt))
@@ -90,7 +90,7 @@ def finish_halves(model, data, dt, wanted, far):
 
 @kernel
 def correct(model, data, dt, wanted):
-    """v⁺ = v' + h/2 a(q⁺, v⁺), with c in place of a where a tree is split, in the worlds of a mask."""
+    """v⁺ = v' + h/2 a(q⁺, v⁺), with c in place of a for split trees, in the worlds of a mask."""
     balance_share(model, data.inputs, data.end_work, data.scratch.smooth)
     accelerate_share(model, data.inputs, data.end_work, data.scratch.smooth)
     slow = load(data.scratch.fast, 0) < 0.5
@@ -107,8 +107,8 @@ def correct(model, data, dt, wanted):
 
 @kernel
 def move_by_stages(model, data, dt, fast, angle):
-    """Coordinates and velocities at the end of the step of trees that are smooth, in the worlds of a mask: by the
-    classic method of fourth order (see `dynamics.integrate`), in parts in which nothing turns by more than STAGED.
+    """Coordinates and velocities of smooth trees at the end of the step, in the worlds of a mask: by the classic method
+    of fourth order (see `dynamics.integrate`), in parts in which nothing rotates by more than STAGED.
     """
     parts = stages_of(angle)
     h = (zero(parts) + dt) / parts
@@ -154,7 +154,7 @@ def move_by_stages(model, data, dt, fast, angle):
 
 @kernel
 def smooth_angle(model, work, scratch, dt):
-    """What accelerations change of the way of coordinates that turn, in trees that are smooth, to the power ½; rad."""
+    """Change of the displacement of rotational coordinates by accelerations, in smooth trees, to the power ½; rad."""
     none = zero(load(work.a, 0))
     most = none
     for d in range(model.nv):
@@ -166,13 +166,13 @@ def smooth_angle(model, work, scratch, dt):
 
 @kernel
 def stages_of(angle):
-    """In how many parts trees that are smooth are moved."""
+    """Number of parts in which smooth trees are integrated."""
     return minimum(floor(angle * (1.0 / STAGED)) + 1.0, zero(angle) + MOST_PARTS)
 
 
 @kernel
 def displace_smooth(model, state, shift, scratch, wanted):
-    """q = q₀ ⊕ shift, of trees that are smooth, in the worlds of a mask."""
+    """q = q₀ ⊕ shift, of smooth trees, in the worlds of a mask."""
     for k in range(model.n_primitives):
         j, d = load(model.primitive_q_start, k), load(model.primitive_v_start, k)
         moves = wanted & is_in(model, scratch.smooth, d)
@@ -188,7 +188,7 @@ def displace_smooth(model, state, shift, scratch, wanted):
 
 @kernel
 def accelerate_smooth(model, data):
-    """a(q, v) of trees that are smooth, in `data.end_work.a`."""
+    """a(q, v) of smooth trees, in `data.end_work.a`."""
     place_links(model, data.state, data.end_work)
     factor(model, data.end_work)
     balance_share(model, data.inputs, data.end_work, data.scratch.smooth)
