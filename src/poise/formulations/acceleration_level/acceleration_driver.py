@@ -1,13 +1,13 @@
-"""A step at acceleration level (KOK §7): constraint forces, accelerations, a tentative step; backtracking where it has
-gone into something, impacts between the parts.
+"""A step at acceleration level (KOK §7): constraint forces, accelerations, a tentative step; backtracking if it
+penetrates, and impacts between the parts.
 
-    f ← forces of the rows that act                         `solve_forces`
-    q, v ← a step of the integrator, f anew in every stage  `integrators`
-    taken back while something has gone in                  `event_location`
-    v ← impacts of what touches and approaches              `impacts`
+    f ← forces of the active rows                           `solve_forces`
+    q, v ← a step of the integrator, f for every stage      `integrators`
+    backtracking while something penetrates                 `event_location`
+    v ← impacts of touching, approaching shapes             `impacts`
 
-Where no forces meet all rows (Painlevé), where they lead to more energy than there is (`energy_guard`), and where a
-step has too many parts, the rest of it is taken at velocity level, and told.
+If no forces satisfy all rows (Painlevé), if they would add energy (`energy_guard`), or if a step has too many parts,
+the rest of the step is taken at velocity level, and reported.
 """
 
 from __future__ import annotations
@@ -54,32 +54,32 @@ from poise.model.state_fields import SlotCheck, StateFields
 
 Array = NDArray[Any]
 STAY = 1e-3
-"""Gap up to which a contact that pushes stays; m."""
+"""Gap up to which a contact that pushes stays active; m."""
 LEAVING = 1e-4
-"""Speed of parting above which a contact has no row; m/s."""
+"""Separation speed above which a contact has no row; m/s."""
 STRIKE = 1e-6
-"""Speed of approach above which a new touch is an impact; m/s."""
+"""Approach speed above which a new touch is an impact; m/s."""
 PARTS = 60
-"""Of a step at most."""
+"""Maximum number of parts of a step."""
 TOLERANCE = 1e-8
-"""Natural residual of constraint forces, over the largest |b|."""
+"""Natural residual of constraint forces, relative to the largest |b|."""
 JOLT = 20.0
-"""Times the present speeds: a larger change within a part is none of forces."""
+"""Relative to the current speeds: a larger change within a part cannot come from forces."""
 SHARE = 0.8
-"""Of a step's work: what this level may take; the rest is for what is left of a step at velocity level."""
+"""Share of a step's work for this level; the rest is for the remainder of a step at velocity level."""
 FALLS = 10
-"""Steps in a row at velocity level that are told."""
+"""Number of successive steps at velocity level that triggers a warning."""
 ROUNDS = 3
-"""In which contacts turn from sliding to holding."""
+"""Maximum number of rounds in which contacts change from sliding to sticking."""
 
 
 class Accelerated:
-    """One world on its way through time at acceleration level; a `Stepper` for the rest."""
+    """Steps one world at acceleration level; a `Stepper` does the rest."""
 
     def __init__(
         self, model: Model, integrator: str = "euler", *, newton: bool = True, apart: bool = False, **options: Any
     ) -> None:
-        """`apart`: where links are bodies of their own."""
+        """`apart`: maximal coordinates."""
         soft = np.flatnonzero(model.solids.compliance > 0.0)
         if len(soft):
             body = model.body_names[int(model.solids.body[soft[0]])]
@@ -99,11 +99,13 @@ class Accelerated:
         self._fallen, self._tells_falls = 0, True
         self._before: dict[int, tuple[Array, Array]] = {}
         self.watch: Callable[[Any, Block], None] | None = None
-        """Called after every part of a step and every impact, with the stepper that was at work and its rows."""
+        """Called after every part of a step and every impact, with the stepper that took it and its rows."""
         self._clear_told()
 
     def check_stiffness(self, dt: float, motors: bool = True) -> None:
-        """Refuse, or warn of once, what explicit integrators cannot step; motors where nothing sets them before."""
+        """Raise ValueError for, or warn once about, forces that are too stiff for the explicit integrator; `motors` is
+        False if their settings are not final.
+        """
         tracked = [d for track in self.looker.tracks for d in track.dofs.tolist()]
         told = self.guard.look(self.space.s.q, self.space.x, self.extras.motors if motors else None, dt, tracked)
         if told is not None:
@@ -111,7 +113,7 @@ class Accelerated:
             warnings.warn(told, FormulationWarning, stacklevel=3)
 
     def _note_level(self) -> None:
-        """Warn once where step after step falls back to the velocity level."""
+        """Warn once if successive steps fall back to the velocity level."""
         self._fallen = self._fallen + 1 if self.level == "velocity" else 0
         if self._fallen == FALLS and self._tells_falls:
             self._tells_falls = False
@@ -124,7 +126,7 @@ class Accelerated:
             )
 
     def _use_forces(self, on: bool, dt: float = 1.0) -> None:
-        """Let bodies that are apart move by forces, or by impulses."""
+        """Step separate bodies by forces, or by impulses."""
         if isinstance(self.inner, ApartStepper):
             self.inner.use_forces(on, dt)
 
@@ -132,7 +134,7 @@ class Accelerated:
         self.parts, self.backtracks, self.iterations, self.residual, self.level = 0, 0, 0, 0.0, "acceleration"
         self.span, self._solving, self._looks = 1.0, 0.0, self.looker.looks
 
-    # ---- what the world asks -----------------------------------------------------------------------------------------
+    # ---- interface of the world --------------------------------------------------------------------------------------
 
     @property
     def rows(self) -> Rows:
@@ -141,7 +143,7 @@ class Accelerated:
 
     @property
     def sleep(self) -> Sleep:
-        """Nobody sleeps at this level."""
+        """Sleeping is disabled at this level."""
         return self.inner.sleep
 
     @property
@@ -151,7 +153,7 @@ class Accelerated:
 
     @property
     def told(self) -> Told:
-        """How the last step went."""
+        """Statistics of the last step."""
         inner = self.inner.told if self.level == "velocity" else Told()
         return Told(
             inner.sweeps,
@@ -168,12 +170,12 @@ class Accelerated:
 
     @property
     def work(self) -> float:
-        """Of the last step at this level, as `Reduced.budget` counts it."""
+        """Work of the last step at this level, as `Reduced.budget` counts it."""
         return self._solving + LOOK_WORK * (self.looker.looks - self._looks)
 
     @property
     def _is_spent(self) -> bool:
-        """Whether the step has used up its work: then the rest of it is taken at velocity level."""
+        """Whether the step has used up its work; the rest of it is then taken at velocity level."""
         return self.work >= self._most_work
 
     @property
@@ -182,21 +184,21 @@ class Accelerated:
 
     @property
     def extras(self) -> Extras:
-        """Motors, loops and couplings."""
+        """Motors, loop joints and couplings."""
         return self.inner.extras
 
     @property
     def change(self) -> None:
-        """Forces are those of the end of a step."""
+        """None: forces are those of the end of a step."""
         return
 
     def force_unit(self, dt: float) -> float:
-        """What multipliers are to be divided by, to be forces."""
+        """Divisor that turns multipliers into forces."""
         return self.span
 
     @property
     def state_fields(self) -> list[StateFields]:
-        """What the next step depends on beside coordinates and velocities."""
+        """What the next step depends on besides coordinates and velocities."""
         extras = self.extras
         return [
             StateFields("joints", extras.memory, extras.check_memory, extras.remember),
@@ -205,7 +207,7 @@ class Accelerated:
         ]
 
     def _read_held(self) -> dict[str, Array]:
-        """The constraint set, its forces and tangents."""
+        """The active constraints, their forces and tangents."""
         keys = sorted(self._before)
         both = [self._before[key] for key in keys]
         return {
@@ -221,7 +223,7 @@ class Accelerated:
             check.fits("held/tangents", (n, 3), np.float64)
 
     def _write_held(self, slots: Mapping[str, Array]) -> None:
-        """Without forces, the next step starts from none. Rows of the velocity level are those of no step."""
+        """Without saved forces, the next step starts from zero. The rows of the velocity level are cleared."""
         self._before = {}
         self.looker.rows.clear()
         self.inner.rows.now.count[...] = 0
@@ -235,7 +237,7 @@ class Accelerated:
 
     @few_blas_threads
     def step(self, dt: float, time: float = 0.0) -> int:
-        """One step from a time on; DONE, or DIVERGED and the state as it was."""
+        """One step from a time on; returns DONE, or DIVERGED with the state restored."""
         self.extras.check_explicit()
         self.check_stiffness(dt)
         s, carrier = self.space.s, self.carrier
@@ -297,7 +299,7 @@ class Accelerated:
         return DONE
 
     def _longest(self, left: float, held: set[int]) -> float:
-        """How long a part may be: near others, nothing moves on by more than half of its least extent."""
+        """Maximum length of a part: near other shapes, nothing moves by more than half of its least extent."""
         stats = self.inner.stats
         haste, top = max(float(stats.haste[0]), float(stats.whirl[0])), float(stats.top[0])
         if not (np.isfinite(haste) and np.isfinite(left * top)):
@@ -309,18 +311,22 @@ class Accelerated:
         return HASTE / haste if any(CONTACT * KIND + id not in held for id in met) else left
 
     def _active(self, seen: Seen) -> Array:
-        """(B,) which blocks act: what touches and does not part, what has pushed and is still near, and what lasts."""
+        """(B,) active blocks: contacts that touch and do not separate, blocks that pushed and are still near, lasting
+        blocks.
+        """
         pushing = self._pushing(seen)
         touching = (seen.phi <= TOUCH) & (seen.approach() <= LEAVING)
         return np.asarray((seen.one_sided & (touching | (pushing & (seen.phi <= STAY)))) | is_lasting(seen))
 
     def _pushing(self, seen: Seen) -> Array:
-        """(B,) blocks that have pushed in the part before."""
+        """(B,) blocks that pushed in the part before."""
         keys = [key for key, (lam, _) in self._before.items() if lam.any()]
         return np.asarray(np.isin(seen.keys, np.array(keys, np.int64)))
 
     def _torn(self, seen: Seen) -> Array:
-        """(B,) loops and couplings that move: new ones at any speed, others faster than errors grow and are mended."""
+        """(B,) loop joints and couplings that move: new ones at any speed, others faster than the growth and correction
+        of errors explains.
+        """
         known = np.array([key in self._before for key in seen.keys.tolist()], bool)
         least = np.where(known, max(float(self.inner.options.quick[0]), STRIKE), STRIKE)
         mended = np.where(known, np.minimum(np.abs(seen.phi) / (CALM * self._whole), 1.1 * CREEP), 0.0)
@@ -331,7 +337,7 @@ class Accelerated:
     # ---- a tentative step --------------------------------------------------------------------------------------------
 
     def _trial(self, q: Array, v: Array, now: float, h: float, dt: float) -> Seen | None:
-        """Go on from a state for a time, and look; None where there are no forces for it."""
+        """Step from a state for a time, and evaluate the rows; None if no forces satisfy them."""
         self.carrier.put(q, v)
         self._settled: Settled | None = None
         self._energy: EnergyGuard | None = None
@@ -353,11 +359,11 @@ class Accelerated:
         return seen if self._may_be() else None
 
     def _may_be(self) -> bool:
-        """Whether the state at the end of a trial has no more energy than its forces can have brought."""
+        """Whether the forces can explain the energy of the state at the end of a trial."""
         return self._energy is None or self._energy.allows(self.model, self.looker)
 
     def _forces(self, seen: Seen, h: float, calm: float) -> Forces | None:
-        """Constraint forces of a stage; the first one settles which rows act, and how."""
+        """Constraint forces of a stage; the first stage determines the active blocks, and their modes."""
         first = self._settled is None
         if self._settled is None:
             self._settled = settle(seen, self._active(seen), h, calm, self._before)
@@ -368,7 +374,7 @@ class Accelerated:
             found = self._counted(forces(seen, self._settled, TOLERANCE))
         if found is None or self._is_jolt(seen, found, h):
             return None
-        if first and self._settled.holds and not self.model.dof_prescribed.any():  # any force may drive these
+        if first and self._settled.holds and not self.model.dof_prescribed.any():  # else any force may act
             self._energy = EnergyGuard.at(self.model, self.looker, seen, found.lam, h)
         self.iterations += found.iterations
         self.residual = max(self.residual, found.residual)
@@ -378,13 +384,13 @@ class Accelerated:
         return found
 
     def _counted(self, found: Forces | None) -> Forces | None:
-        """The same, its work added to that of the step."""
+        """The argument, with its work added to that of the step."""
         self._solving += LOOK_WORK if found is None else found.work
         return found
 
     def _is_jolt(self, seen: Seen, found: Forces, h: float) -> bool:
-        """Whether forces would change velocities within a part far beyond what there is of them: near a jam forces grow
-        without end, and the answer is an impact.
+        """Whether forces would change velocities within a part far more than speeds and accelerations justify: near a
+        jam forces become unbounded, and an impact is needed.
         """
         change = h * float(np.abs(seen.A @ found.lam).max(initial=0.0))
         speed = max(float(self.inner.stats.top[0]), float(np.abs(seen.speed).max(initial=0.0)))
@@ -398,7 +404,7 @@ class Accelerated:
         return change > JOLT * (speed + h * sum(float(np.abs(pull).max(initial=0.0)) for pull in pulls))
 
     def _keep_forces(self) -> None:
-        """The constraint set of the part that was taken, with forces and tangents."""
+        """Keep the active constraints of a completed part, with forces and tangents."""
         settled = self._settled
         assert settled is not None
         self._before = {key: (settled.lam[key], hold.tangent) for key, hold in settled.holds.items()}
@@ -406,7 +412,7 @@ class Accelerated:
     # ---- impacts -----------------------------------------------------------------------------------------------------
 
     def _resolve_impacts(self, seen: Seen, now: float) -> Seen:
-        """Change velocities where something touches and approaches (KOK §7, lines 12, 13); rows as they are then."""
+        """Apply impulses if touching blocks approach (KOK §7, lines 12, 13); returns the rows after that."""
         pushing, speed = self._pushing(seen), seen.approach()
         touching = seen.one_sided & ((seen.phi <= TOUCH) | (pushing & (seen.phi <= STAY)))
         least = np.where(pushing, max(float(self.inner.options.quick[0]), STRIKE), STRIKE)
@@ -425,10 +431,10 @@ class Accelerated:
             self._before.pop(key, None)
         return after
 
-    # ---- the rest ----------------------------------------------------------------------------------------------------
+    # ---- remainder ---------------------------------------------------------------------------------------------------
 
     def _at_velocity_level(self, left: float, now: float, dt: float) -> int:
-        """One finite step at velocity level for what is left, in which tracked joints keep their last forces."""
+        """One finite step at velocity level for the remainder; tracked joints keep their last forces."""
         self.level, self.span = "velocity", left
         y, x, model = self.space.stages, self.space.x, self.model
         for k in (2, 1, 0):
@@ -442,10 +448,10 @@ class Accelerated:
             for d in track.dofs.tolist():
                 x.tau[d] += self._before.get(CODES * d + TRACK, (np.zeros(3), None))[0][0]
         y.path_v[: model.nv] = y.path_v[model.nv : 2 * model.nv] - left * y.path_a[: model.nv]  # as in `World`
-        self.inner.rows.now.count[...] = 0  # what it remembers is of long ago
+        self.inner.rows.now.count[...] = 0  # its last step is too long ago for a warm start
         self.inner.watch = self.watch
         options.budget[...] = np.maximum(budget - self.work, (1.0 - SHARE) * budget)
-        options.slop[...] = np.minimum(slop, TOUCH)  # overlaps that are left would add up to what is too deep here
+        options.slop[...] = np.minimum(slop, TOUCH)  # remaining overlaps would accumulate
         motors = self.extras.motors
         motors.set_count("explicit", 0)
         self._use_forces(False)
@@ -465,7 +471,7 @@ class Accelerated:
             self.watch(self, self.rows.now)
 
     def _tell_forces(self, seen: Seen) -> None:
-        """Put the last forces to the rows as they are now, for the report."""
+        """Copy the last forces to the current rows, for the report."""
         now = self.looker.rows.now
         for k, key in enumerate(seen.keys.tolist()):
             if key not in self._before:
@@ -481,7 +487,7 @@ class Accelerated:
 
 
 def _by_key(seen: Seen, lam: Array) -> dict[int, Array]:
-    """(3,) forces of blocks, of contacts in world axes."""
+    """(3,) forces of blocks; of contacts in world axes."""
     out = {}
     for key, kind, start in zip(seen.keys.tolist(), seen.kinds.tolist(), seen.starts.tolist(), strict=True):
         if kind == CONTACT:

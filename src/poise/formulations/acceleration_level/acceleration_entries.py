@@ -1,4 +1,4 @@
-"""Kernels of the acceleration level, as Python calls them: the rows of the velocity level, and moves of coordinates."""
+"""Kernels of the acceleration level that Python calls: rows of the velocity level, and displacements of coordinates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from poise.kernel.jit import entry, kernel
 
 @kernel
 def go(m, s, y, scale):
-    """Coordinates that are q0 ⊕ scale · shift."""
+    """Set coordinates to q0 ⊕ scale · shift."""
     displace(m, y.q0, y.shift, scale, s.q)
 
 

@@ -1,11 +1,11 @@
 """Trajectory control by acceleration constraints (KOK §8.3).
 
-A coordinate that is tracked has a row without bounds, whose acceleration is
+A tracked coordinate has a row without bounds, with the acceleration
 
     q̈ = q̈_ref + kv (q̇_ref − q̇) + kp (q_ref − q)                                             (KOK eq. 22, fed forward)
 
-KOK leaves q̈_ref out, and so lags behind. Whatever pushes the body, the coordinate accelerates like this: the error
-e = q_ref − q obeys ë + kv ė + kp e = 0.
+KOK omits q̈_ref, and so lags behind. Whatever forces act on the body, the coordinate has this acceleration: the error e
+= q_ref − q obeys ë + kv ė + kp e = 0.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ Array = NDArray[Any]
 Reference = Callable[[float], tuple[Any, Any, Any]]
 """Time (s) → coordinates, velocities, accelerations; n numbers each."""
 TRACK = CODES - 1
-"""Of the rows on coordinate d, the one that tracks has the id 8 d + 7."""
+"""The tracking row of coordinate d has the id 8 d + 7."""
 
 
 def gains(settle_time: float, tolerance: float = 0.01) -> tuple[float, float]:
-    """(kp, kv), critically damped, that bring an error at rest below a share of itself within a time, for good.
+    """(kp, kv), critically damped, that reduce an initial error at rest to a share of itself within a time.
 
     The error falls as (1 + ωt) e^(−ωt), which never rises again: ω is such that it is `tolerance` at `settle_time` (s).
     KOK's kp = 1/t², kv = √2/t are neither: they are damped by 0.71, and leave 70% of an error after t.
@@ -56,24 +56,24 @@ def gains(settle_time: float, tolerance: float = 0.01) -> tuple[float, float]:
 
 
 DEFAULT_GAINS = gains(0.1)
-"""Errors shrink to a hundredth within a tenth of a second."""
+"""Errors decrease to 1 % within 0.1 s."""
 
 
 @dataclass(frozen=True, eq=False)
 class Track:
-    """Coordinates that follow a reference."""
+    """Coordinates that track a reference."""
 
     dofs: Array
-    """(n,) their numbers among the velocities."""
+    """(n,) indices of their velocities."""
     coordinates: Array
-    """(n,) and among the coordinates."""
+    """(n,) indices of their coordinates."""
     names: tuple[str, ...]
     reference: Reference
     kp: float
     kv: float
 
     def accelerations(self, time: float, q: Array, v: Array) -> Array:
-        """(n,) that the coordinates are to have (KOK eq. 22)."""
+        """(n,) accelerations of the coordinates (KOK eq. 22)."""
         wanted, speed, push = self.at(time)
         return push + self.kv * (speed - v[self.dofs]) + self.kp * (wanted - q[self.coordinates])
 
@@ -114,10 +114,10 @@ def make_track(
 
 
 def tracked_dofs(model: Model, names: str | Sequence[str]) -> list[int]:
-    """Numbers of coordinates by their names or those of their joints; only hinges and slides can be tracked."""
+    """Indices of coordinates by their names or those of their joints; only hinges and slides can be tracked."""
     given = [names] if isinstance(names, str) else list(names)
     if not given:
-        raise ValueError("names of joints or coordinates are wanted, found none")
+        raise ValueError("names is empty; give at least one joint or coordinate")
     dofs: list[int] = []
     for name in given:
         dofs += _dofs_of(model, name)

@@ -1,9 +1,8 @@
-"""Whether the motion of a part of a step may come of its forces: constraints turn energy about and add none.
+"""Whether forces can explain the energy at the end of a part of a step: constraints transfer energy and add none.
 
-Without them, forces that give accelerations a change √T, T being the kinetic energy, by √T(h a) in a time h at most.
-What loops, contacts and limits that hold do to bodies has no power; near a position from which no motion leads on (a
-jam) their forces grow without end within a part, an integrator that sums up its stages misses that, and T is what it
-never could be.
+Without constraints, forces with acceleration a change √T, T being the kinetic energy, by at most √T(h a) in a time h.
+The forces of loop joints, contacts and limits have no power. Near a position from which no motion is possible (a jam)
+they become unbounded within a part, the integrator's stages miss that, and T becomes larger than possible.
 """
 
 from __future__ import annotations
@@ -22,21 +21,21 @@ from poise.model.model import Model
 
 Array = NDArray[Any]
 GAIN = 1.5
-"""Kinetic energy, of the most that forces can lead to, that integrators of first order may make of it."""
+"""Kinetic energy, relative to the maximum by forces, that first-order integrators may produce."""
 MENDED = 10.0
-"""Times the speed at which errors are taken back: bodies that are slower than that may owe it to them."""
+"""Factor of the correction speed: energies of slower bodies may come from the correction of errors."""
 
 
 @dataclass(frozen=True)
 class EnergyGuard:
-    """What is known of the energy as a part begins."""
+    """Energy at the beginning of a part."""
 
     kinetic: float
     potential: float
     reach: float
-    """√ of the kinetic energy of what forces change in the part, constraints aside; √J"""
+    """√ of the kinetic energy of the velocity change by forces other than constraints; √J"""
     floor: float
-    """Kinetic energy of what takes errors back; J"""
+    """Kinetic energy of the correction of errors; J"""
 
     @classmethod
     def at(cls, model: Model, looker: Looker, seen: Seen, lam: Array, h: float) -> EnergyGuard:
@@ -44,13 +43,13 @@ class EnergyGuard:
         s = looker.stepper.space.s
         now = energy(model, s.q, s.v)
         holds = np.repeat((seen.kinds == CONTACT) | seen.one_sided | seen.closures, seen.sizes)
-        led = looker.answer(seen, np.where(holds, 0.0, lam))  # by motors, friction of joints, tracks
+        led = looker.answer(seen, np.where(holds, 0.0, lam))  # by motors, friction of joints, tracking
         reach = sum(float(energy(model, s.q, h * a).kinetic) ** 0.5 for a in (seen.a_free, led))
         floor = 0.5 * float(model.link_mass.sum()) * (MENDED * CREEP) ** 2
         return cls(float(now.kinetic), float(now.gravity + now.spring), reach, floor)
 
     def allows(self, model: Model, looker: Looker) -> bool:
-        """Whether the state may be that at the end of the part."""
+        """Whether the state can be that at the end of the part."""
         s = looker.stepper.space.s
         now = energy(model, s.q, s.v)
         given = max(self.potential - float(now.gravity + now.spring), 0.0)

@@ -1,8 +1,8 @@
-"""Rows of a state as the acceleration level has them: the same as at velocity level, with their γ.
+"""Rows of a state at acceleration level: those of the velocity level, with their γ.
 
-γ of contacts is what their surfaces bend (`collision.contact_acceleration_kernels`); rows of loops and couplings have
-their own. That of other rows whose Jacobian moves (swings and twists of balls) is the rate of J v along the present
-velocity, from two places just before and after.
+γ of contacts comes from the curvature of their surfaces (`collision.contact_acceleration_kernels`); rows of loop joints
+and couplings have their own. For other rows with a variable Jacobian (swings and twists of balls), γ is the rate of J v
+along the current velocity, by central differences.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 SHORT = 1e-9
-"""Step for which rows are emitted: none, as far as reach and softness go; s."""
+"""Length of the step for which rows are built: short enough that they depend on the current state only; s."""
 ALONG = 1e-4
-"""Way along the velocity over which J is differentiated; rad or m."""
+"""Displacement along the velocity over which J is differentiated; rad or m."""
 STEEPEST = 10.0
-"""Times that a contact may run faster along an edge than bodies move."""
+"""Maximum speed of a contact along an edge, relative to that of the bodies."""
 KEPT = 64
-"""Systems whose memory is kept."""
+"""Maximum number of systems in the cache."""
 KIND = 1 << 32
-"""Keys of blocks: kind · KIND + id."""
+"""Factor of the keys of blocks: kind · KIND + id."""
 
 
 @dataclass
 class Redundant:
-    """Rows of closures, and which of them the others make redundant; see `solve.rank`."""
+    """Rows of closures, and which of them are redundant; see `solve.rank`."""
 
     rows: Array
-    """(c,) among all rows."""
+    """(c,) indices among all rows."""
     left: Array
     """(c,) whether a row is redundant."""
     A: Array
@@ -58,13 +58,13 @@ class Redundant:
     blur: float
 
     def is_left(self, m: int) -> Array:
-        """(m,) of all rows."""
+        """(m,) whether each row is redundant."""
         out = np.zeros(m, bool)
         out[self.rows] = self.left
         return out
 
     def share_load(self, lam: Array) -> Array:
-        """(m,) the same multipliers, but the shortest with that effect of closures."""
+        """(m,) multipliers of least norm with the same effect of the closures."""
         if not self.left.any():
             return lam
         out = lam.copy()
@@ -74,7 +74,7 @@ class Redundant:
 
 @dataclass
 class Seen:
-    """Rows at a state. m rows in B blocks."""
+    """Rows of a state: m rows in B blocks."""
 
     keys: Array
     """(B,) kind and id."""
@@ -83,9 +83,9 @@ class Seen:
     starts: Array
     """(B,) first row of each block."""
     slots: Array
-    """(m,) where rows lie in the store."""
+    """(m,) slots of the rows in the store."""
     phi: Array
-    """(B,) of the first row; m or rad."""
+    """(B,) error of the first row; m or rad."""
     speed: Array
     """(m,) J v; m/s or rad/s."""
     pull: Array
@@ -97,17 +97,17 @@ class Seen:
     a_free: Array
     """(nv,)"""
     one: dict[str, Array]
-    """Numbers of rows by their names in the store, (m,)."""
+    """Fields of the rows by their names in the store, (m,)."""
     axes: Array
     """(m, 3) directions of the rows of contacts."""
     pairs: Array
-    """(B,) which two shapes a contact is of; −1 of other blocks."""
+    """(B,) key of the two shapes of a contact; −1 for other blocks."""
     system: System
     redundant: Redundant
 
     @property
     def sizes(self) -> Array:
-        """(B,) rows of blocks."""
+        """(B,) number of rows of each block."""
         return np.diff(self.starts, append=len(self.speed))
 
     @property
@@ -119,13 +119,13 @@ class Seen:
 
     @property
     def closures(self) -> Array:
-        """(B,) rows that push and pull without end, and have an error to mend: loops, couplings."""
+        """(B,) bilateral rows without bounds whose errors are corrected: loop joints, couplings."""
         one, first = self.one, self.starts
         endless = (one["lo"][first] == -np.inf) & (one["hi"][first] == np.inf) & (self.kinds == SINGLE)
         return np.asarray(endless & (one["erp"][first] > 0.0))
 
     def approach(self) -> Array:
-        """(B,) speeds of the first rows of blocks."""
+        """(B,) velocities of the first rows of blocks."""
         return self.speed[self.starts]
 
 
@@ -133,23 +133,23 @@ _FIELDS = ("phi", "target", "bounce", "a_ref", "lo", "hi", "erp", "cfm", "bound"
 
 
 class Looker:
-    """Emits the rows of the state in a stepper's workspace, and reads them off the free motion."""
+    """Builds the rows of the state in a stepper's workspace, and evaluates them with the free motion."""
 
     def __init__(self, stepper: Stepper, carrier: Carrier) -> None:
         self.looks = 0
-        """How often rows were made."""
+        """How often rows were built."""
         self.stepper, self.model, self.carrier = stepper, stepper.model, carrier
         self.rows = Rows(stepper.model, F64)
         self.tracks: Sequence[Track] = ()
         self.lay_forces: Callable[[float], None] | None = None
-        """Lays forces that depend on time and state, where there are any."""
+        """Writes forces that depend on time and state, if there are any."""
         self._systems: dict[tuple[int, ...], System] = {}
         self.last = System(self.rows)
 
     # ---- the state ---------------------------------------------------------------------------------------------------
 
     def place(self, time: float) -> None:
-        """Put what is prescribed where its path is."""
+        """Move kinematic bodies to their paths at a time."""
         space, model = self.stepper.space, self.model
         for joint, path in model.paths:
             j, d, point = int(model.joint_q_start[joint]), int(model.joint_v_start[joint]), path(time)
@@ -160,15 +160,15 @@ class Looker:
             space.s.q[j : j + 7], space.s.v[d : d + 6] = y.path_q[j : j + 7], y.path_v[d : d + 6]
 
     def act(self, time: float) -> None:
-        """Lay the forces of the present state."""
+        """Write the forces of the current state."""
         if self.lay_forces is not None:
-            self.carrier.begin()  # coordinates are those of the bodies
+            self.carrier.begin()  # coordinates of the bodies' current states
             self.lay_forces(time)
 
     # ---- its rows ----------------------------------------------------------------------------------------------------
 
     def look(self, time: float, implicit: float = 0.0) -> Seen:
-        """The rows of the present state; springs, dampers and drives are met at the end of `implicit` (s)."""
+        """The rows of the current state; springs, dampers and drives are implicit over a time `implicit` (s)."""
         stepper, space = self.stepper, self.stepper.space
         self.place(time)
         self.act(time)
@@ -182,7 +182,7 @@ class Looker:
         return self._seen()
 
     def _emit(self) -> None:
-        """All rows of what is near now, as the velocity level has them for no time at all."""
+        """Rows of everything that is near now, as at velocity level for a step of nearly zero length."""
         stepper, rows, space = self.stepper, self.rows, self.stepper.space
         self.looks += 1
         stepper.collider.find(space, stepper.near)
@@ -220,7 +220,7 @@ class Looker:
         now.gamma[slots] = np.einsum("nkj,nj->nk", now.Jb[slots].reshape(count, 3, 6)[:, :, 3:], bend).ravel()
 
     def _most_bend(self, places: Array) -> Array:
-        """(n,) how large γ of a contact can be, but for edges that are all but parallel: there contacts run off."""
+        """(n,) maximum magnitude of γ of a contact, exceeded by nearly parallel edges only: there contacts run off."""
         stepper, solids, w = self.stepper, self.model.solids, self.stepper.space.w
         c, thin = stepper.collider.c, np.array(stepper.surfaces.thin)
         point = c.point[places].reshape(-1, 3)
@@ -238,14 +238,16 @@ class Looker:
         return np.asarray(STEEPEST * fastest * (spin + fastest / least))
 
     def _contact_places(self, ids: Array) -> Array:
-        """Places of contacts in the collider's list, by their ids."""
+        """Indices of contacts in the collider's list, by their ids."""
         c = self.stepper.collider.c
         known = c.id[: int(c.count[0])]
         order = np.argsort(known, kind="stable")
         return np.asarray(order[np.searchsorted(known, ids, sorter=order)])
 
     def _turning(self) -> Array:
-        """Slots of rows of joints whose Jacobian moves with the state; others have negative ids, and a γ."""
+        """Slots of rows of joints whose Jacobian depends on the state; other rows have negative ids, and
+        their own γ.
+        """
         listing, now = self.rows.listing(), self.rows.now
         slots = np.concatenate(
             [listing.slots[s : s + n] for s, n, kind in _extents(listing) if kind != CONTACT] or [np.zeros(0, np.int32)]
@@ -254,7 +256,9 @@ class Looker:
         return np.asarray(slots[moves & (now.id[slots] >= 0)])
 
     def _bend_rows(self, time: float, implicit: float) -> None:
-        """γ = J̇ v of rows by differences of J v along the velocity, v of joints as it is; the state is as it was."""
+        """γ = J̇ v of rows by differences of J v along the velocity, with constant joint velocities; the state is
+        restored.
+        """
         stepper = self.stepper
         (q, v), speed = self.carrier.state(), stepper.space.s.v.copy()
         span = ALONG / max(1.0, float(np.abs(v).max()))
@@ -271,7 +275,7 @@ class Looker:
         stepper.free_motion(implicit)
         self._emit()
         self._add_tracks(time)
-        turning = self._turning()  # rows at the edge of being near may have come or gone
+        turning = self._turning()  # rows at the edge of being near may have appeared or disappeared
         ids = self.rows.now.id[turning].tolist()
         ends = [(speeds[0][id], speeds[1][id]) if id in speeds[0] and id in speeds[1] else (0.0, 0.0) for id in ids]
         self.rows.now.gamma[turning] = [(after - before) / (2.0 * span) for after, before in ends]
@@ -327,7 +331,7 @@ class Looker:
         )
 
     def _immovable(self, system: System, slots: Array, A: Array) -> Array:
-        """(m,) rows that nothing can move: see `immovable_rows`, which does the same for the velocity level."""
+        """(m,) rows that nothing can move, as `immovable_rows` finds them at velocity level."""
         w, own, nv = self.stepper.space.w, np.diagonal(A), self.model.nv
         small = (own > 0.0) & (own <= SMALL * float(w.inverse.max(initial=0.0)))
         for k in np.flatnonzero(small).tolist():
@@ -340,7 +344,7 @@ class Looker:
         return np.asarray(small)
 
     def _sizes(self, slot: int) -> tuple[float, float, float]:
-        """Sizes of a row's torques and forces on links, about O, and of what it has on coordinates."""
+        """Magnitudes of a row's torques and forces on links, about O, and of its part on coordinates."""
         now, centre, link = self.rows.now, self.stepper.space.w.centre.reshape(-1, 3), self.model.body_link
         parts = [(int(now.a[slot]), now.Ja[slot]), (int(now.b[slot]), now.Jb[slot])]
         along = abs(float(now.Jdof[slot])) if now.dof[slot] >= 0 else 0.0
@@ -354,7 +358,7 @@ class Looker:
         return turn, sum(float(np.linalg.norm(J[3:])) for _, J in there), along
 
     def _redundant(self, rows: Array, slots: Array, A: Array) -> Redundant:
-        """Which of the rows that hold loops and couplings move nothing that others do not move."""
+        """Rows of loop joints and couplings, and which of them are redundant."""
         own = A[np.ix_(rows, rows)]
         weight, off = self._weigh(slots, float(np.diag(A).max(initial=0.0)))
         blur = OFF * float(off.max(initial=0.0))
@@ -378,7 +382,7 @@ class Looker:
         return np.where(plain, np.minimum(weight, largest), largest), off
 
     def answer(self, seen: Seen, lam: Array) -> Array:
-        """(nv,) M⁻¹ Jᵀ λ of rows that were seen last."""
+        """(nv,) M⁻¹ Jᵀ λ of the rows that were evaluated last."""
         if not len(lam):
             return np.zeros(self.model.nv)
         system = seen.system

@@ -1,7 +1,7 @@
-"""Sub-frame stepping (KOK §7): a tentative step that has gone into something is taken back, and a shorter one tried.
+"""Event location by backtracking (KOK §7): a tentative step that penetrates is undone, and a shorter one is tried.
 
-KOK halves the step. Here Newton's method, from the depth and the speed of what has gone in, finds the moment of contact
-in a few tries; halving is left for where it leads out of the interval that the moment lies in.
+KOK bisects the step. Here Newton's method, on the depth and speed of the penetration, finds the time of contact in a
+few trials; bisection is used where it leaves the interval that contains this time.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ from poise.formulations.acceleration_level.evaluate_rows import Seen
 
 Array = NDArray[Any]
 TOUCH = 1e-6
-"""Gap that counts as none, and depth that counts as none; m or rad."""
+"""Gap, or depth, that counts as touching; m or rad."""
 DEEP = 1e-4
-"""Depth that is left to what is on its way out; m or rad."""
+"""Depth that is tolerated while it decreases; m or rad."""
 TRIES = 60
-"""Of a part at most."""
+"""Of a part, at most."""
 SHORTEST = 1e-7
-"""Interval, of a step, in which the moment of contact need not be looked for."""
+"""Interval, relative to the step, in which the time of contact is not searched further."""
 
 Trial = Callable[[float], Seen | None]
-"""From the state at the beginning of the part: go on for a time, and look; None where there are no forces for it."""
+"""Step from the beginning of the part for a time, and evaluate the rows; None if no forces satisfy them."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """A part of a step that was taken."""
+    """A completed part of a step."""
 
     seen: Seen
     """Rows at its end."""
     length: float
     """s."""
     backtracks: int
-    """Tentative steps that were taken back."""
+    """Number of tentative steps that were undone."""
 
 
 class Start:
-    """What overlaps at the beginning of a part, and what is held."""
+    """Overlaps at the beginning of a part, and the active blocks."""
 
     def __init__(self, seen: Seen, held: set[int]) -> None:
         self.held = np.array(sorted(held), np.int64)
@@ -56,14 +56,14 @@ class Start:
                 self.pairs[pair] = min(phi, self.pairs.get(pair, 0.0))
 
     def free(self, seen: Seen) -> Array:
-        """(B,) blocks that only push and are not held."""
+        """(B,) blocks that only push and are not active."""
         return np.asarray(seen.one_sided & ~np.isin(seen.keys, self.held))
 
     def gone_in(self, seen: Seen) -> Array:
-        """(B,) whether blocks that were not held are deeper in than they were, and on their way in.
+        """(B,) whether inactive blocks are deeper than at the beginning, and still approaching.
 
-        What is on its way out again is left alone up to a depth: it has been in for less than the part, or the
-        integrator has taken a bend for straight.
+        Separating blocks are tolerated up to a depth: they penetrated for less than the part, or the integrator
+        replaced a curve by a straight line.
         """
         bad = self.free(seen) & (seen.phi < np.where(seen.approach() < 0.0, -TOUCH, -DEEP))
         for k in np.flatnonzero(bad):
@@ -73,9 +73,9 @@ class Start:
 
 
 def to_first_contact(trial: Trial, start: Start, length: float, dt: float) -> Found | None:
-    """Go on for a time, or up to the first contact on the way; None where a trial finds no forces.
+    """Step for a time, or up to the first contact within it; None if a trial finds no forces.
 
-    The state is that at the end of the part that is told.
+    The state is that at the end of the returned part.
     """
     low, high, now, backtracks = 0.0, length, length, 0
     for _ in range(TRIES):
@@ -93,19 +93,19 @@ def to_first_contact(trial: Trial, start: Start, length: float, dt: float) -> Fo
             high = now
             backtracks += 1
             if high - low <= SHORTEST * dt:
-                return Found(seen, now, backtracks)  # it was in from the beginning on
+                return Found(seen, now, backtracks)  # it was in from the beginning
         now = _next(start, seen, bad, low, high, now)
     seen = trial(high)
     return None if seen is None else Found(seen, high, backtracks)
 
 
 def _meets(start: Start, seen: Seen) -> bool:
-    """Whether something that was not held touches, and approaches."""
+    """Whether an inactive block touches, and approaches."""
     return bool((start.free(seen) & (seen.phi <= TOUCH) & (seen.approach() < 0.0)).any())
 
 
 def _next(start: Start, seen: Seen, bad: Array, low: float, high: float, now: float) -> float:
-    """The next length to try: the earliest moment at which what has gone in, or is near, would have touched."""
+    """The next length to try: the earliest time at which penetrating, or near, blocks would have touched."""
     speed, phi = seen.approach(), seen.phi
     near = bad if bad.any() else start.free(seen) & (phi > TOUCH)
     near = near & (speed < 0.0)

@@ -2,10 +2,10 @@
 
     w = J v⁺ − v_wanted,   v⁺ = v⁻ + M⁻¹ Jᵀ λ
 
-First nothing bounces; then contacts that push, and met fast, are to have the speed −e v⁻ (KOK §8.1). With friction this
-may give energy (Newton's restitution, T. Kane 1985): then only the share of e is taken at which impulses do no work.
-Loops and couplings are closed after it, also where they were not, because they have just been attached.
-Without bounces they never do any: λᵀ(v⁻ + v⁺)/2 = λᵀ v⁺ − λᵀ A λ/2 ≤ 0.
+The first solve is without restitution; then contacts that push after a fast approach get the velocity −e v⁻ (KOK §8.1).
+With friction this may add energy (Newton's restitution, T. Kane 1985): then e is reduced to the share at which impulses
+do no work. Impacts also stop the motion of loop joints and couplings, which may have just been attached. Impulses
+without restitution never do positive work: λᵀ(v⁻ + v⁺)/2 = λᵀ v⁺ − λᵀ A λ/2 ≤ 0.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from poise.solve.residuals import natural_map, size_of
 
 Array = NDArray[Any]
 HALVINGS = 30
-"""Of the interval in which the share of restitution lies."""
+"""Bisections of the share of restitution."""
 SWEEPS = 5000
 SWEEP_WORK = 3e5
-"""That a sweep counts beside its products, for what is looked at between sweeps."""
+"""Work of a sweep besides its multiply-adds, for its other costs."""
 TOLERANCE = 1e-10
 
 
 def impulses(seen: Seen, touching: Array, bouncing: Array, most: float = np.inf) -> tuple[Array, int, float]:
-    """(m,) impulses of all rows that were seen, iterations and work; `touching` and `bouncing` tell of blocks, (B,).
+    """(m,) impulses of all rows, iterations and work; `touching` and `bouncing` mark blocks, (B,).
 
-    After `most` work restitution is no longer searched for: it is that of the last share that did no work.
+    Above `most` work, the search for the share of restitution ends with the last share that did no work.
     """
     listed, normals, frictions, lo = _listed(seen, touching)
     if not listed:
@@ -91,13 +91,15 @@ def _without_gain(A: Array, before: Array, passive: Array, share_of: Any) -> Arr
 
 
 def _is_kept(seen: Seen, row: int) -> bool:
-    """Whether a row keeps its velocity through an impact: that of a track, or of a motor without bounds."""
+    """Whether a row keeps its velocity through an impact: that of a tracked coordinate, or of a motor
+    without bounds.
+    """
     k = int(np.searchsorted(seen.starts, row, side="right")) - 1
     return is_led(int(seen.keys[k]))
 
 
 def _listed(seen: Seen, touching: Array) -> tuple[list[int], list[tuple[int, int]], list[Friction], list[float]]:
-    """Rows that take part, normals with their blocks, friction, least impulses. Finite forces have no part in it."""
+    """Rows that take part, normals with their blocks, friction, least impulses. Finite forces take no part."""
     listed: list[int] = []
     normals, frictions, lo = [], [], list[float]()
     one_sided, left = seen.one_sided, seen.redundant.is_left(len(seen.speed))

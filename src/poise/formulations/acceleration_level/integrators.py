@@ -1,10 +1,10 @@
-"""Integrators of a part of a step, over any accelerations: constraint forces are found anew in every stage.
+"""Integrators of a part of a step for arbitrary accelerations: each stage computes new constraint forces.
 
     euler       v += h a(q, v);  q ⊕= h v                        first order, semi-implicit
     midpoint    a at half the step, from there over the whole    second order
     rk4         the classic Runge-Kutta method                   fourth order
 
-Within a step q = q₀ ⊕ φ, and φ̇ = v but for rotations (Munthe-Kaas, see `dynamics.integrate`): the orders hold on
+Within a step q = q₀ ⊕ φ, and φ̇ = v except for rotations (Munthe-Kaas, see `dynamics.integrate`): the orders hold for
 rotations too.
 """
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 Accelerations = Callable[[float], "Array | None"]
-"""Time → rates of the velocities of the state in the workspace; None where there are no forces for it."""
+"""Time → rates of the velocities of the state in the workspace; None if no forces satisfy the rows."""
 
 
 def euler(at: Looker, accelerations: Accelerations, q: Array, v: Array, now: float, h: float) -> bool:
-    """Semi-implicit Euler; whether there were forces."""
+    """Semi-implicit Euler; returns whether there were forces."""
     a = accelerations(now)
     if a is None:
         return False
@@ -67,7 +67,7 @@ def rk4(at: Looker, accelerations: Accelerations, q: Array, v: Array, now: float
 
 
 def _move(at: Looker, q: Array, way: Array, v: Array, time: float) -> None:
-    """The state q ⊕ way, v; what is prescribed where it is at that time."""
+    """Set the state to q ⊕ way, v, and kinematic bodies to their paths at that time."""
     at.carrier.move(q, way, v)
     at.place(time)
 

@@ -1,18 +1,18 @@
-"""Constraint forces of a state: A λ = a_ref − α φ − β φ̇ − γ − J a_free over the rows that act (KOK eqs. 10, 16-21).
+"""Constraint forces of a state: A λ = a_ref − α φ − β φ̇ − γ − J a_free over the active rows (KOK eqs. 10, 16-21).
 
 Friction is in one of two modes for a part of a step:
 
     slides    the force is μ N against the sliding, and N the only unknown: A is no longer symmetric, and there may be
-              no answer at all (Painlevé)
-    holds     the tangent acceleration is to be −v_t/h, which ends what sliding there is (KOK §8.1), by a force within
+              no solution (Painlevé)
+    holds     the target tangent acceleration is −v_t/h, which ends remaining sliding (KOK §8.1), by a force within
               the cone of μ N; beyond that the contact begins to slide, and the force opposes that
 
-Loops and couplings hold always. What is wrong with them, with contacts and with limits when a part begins is mended by
-an acceleration that stays the same in all stages: errors that stages see, halfway and off the straight line, are none
-of the motion.
+Loop joints and couplings always hold. Their errors at the beginning of a part, and those of contacts and limits, are
+corrected by an acceleration that is the same in all stages: errors in later stages, halfway and off the straight line,
+are not part of the motion.
 
-A contact slides while its tangent velocity is larger than what the part changes about it. Else its direction is not
-known beforehand, and the contact holds: that is how sliding ends, and how it begins.
+A contact slides while its tangent velocity is larger than its change in the part. Otherwise its direction is not known
+beforehand, and the contact holds: thus sliding ends, and begins.
 """
 
 from __future__ import annotations
@@ -39,65 +39,68 @@ from poise.solve.residuals import natural_map, size_of
 
 Array = NDArray[Any]
 SLIP = 1e-6
-"""Tangent speed below which a contact holds in any case; m/s."""
+"""Tangent speed below which a contact always holds; m/s."""
 CREEP = 0.05
-"""Speed at which deep overlaps are mended; m/s."""
+"""Max depenetration velocity of deep overlaps; m/s."""
 FIRST, SWEEPS, STEPS = 2, 400, 15
-"""Steps of Newton's method, then sweeps, then steps again, before pivoting is tried."""
+"""Newton steps, then sweeps, then Newton steps again, before pivoting is tried."""
 AGREE = 1e-3
-"""Error that redundant closures may have once the others have none; beyond it they contradict each other; m or rad."""
+"""Maximum error of redundant closures when the others have none; beyond it they contradict each other; m or rad."""
 ENOUGH = 1e-5
-"""Natural residual, over the largest |b|, with which an answer counts as one."""
+"""Natural residual, relative to the largest |b|, at which a solution is accepted."""
 LOOK_WORK, STEP_WORK = 5e6, 5e5
-"""What the rows of a state count, or the laying of a problem; and a step of Newton's method or a pivot, whatever its
-rows: products that kernels take in the time that Python does."""
+"""Work of evaluating the rows of a state, or of setting up a problem; and of a Newton step or a pivot, besides its
+rows: the multiply-adds that kernels do in the same time as Python.
+"""
 
 
 @dataclass
 class Hold:
-    """How a block acts in a part of a step."""
+    """Mode of a block in a part of a step."""
 
     slides: bool
     stop: Array
-    """(3,) acceleration that ends the sliding of a contact, world axes; (n,) of dry friction; what mends closures."""
+    """(3,) acceleration that ends the sliding of a contact, world axes; (n,) of dry friction; correction of
+    closures.
+    """
     tangent: Array
     """(3,) last direction of sliding."""
     mend: float = 0.0
-    """Acceleration that mends the error of a row that only pushes."""
+    """Acceleration that corrects the error of a row that only pushes."""
 
 
 @dataclass
 class Settled:
-    """What is settled for a part of a step: the blocks that act, and how."""
+    """The active blocks of a part of a step, and their modes."""
 
     calm: float
-    """Time in which errors of held rows fade; s."""
+    """Time in which errors of held rows decay; s."""
     seen: Seen
-    """Rows as the part begins."""
+    """Rows at the beginning of the part."""
     left: set[int]
-    """Closures that are redundant then, and stay so: in the stages between, bodies are off their places."""
+    """Closures that are redundant then; they stay so, since in the later stages bodies are off their places."""
     holds: dict[int, Hold] = field(default_factory=dict)
     lam: dict[int, Array] = field(default_factory=dict)
-    """Multipliers to start from, in world axes for contacts."""
+    """Initial multipliers, in world axes for contacts."""
 
 
 @dataclass
 class Forces:
-    """An answer."""
+    """A solution."""
 
     lam: Array
-    """(m,) forces of all rows that were seen; N or N·m."""
+    """(m,) forces of all rows; N or N·m."""
     accelerations: Array
-    """(m,) of the rows, γ included: what is felt along them."""
+    """(m,) accelerations of the rows, including γ."""
     residual: float
-    """Natural residual over the largest |b|."""
+    """Natural residual, relative to the largest |b|."""
     iterations: int
     work: float = 0.0
     """As `Reduced.budget` counts it."""
 
 
 def settle(seen: Seen, active: Array, h: float, calm: float, before: dict[int, tuple[Array, Array]]) -> Settled:
-    """Which blocks act in a part of length h, from the state at its beginning.
+    """The active blocks of a part of length h, from the state at its beginning.
 
     `before` has the multipliers and last tangents of blocks that acted in the part before.
     """
@@ -132,7 +135,9 @@ def _slip(seen: Seen, start: int) -> Array:
 
 
 def turn_to_hold(seen: Seen, settled: Settled, forces: Forces, h: float) -> bool:
-    """Let contacts hold whose sliding changes by more than there is of it; whether there were any."""
+    """Let contacts hold whose sliding velocity would change by more than its magnitude; returns whether
+    there were any.
+    """
     changed = False
     for k, key in enumerate(seen.keys.tolist()):
         hold = settled.holds.get(key)
@@ -149,19 +154,19 @@ def turn_to_hold(seen: Seen, settled: Settled, forces: Forces, h: float) -> bool
 
 @dataclass
 class _Reduced:
-    """The problem of the rows that act."""
+    """The problem of the active rows."""
 
     problem: Problem
     E: Array
     """(m, unknowns) forces of rows per unknown."""
     warm: Array
-    """Unknowns to start from."""
+    """Initial values of the unknowns."""
     kept: Array
-    """(m,) forces of redundant rows, which stay as they are."""
+    """(m,) forces of redundant rows, which are kept."""
 
 
 def _wanted(seen: Seen, settled: Settled) -> Array:
-    """(m,) accelerations that rows are to have."""
+    """(m,) target accelerations of rows."""
     wanted = np.array(seen.one["a_ref"])
     one_sided = seen.one_sided
     for k, key in enumerate(seen.keys.tolist()):
@@ -179,18 +184,20 @@ def _wanted(seen: Seen, settled: Settled) -> Array:
 
 
 def is_led(key: int) -> bool:
-    """Whether a block is a row that has an acceleration to give: a tracked coordinate's, a motor's."""
+    """Whether a block prescribes an acceleration: a tracked coordinate, a motor."""
     kind, id = divmod(key, KIND)
     return (kind == SINGLE and id % CODES == TRACK) or FIRST_COUPLING < key <= FIRST_ID
 
 
 def is_lasting(seen: Seen) -> Array:
-    """(B,) blocks that act always: loops, motors, dry friction, tracks; not those that only push, and no laws."""
+    """(B,) blocks that always act: loop joints, motors, dry friction, tracked coordinates; no unilateral
+    rows or laws.
+    """
     return np.asarray(~seen.one_sided & (seen.kinds != LAW))
 
 
 def _tangents(seen: Seen, hold: Hold, n: int) -> Array:
-    """(2, 2) the last direction of sliding, and across, in the tangents of a contact."""
+    """(2, 2) the last direction of sliding and its normal, in the tangents of a contact."""
     way = seen.axes[n + 1 : n + 3] @ hold.tangent
     size = float(np.linalg.norm(way))
     if size < 0.1:
@@ -200,7 +207,7 @@ def _tangents(seen: Seen, hold: Hold, n: int) -> Array:
 
 
 class _Rows:
-    """The problem of the rows that act, in the making: λ = E x, and residuals P (A λ + b)."""
+    """Builder of the problem of the active rows: λ = E x, and residuals P (A λ + b)."""
 
     def __init__(self, seen: Seen, cone: bool) -> None:
         self.seen, self.cone = seen, cone
@@ -213,7 +220,7 @@ class _Rows:
         self.balls: list[Ball] = []
 
     def add(self, row: Array, column: Array, lo: float, hi: float, warm: float) -> None:
-        """One unknown."""
+        """Add an unknown."""
         self.P.append(row)
         self.E.append(column)
         self.lo.append(lo)
@@ -221,15 +228,15 @@ class _Rows:
         self.warm.append(min(max(warm, lo), hi))
 
     def unit(self, row: int) -> Array:
-        """(m,) that row alone."""
+        """(m,) unit vector of a row."""
         return np.eye(1, len(self.seen.speed), row)[0]
 
     def add_single(self, n: int, old: Array) -> None:
-        """A row with bounds."""
+        """Add a row with bounds."""
         self.add(self.unit(n), self.unit(n), self.seen.one["lo"][n], self.seen.one["hi"][n], float(old[0]))
 
     def add_ball(self, n: int, old: Array) -> None:
-        """Three rows whose forces have a bound together; each its own where there are no cones."""
+        """Add three rows with a common bound on their forces; with separate bounds if there are no cones."""
         at, radius = len(self.P), float(self.seen.one["bound"][n])
         reach = np.inf if self.cone else radius
         for i in range(3):
@@ -238,7 +245,7 @@ class _Rows:
             self.balls.append(Ball((at, at + 1, at + 2), radius))
 
     def add_contact(self, n: int, hold: Hold, old: Array) -> None:
-        """A contact: its normal force alone where it slides, else with two tangents."""
+        """Add a contact: its normal force alone if it slides, else with two tangents."""
         seen, at, unit = self.seen, len(self.P), self.unit(n)
         push = seen.axes[n : n + 3] @ old
         if hold.slides:
@@ -253,7 +260,7 @@ class _Rows:
 
 
 def _reduce(seen: Seen, settled: Settled, cone: bool) -> _Reduced:
-    """The problem of the rows that act; friction as cones, or as pyramids along the last tangents."""
+    """The problem of the active rows; friction as cones, or as pyramids along the last tangents."""
     rows = _Rows(seen, cone)
     m = len(seen.speed)
     left, kept = seen.redundant.is_left(m), np.zeros(m)
@@ -283,7 +290,7 @@ def _reduce(seen: Seen, settled: Settled, cone: bool) -> _Reduced:
 
 
 def _against(seen: Seen, hold: Hold, n: int) -> Array:
-    """(m,) direction of sliding among the rows of a contact; the last valid one where there is none now."""
+    """(m,) direction of sliding among the rows of a contact; the last valid one if it does not slide."""
     slip = seen.speed[n + 1 : n + 3]
     speed = float(np.linalg.norm(slip))
     way = slip / speed if speed > SLIP else _tangents(seen, hold, n)[0]
@@ -292,14 +299,14 @@ def _against(seen: Seen, hold: Hold, n: int) -> Array:
     return out
 
 
-# ---- its answer ------------------------------------------------------------------------------------------------------
+# ---- its solution ----------------------------------------------------------------------------------------------------
 
 
 def forces(seen: Seen, settled: Settled, tolerance: float) -> Forces | None:
-    """Constraint forces of the rows that act; None where there are none that meet all rows.
+    """Constraint forces of the active rows; None if no forces satisfy all rows.
 
     Newton's method from the last forces; sweeps, and Newton's method again; then pivoting, on pyramids along the last
-    tangents, which also proves that there is no answer.
+    tangents, which also proves that there is no solution.
     """
     if not settled.holds or not len(seen.speed):
         return Forces(np.zeros(len(seen.speed)), seen.pull, 0.0, 0)
@@ -323,7 +330,7 @@ def forces(seen: Seen, settled: Settled, tolerance: float) -> Forces | None:
         spent, residual = spent + found.iterations + len(steps), _residual(problem, x)
         work += LOOK_WORK + (found.iterations + len(steps)) * each
         if residual > ENOUGH * size:
-            x, residual = found.lam, found.natural  # a pyramid along the last tangent, as KOK has it
+            x, residual = found.lam, found.natural  # a pyramid along the last tangent, as in KOK
     lam = reduced.E @ x + reduced.kept
     if seen is settled.seen:
         lam = seen.redundant.share_load(lam)
@@ -333,16 +340,16 @@ def forces(seen: Seen, settled: Settled, tolerance: float) -> Forces | None:
 
 
 def _contradict(seen: Seen, settled: Settled, lam: Array) -> bool:
-    """Whether redundant closures ask for another acceleration than those that determine them."""
+    """Whether redundant closures need another acceleration than those that determine them."""
     left = seen.redundant.is_left(len(lam))
     off = (seen.pull + seen.A @ lam - _wanted(seen, settled))[left]
     return bool(float(np.abs(off).max(initial=0.0)) * settled.calm**2 > AGREE)
 
 
 def _longer(problem: Problem, x: Array, tolerance: float) -> tuple[Array, int, int]:
-    """What a few of Newton's steps have not solved: sweeps, and more steps, and how many there were of each.
+    """Continue after a few Newton steps without convergence: sweeps, and more steps; returns the number of each.
 
-    Sweeps take A row by row, and need not have it symmetric; whether they have led to an answer is measured.
+    Sweeps use A row by row, and do not need it symmetric; their convergence is checked.
     """
     options = Options(tolerance, SWEEPS, x)
     goal, spent = tolerance * size_of(problem), 0

@@ -1,9 +1,9 @@
-"""Whether explicit springs, dampers, drives and motors are stable at a step, by the model they act on.
+"""Stability of explicit springs, dampers, drives and motors for a step length, by a linearized model.
 
-About the present pose they are M ẍ + D ẋ + K x = 0. With the mass matrix of the whole tree, which knows how little a
-light link resists where its neighbours give way, this has eigenvalues λ. A step of an explicit Runge-Kutta method
-multiplies each mode by R(h λ), one of semi-implicit Euler by the eigenvalues of its own matrix. A mode that grows in
-every step diverges, however small it was.
+About the current pose the model is M ẍ + D ẋ + K x = 0. M is the mass matrix of the whole tree, so that it includes how
+little a light link resists if its neighbours yield; the model has eigenvalues λ. A step of an explicit Runge-Kutta
+method multiplies each mode by R(h λ), one of semi-implicit Euler by the eigenvalues of its own matrix. A mode that
+grows in every step diverges, however small it was.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from poise.model.model import Model
 
 Array = NDArray[Any]
 GROWTH = 1.05
-"""Of a mode in a step, from which on it is unstable; less may be what explicit midpoint does to slow oscillations."""
+"""Growth of a mode in a step above which it is unstable; explicit midpoint has less for slow oscillations."""
 CHATTER = 1.0
-"""Change of speed in a step by a motor at its limit, below which it may swing to and fro unseen; m/s or rad/s."""
+"""Change of velocity in a step by a motor at its limit, below which its oscillation is invisible; m/s or rad/s."""
 _AMPLIFY: dict[str, Callable[[Array], Array]] = {
     "midpoint": lambda z: 1.0 + z * (1.0 + z / 2.0),
     "rk4": lambda z: 1.0 + z * (1.0 + z / 2.0 * (1.0 + z / 3.0 * (1.0 + z / 4.0))),
@@ -32,7 +32,7 @@ _AMPLIFY: dict[str, Callable[[Array], Array]] = {
 
 
 class FormulationWarning(UserWarning):
-    """A world does something that its formulation is not good at; the message says what to do instead.
+    """A formulation is unsuited to what a world does; the message proposes an alternative.
 
     >>> import warnings
     >>> import poise
@@ -60,24 +60,24 @@ class Laws:
 
     @property
     def any(self) -> bool:
-        """Whether there is anything."""
+        """Whether any coefficient is nonzero."""
         return bool(self.stiffness.any() or self.damping.any())
 
 
 @dataclass(frozen=True)
 class Unstable:
-    """What grows, and by how much."""
+    """An unstable mode."""
 
     growth: float
-    """In a step."""
+    """Growth in a step."""
     dof: int
-    """Where it is most."""
+    """Degree of freedom with the largest amplitude."""
     step: float
-    """That would be stable; s."""
+    """Stable length of a step; s."""
 
 
 def passive_laws(model: Model, inputs: Block) -> Laws:
-    """Of joints, and of the drive."""
+    """Springs and dampers of joints, and of the drive."""
     stiffness, damping = np.array(model.dof_stiffness), np.array(model.dof_damping)
     if inputs.counts()["n_gains"]:
         stiffness, damping = stiffness + inputs.gain_p, damping + inputs.gain_d
@@ -85,14 +85,14 @@ def passive_laws(model: Model, inputs: Block) -> Laws:
 
 
 def motor_laws(nv: int, motors: Block, which: Array) -> Laws:
-    """Of some motors, by their rows."""
+    """Springs and dampers of some motors, by their rows."""
     K, D = np.zeros((nv, nv)), np.zeros((nv, nv))
     for j in np.flatnonzero(which & (motors.hurries == 0.0)).tolist():
         terms = slice(int(motors.term_start[j]), int(motors.term_start[j + 1]))
         gear = np.zeros(nv)
         np.add.at(gear, motors.term_dof[terms], motors.term_gear[terms])
         along = np.outer(gear, gear)
-        # what is negative makes errors grow in every integrator, as it should
+        # a negative gain makes errors grow in every integrator, as it should
         K, D = K + max(motors.stiffness[j], 0.0) * along, D + max(motors.damping[j], 0.0) * along
     return Laws(K, D)
 
@@ -100,9 +100,9 @@ def motor_laws(nv: int, motors: Block, which: Array) -> Laws:
 def find_unstable(
     model: Model, q: Array, explicit: Laws, implicit: Laws, integrator: str, h: float, led: Sequence[int] = ()
 ) -> Unstable | None:
-    """The mode that grows most in a step of an integrator; None where none does. `implicit`: those that Euler's method
-    meets at the end of the step; the others know them too, but as explicit ones. Degrees of freedom that are `led` have
-    accelerations that are given.
+    """The mode that grows most in a step of an integrator; None if none grows. Euler's method treats the `implicit`
+    laws implicitly; the other integrators treat all laws explicitly. Degrees of freedom in `led` have prescribed
+    accelerations.
     """
     moves = np.asarray(model.dof_prescribed == 0)
     moves[list(led)] = False
@@ -114,7 +114,7 @@ def find_unstable(
     try:
         found = _Modes(mass_matrix(model, q)[pick], *(_part(laws, pick) for laws in (explicit, implicit)), integrator)
         growth, worst = found.growth(h)
-    except np.linalg.LinAlgError:  # a body without mass: nothing is known
+    except np.linalg.LinAlgError:  # a body without mass: stability is unknown
         return None
     if growth <= GROWTH:
         return None
@@ -131,7 +131,7 @@ def _part(laws: Laws, pick: Any) -> Laws:
 
 
 class _Modes:
-    """What a step of some length makes of small motions."""
+    """Linear maps of a step for small motions."""
 
     def __init__(self, M: Array, explicit: Laws, implicit: Laws, integrator: str) -> None:
         self.M, self.explicit, self.implicit, self.integrator = M, explicit, implicit, integrator
@@ -142,7 +142,7 @@ class _Modes:
             self.rates, self.shapes = np.linalg.eig(np.vstack((np.eye(self.n, 2 * self.n, self.n), under)))
 
     def growth(self, h: float) -> tuple[float, Array]:
-        """Of the mode that grows most, and its shape, (n,)."""
+        """Growth of the mode that grows most, and its shape, (n,)."""
         if self.integrator == "euler":
             factors, shapes = np.linalg.eig(self._euler(h))
         else:
@@ -151,7 +151,7 @@ class _Modes:
         return float(np.abs(factors[worst])), shapes[self.n :, worst]
 
     def _euler(self, h: float) -> Array:
-        """(2 n, 2 n) from x, v to those after a step: v⁺ = v + h a, x⁺ = x + h v⁺."""
+        """(2 n, 2 n) map of x, v over a step: v⁺ = v + h a, x⁺ = x + h v⁺."""
         K, D, soft = self.explicit.stiffness, self.explicit.damping, self.implicit
         heavy = self.M + h * soft.damping + h * h * soft.stiffness
         pull = np.hstack((-K - soft.stiffness, -D - soft.damping - h * soft.stiffness))
@@ -160,13 +160,13 @@ class _Modes:
 
 
 def _hurrying(motors: Block) -> list[int]:
-    """Degrees of freedom of motors that are to have an acceleration, one each."""
+    """Degrees of freedom of motors that track an acceleration, one each."""
     rows = np.flatnonzero((motors.hurries > 0.0) & (np.diff(motors.term_start) == 1))
     return np.asarray(motors.term_dof[motors.term_start[rows]]).tolist()
 
 
 class StiffnessGuard:
-    """Looks at springs, dampers, drives and motors whenever they become stiffer than they were, or steps longer."""
+    """Checks springs, dampers, drives and motors when they become stiffer, or steps longer."""
 
     def __init__(self, model: Model, integrator: str) -> None:
         self.model, self.integrator = model, integrator
@@ -174,7 +174,7 @@ class StiffnessGuard:
         self.warned = False
 
     def look(self, q: Array, inputs: Block, motors: Block | None, h: float, tracked: Sequence[int] = ()) -> str | None:
-        """Raise ValueError where a law without bounds is unstable; a warning's text where one with bounds is."""
+        """Raise ValueError if a law without bounds is unstable; return a warning's text if one with bounds is."""
         self._led = list(tracked)
         if motors is None:
             none = Laws(np.zeros((self.model.nv, self.model.nv)), np.zeros((self.model.nv, self.model.nv)))
@@ -209,7 +209,7 @@ class StiffnessGuard:
         return None
 
     def _chatters(self, q: Array, motors: Block, h: float) -> Array:
-        """(rows,) motors whose limit changes their own speed in a step by as much as can be seen."""
+        """(rows,) motors whose limit visibly changes their own velocity in a step."""
         moves = np.asarray(self.model.dof_prescribed == 0)
         moves[self._led] = False
         free = np.flatnonzero(moves)

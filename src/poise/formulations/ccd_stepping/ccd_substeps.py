@@ -199,7 +199,7 @@ class Split:
             rows.now, rows.before = rows.before, rows.now
         return end
 
-    # ---- which contacts count ----------------------------------------------------------------------------------------
+    # ---- selection of contacts ---------------------------------------------------------------------------------------
 
     def _only_touching(self, c: Block) -> None:
         """Keep only touching contacts; their gaps become zero."""

@@ -103,7 +103,7 @@ BATCH = View(
 """Memory of the steps of a group, besides the data of its lanes."""
 
 
-# ---- from records to lanes and back ----------------------------------------------------------------------------------
+# ---- loading and storing lanes ---------------------------------------------------------------------------------------
 
 
 @kernel

@@ -1,9 +1,9 @@
-"""The stepper of bodies whose joints are rows among the others: ODE's way (LIU S1), with any solver of `poise.solve`.
+"""Maximal coordinates with joints as rows among the others, as in ODE (LIU S1), with any solver of `poise.solve`.
 
-    V⁺ = V + h M⁻¹ f + M⁻¹ Jᵀ λ,      J of joints, contacts, limits, motors and loops, all at once
+    V⁺ = V + h M⁻¹ f + M⁻¹ Jᵀ λ,      J of joints, contacts, limits, motors and loop joints, all at once
 
-M has a block for each body. What acts along degrees of freedom, rows among it, acts on the two bodies of a joint. It is
-slower than eliminating joints, and as good as its solver: for looking at solvers, and for doing as other engines do.
+M has a block for each body. Forces and rows on degrees of freedom act on the two bodies of a joint. This is slower than
+eliminating the joints, and as accurate as its solver: use it to study solvers, and to compare with other engines.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from poise.solve.residuals import size_of
 
 Array = NDArray[Any]
 TINY = 1e-12
-"""Least speed of approach; m/s."""
+"""Least approach speed; m/s."""
 Parts = list[tuple[int, int, Array]]
 """(row, link, six numbers) of Jacobians."""
 
 
 def check_loose(model: Model) -> None:
-    """Refuse what rows on separate bodies have no words for."""
+    """Raise ValueError for what the iterative solvers do not support."""
     prescribed = np.flatnonzero(model.dof_prescribed)
     if len(prescribed):
         name = model.joint_names[int(model.dof_joint[prescribed[0]])]
@@ -75,24 +75,24 @@ class LooseStepper(ApartStepper):
         self._joint_lam = np.zeros(0)
         self._iterations, self._residual, self._work = 0, 0.0, 0.0
         self._unmoved = np.zeros((model.n_links, 6))
-        """(n_links, 6) what links move less in a step, because impacts come late in it."""
+        """(n_links, 6) displacement that links do not make in a step, because impacts come late in it."""
         xx, yy, zz, xy, xz, yz = model.link_inertia.T
         self._inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]).transpose(2, 0, 1)
 
     @property
     def told(self) -> Told:
-        """How the rows of the last step were solved."""
+        """Statistics of the last step."""
         status = "solved" if self._residual <= self._options.tolerance else "capped"
         return Told(self._iterations, 0, self._residual, self.parts, work=self._work, status=status)
 
     # ---- the step ----------------------------------------------------------------------------------------------------
 
     def _advance_in(self, now: Block, old: Block) -> Stage:
-        """A solver of `poise.solve`, in Python."""
+        """The solution stage: a solver of `poise.solve`, in Python."""
         return self._callback(partial(self._solve_in, now, old), ("float64", "int64"), DIVERGED)
 
     def _solve_in(self, now: Block, old: Block, dt: float, wanted: int) -> int:
-        """Impulses, velocities and coordinates of a part, which is never too long: how it ends."""
+        """Impulses, velocities and coordinates of a part, without a check of its length; returns its status."""
         self.rows.now, self.rows.before = now, old
         if not self._emit(dt):
             return NO_ROOM
@@ -114,7 +114,7 @@ class LooseStepper(ApartStepper):
         return DIVERGED
 
     def _emit(self, dt: float) -> bool:
-        """Rows of the step, with the multipliers that they had in the last one; whether there is room for all."""
+        """Build the rows of the step, with warm-started multipliers; returns whether there is room for all."""
         space, rows = self.space, self.rows
         self.flow.a[...], self.flow.acceleration[...] = 0.0, 0.0
         EMIT[F64](space.m.handle, self.data.handle, self.options.handle, dt, 0)
@@ -124,7 +124,7 @@ class LooseStepper(ApartStepper):
         return True
 
     def _go_on(self, joints: JointRows, links: Links, dt: float) -> Array:
-        """(n_links, 6) twists at the end of the step; those without rows where they are no longer finite."""
+        """(n_links, 6) twists at the end of the step; those without rows if they are not finite."""
         R = quat_to_matrix(links.quat_wxyz)
         inertia = R @ self._inertia @ R.transpose(0, 2, 1)
         inverse = inverse_masses(self.model.link_mass, inertia)
@@ -145,7 +145,7 @@ class LooseStepper(ApartStepper):
         return np.asarray(free + posed.velocities(result.lam))
 
     def _forces(self, links: Links, R: Array) -> Array:
-        """(n_links, 6) at centres of mass, gravity aside: what acts on bodies, and what they balance as they turn."""
+        """(n_links, 6) forces at centres of mass without gravity: applied forces and gyroscopic torques."""
         model, x, w = self.model, self.space.x, self.space.w
         wrench = np.zeros((model.n_links, 6))
         wrench[:, :3] = -w.gyro.reshape(-1, 6)[:, :3]
@@ -160,7 +160,9 @@ class LooseStepper(ApartStepper):
     def _problem(
         self, joints: JointRows, links: Links, inverse: Array, free: Array, dt: float
     ) -> tuple[BodyRows, Problem]:
-        """Rows of the store, then those of joints, then springs, dampers and armatures of degrees of freedom."""
+        """Problem of the store's rows, then those of joints, then springs, dampers and armatures of degrees
+        of freedom.
+        """
         rows, m = self.rows, self.rows.listing().size
         soft = np.array(self.space.w.diagonal) + self.model.dof_armature
         sprung = np.flatnonzero(soft > 0.0)
@@ -189,7 +191,7 @@ class LooseStepper(ApartStepper):
         )
 
     def _parts(self, joints: JointRows, links: Links) -> Parts:
-        """Jacobians of the rows of the store on twists of links."""
+        """Jacobians of the store's rows with respect to the twists of links."""
         model, now, slots = self.model, self.rows.now, self.rows.listing().slots
         centre = model.link_com[np.maximum(model.body_link, 0)]
         turn = np.array([quat_to_matrix(quat) for quat in model.body_quat_wxyz]).reshape(-1, 3, 3)
@@ -218,7 +220,7 @@ class LooseStepper(ApartStepper):
         return parts
 
     def _warm(self, posed: BodyRows) -> Array:
-        """Multipliers that rows of joints had in the last step."""
+        """Warm start for the rows of joints."""
         size = len(posed.body) - self.rows.listing().size
         return self._joint_lam if len(self._joint_lam) == size else np.zeros(size)
 
@@ -228,8 +230,8 @@ class LooseStepper(ApartStepper):
     def _bounce(
         self, problem: Problem, result: Result, posed: BodyRows, twist: Array, free: Array, dt: float
     ) -> tuple[Result, Array]:
-        """Once more, with what contacts bounce back with which push, and met fast, each at its own time of impact as
-        if it were alone; and (m,) impulses times these times.
+        """Solve again with restitution, for contacts that push after a fast approach, each at its own time of impact as
+        if it were isolated; also returns (m,) impulses times these times.
         """
         listing, now = self.rows.listing(), self.rows.now
         heads = listing.starts[:-1][listing.kinds == CONTACT]
@@ -244,7 +246,7 @@ class LooseStepper(ApartStepper):
             np.einsum("mei,mei->m", posed.J[heads], _of_links(v)[posed.body[heads]]) for v in (twist, free)
         )
         pull, gap = (after - before) / dt, np.maximum(now.phi[slots], 0.0)
-        speed = np.minimum(before + 0.5 * dt * pull, -TINY)  # velocities are half a step behind
+        speed = np.minimum(before + 0.5 * dt * pull, -TINY)  # velocities lag half a step behind
         time = np.minimum(2.0 * gap / (np.sqrt(np.maximum(speed**2 - 2.0 * pull * gap, 0.0)) - speed), dt)
         back = -now.restitution[slots] * (speed + pull * time)
         lasts = hit & (back + 0.5 * pull * (dt - time) > 0.0)
@@ -261,7 +263,7 @@ class LooseStepper(ApartStepper):
 
     @property
     def own_fields(self) -> list[StateFields]:
-        """With the multipliers of joints."""
+        """Includes the multipliers of joints."""
         joints = StateFields("joint multipliers", self._read_joints, self._check_joints, self._write_joints)
         return [*super().own_fields, joints]
 
@@ -269,7 +271,7 @@ class LooseStepper(ApartStepper):
         return {"bodies/joints": self._joint_lam.copy()}
 
     def _check_joints(self, check: SlotCheck) -> None:
-        """Of joints there are multipliers, as many as they have rows."""
+        """The number of multipliers may be any: a mismatch disables the warm start."""
         if "bodies/joints" in check.slots:
             check.fits("bodies/joints", (len(check.array("bodies/joints")),), np.float64)
 
@@ -278,12 +280,12 @@ class LooseStepper(ApartStepper):
 
 
 def _of_links(twist: Array) -> Array:
-    """(n_links + 1, 6) twists, those of the world last."""
+    """(n_links + 1, 6) twists, the world's last."""
     return np.append(twist, np.zeros((1, 6)), axis=0)
 
 
 def _laid(parts: Parts, size: int) -> tuple[Array, Array]:
-    """(size, E) links and (size, E, 6) Jacobians, of parts in any order."""
+    """(size, E) links and (size, E, 6) Jacobians, from parts in any order."""
     count = np.zeros(size, np.intp)
     for row, _, _ in parts:
         count[row] += 1

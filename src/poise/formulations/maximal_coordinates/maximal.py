@@ -1,4 +1,4 @@
-"""Maximal coordinates: every link a rigid body of its own, joints as constraints between them (VON §2-§5, LIU S1)."""
+"""Maximal coordinates: every link is a separate rigid body, joints are constraints between them (VON §2-§5, LIU S1)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TURNING = {"implicit": IMPLICIT, "explicit": EXPLICIT, "momentum": MOMENTUM}
 
 @dataclass(frozen=True)
 class Maximal(Options):
-    """How worlds of separate bodies are stepped; the scene and what can be asked of the world are the same.
+    """Formulation of worlds in maximal coordinates; the scene and the interface of the world are the same.
 
     Coordinates and velocities of joints are read off the bodies after each step. What is written to `world.q` or
     `world.v` puts the bodies where the joints say.
@@ -28,17 +28,20 @@ class Maximal(Options):
     """
 
     solver: Literal["direct", "pgs", "dantzig"] = "direct"
-    """How joints are solved: eliminated in linear time, all other rows on top; or as rows among the others, by sweeps
-    over bodies without a matrix, at most `sweeps` of them, or by pivoting, with contacts as pyramids. As rows they take
-    the velocity level, and stabilization by speed."""
+    """How joints are solved. "direct" eliminates them in linear time, with all other constraints on top. Otherwise
+    joints are rows among the others: "pgs" is matrix-free over bodies, with at most `sweeps` sweeps; "dantzig" is a
+    pivoting method, with friction pyramids. Both need the velocity level, and stabilization by speed.
+    """
     turning: Literal["implicit", "explicit", "momentum"] = "implicit"
-    """How bodies turn on their own: by a gyroscopic torque that never gains energy, by LIU's explicit one, or with the
-    angular momentum as the state (VON §2.4.1), which it keeps to rounding."""
+    """How the gyroscopic torque is integrated: "implicit" never gains energy, "explicit" is LIU's, and "momentum" has
+    the angular momentum as the state (VON §2.4.1), which it conserves to rounding.
+    """
     alpha: float | None = None
-    """Gain of gaps of joints at acceleration level, with stabilization by speed (VON eq. 11); 1/s². Without one they
-    fade over four steps. At velocity level VON's α (eq. 10) is erp/dt."""
+    """Gain of joint gaps at acceleration level, with stabilization by speed (VON eq. 11); 1/s². By default they decay
+    over four steps. At velocity level VON's α (eq. 10) is erp/dt.
+    """
     beta: float | None = None
-    """Gain of the speeds of gaps, likewise; 1/s."""
+    """Gain of the velocities of gaps, likewise; 1/s."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -56,5 +59,5 @@ class Maximal(Options):
             raise ValueError(f'{given[0]} takes level="acceleration" and stabilization="speed"')
 
     def rules(self) -> dict[str, Any]:
-        """As kernels have them."""
+        """The options under the names of the kernels' fields."""
         return super().rules() | {"turning": _TURNING[self.turning], "alpha": self.alpha, "beta": self.beta}

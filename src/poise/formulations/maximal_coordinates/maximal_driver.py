@@ -1,4 +1,4 @@
-"""The stepper of bodies that are held by joints: that of trees, with its own free motion and its own end of a step."""
+"""The stepper of maximal coordinates: that of trees, with its own free motion and its own end of a step."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from poise.model.state_fields import SlotCheck, StateFields
 
 Array = NDArray[Any]
 
-#: part of the largest principal moment below 0 that is rounding, at most
+#: largest negative principal moment, relative to the largest, that counts as rounding
 _NEGATIVE = 1e-9
 CALM = 4.0
-"""Steps in which errors fade, at acceleration level."""
+"""Number of steps in which errors decay, at acceleration level."""
 
 _free_motion = entry(maximal_step.free_motion, MODEL, DATA, OPTIONS, extra=("float64", "int64"))
 _advance = entry(maximal_step.advance, MODEL, DATA, OPTIONS, extra=("float64", "int64"))
 
 
 def ways_to_fit(model: Model) -> list[int]:
-    """How coordinates of each link are found: see `dynamics.maximal_bodies.fit_coordinates`."""
+    """Method that fits the coordinates of each link: see `dynamics.maximal_bodies.fit_coordinates`."""
     ways = []
     for link, (first, end) in enumerate(pairwise(model.link_primitive_start.tolist())):
         kinds, axes = model.primitive_kind[first:end].tolist(), model.primitive_axis[first:end]
@@ -52,8 +52,8 @@ def ways_to_fit(model: Model) -> list[int]:
 
 
 def _is_plain(kinds: list[int], axes: Array, anchors: Array) -> bool:
-    """Whether axes are unit vectors at right angles, in the metric of the joint's point: those of hinges, slides,
-    universal joints along two of the axes, and links that slide along all of them first.
+    """Whether axes are orthogonal unit vectors, in the metric of the joint's point: those of hinges, slides, universal
+    joints along two of the axes, and links that slide along all of them first.
     """
     along = [int(abs(axis).argmax()) if sorted(abs(axis)) == [0.0, 0.0, 1.0] else None for axis in axes]
     if len(kinds) == 1:
@@ -64,7 +64,7 @@ def _is_plain(kinds: list[int], axes: Array, anchors: Array) -> bool:
 
 
 def apart_block(model: Model, width: Width, turning: int) -> Block:
-    """Bodies that are nowhere yet: the first step puts them where the coordinates say."""
+    """The block of separate bodies before the first step, which places them by the coordinates."""
     n, nq, nv = model.n_links, model.nq, model.nv
     _check_positive(model)
     if turning == MOMENTUM:
@@ -74,12 +74,12 @@ def apart_block(model: Model, width: Width, turning: int) -> Block:
     sizes |= dict.fromkeys(("moved", "sped", "gap", "old_gap", "slip"), n)
     fit = np.array(ways_to_fit(model), np.int32)
     block = APART.block(width, turning=turning, forces=0, alpha=1, beta=1, fit=fit, **sizes)
-    block.own[...] = block.seen[...] = np.nan  # unlike any coordinate
+    block.own[...] = block.seen[...] = np.nan  # equals no coordinate
     return block
 
 
 def _check_inertias(model: Model) -> None:
-    """A momentum tells the spin of bodies alone that resist turning about every axis."""
+    """The momentum determines the angular velocity only if the inertia is positive about every axis."""
     moments = _principal_moments(model)
     for link in np.flatnonzero(~(moments[:, 0] > SINGULAR * moments.sum(axis=1))).tolist():
         name = model.body_names[int(model.link_body[link])]
@@ -87,8 +87,8 @@ def _check_inertias(model: Model) -> None:
 
 
 def _check_positive(model: Model) -> None:
-    """Separate bodies move by inertias of their own: none may be negative, nor may two be 0 beside a third that is not,
-    which no body has (`Inertia.allow_unphysical`).
+    """Raise ValueError for unphysical inertias (`Inertia.allow_unphysical`): separate bodies move by their own inertia,
+    so no principal moment may be negative, nor may two be 0 beside a third that is not.
     """
     small, middle, large = _principal_moments(model).T
     size = np.maximum(np.abs(small), np.abs(large))
@@ -100,13 +100,13 @@ def _check_positive(model: Model) -> None:
 
 
 def _principal_moments(model: Model) -> Array:
-    """Of each link, ascending; (n_links, 3), kg·m²."""
+    """(n_links, 3) principal moments of each link, ascending; kg·m²."""
     xx, yy, zz, xy, xz, yz = model.link_inertia.T
     return np.linalg.eigvalsh(np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]).transpose(2, 0, 1))
 
 
 class ApartStepper(Stepper):
-    """Steps bodies of which each has a state of its own."""
+    """Steps worlds in maximal coordinates."""
 
     _free_motion, _advance = _free_motion, _advance
     _separate, _centred = True, False
@@ -121,29 +121,29 @@ class ApartStepper(Stepper):
         beta: float | None = None,
         **options: Any,
     ) -> None:
-        """`turning`: how bodies turn on their own, see `dynamics.maximal_bodies.joint_forces`; `alpha`, `beta`: VON eq.
-        11.
+        """`turning`: integration of the gyroscopic torque, see `dynamics.maximal_bodies.joint_forces`; `alpha`, `beta`:
+        VON eq. 11.
         """
         self._gains, self._turning = (alpha, beta), turning
         self._drifts = options.get("stabilize", BY_DISPLACEMENT) != BY_DISPLACEMENT
         super().__init__(model, width, **options)
 
     def begin_steps(self) -> None:
-        """As that of trees."""
+        """As in `Stepper`."""
         super().begin_steps()
         self._note_loops()
 
     def free_motion(self, dt: float, wanted: int = ALL) -> float:
-        """As that of trees."""
+        """As in `Stepper`."""
         self._note_loops()
         return super().free_motion(dt, wanted)
 
     def _note_loops(self) -> None:
-        """With loops, and rows of users, free motion finds the velocity products of joints too."""
+        """With loop joints or constraint callbacks, the free motion includes the velocity products of joints."""
         self.options.set_count("separate", WITH_LOOPS if self.extras.joints or self.extras.hooks else 1)
 
     def _make_bodies(self) -> Block:
-        """Every link is one."""
+        """Every link is a separate body."""
         return apart_block(self.model, self.width, self._turning)
 
     @property
@@ -154,11 +154,11 @@ class ApartStepper(Stepper):
         ]
 
     def _write_bodies(self, slots: Mapping[str, Array]) -> None:
-        """Without states of their own, bodies go where the coordinates say."""
+        """Without saved states, the bodies are placed by the coordinates."""
         self.bodies.own[...] = slots.get("bodies", np.nan)
 
     def _check_bodies(self, check: SlotCheck) -> None:
-        """Bodies whose state is not known, which is NaN, go where the coordinates say."""
+        """Bodies with unknown states (NaN) are placed by the coordinates."""
         if "bodies" in check.slots:
             held, own = check.array("bodies"), self.bodies.own
             if held.shape != own.shape or held.dtype != own.dtype or not np.isnan(held).all():
@@ -166,11 +166,11 @@ class ApartStepper(Stepper):
 
     @property
     def own(self) -> Array:
-        """The states of all bodies, to be kept and put back."""
+        """The states of all bodies, to be saved and restored."""
         return np.asarray(self.bodies.own)
 
     def use_forces(self, on: bool, dt: float = 1.0) -> None:
-        """Move bodies by forces from now on, with errors that fade in steps of dt; or by impulses."""
+        """Step by forces from now on, with errors that decay in steps of dt; or by impulses."""
         self.bodies.set_count("forces", int(on))
         calm = 1.0 / (CALM * dt) if self._drifts else 0.0
         alpha, beta = self._gains
@@ -179,8 +179,8 @@ class ApartStepper(Stepper):
 
     @property
     def gaps(self) -> Array:
-        """(n_links, 6) turn (rad) and way (m) of its joint's point, by which each body was away from its joint when the
-        last step ended, or where the next one begins.
+        """(n_links, 6) rotation (rad) and displacement (m) of each body from its joint, at the joint's point, at the
+        end of the last step or before the first one.
         """
         model, gap = self.model, self.bodies.gap.reshape(-1, 6).copy()
         anchor = model.primitive_anchor[model.link_primitive_start[1:] - 1]

@@ -1,7 +1,7 @@
-"""A step of bodies that are held by joints, at velocity level: VON §3.3, with the rows of the tree's step on top.
+"""A velocity-level step in maximal coordinates: VON §3.3, with the other rows of `velocity_step`.
 
-Impulses, rows, islands and displacements are those of `velocity_step`: what differs is where links are, how they move
-without rows, and how they go on from there.
+Impulses, rows, islands and displacements are those of `velocity_step`. What differs is where links are placed, how they
+move without rows, and how positions are integrated.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ from poise.kernel.vec import cross, zero3
 
 @kernel
 def keep_own(model, bodies):
-    """Remember the bodies' states, and gaps, at the beginning of a step."""
+    """Save the bodies' states, and gaps, at the beginning of a step."""
     for k in range(OWN * model.n_links):
         store(bodies.before, k, load(bodies.own, k))
     for i in range(model.n_links):
@@ -73,7 +73,9 @@ def keep_own(model, bodies):
 
 @kernel
 def drift(model, work, bodies, options, dt):
-    """How joints are to end the step: their speeds, and with BY_SPEED what closes gaps (VON eq. 10, α = erp/h)."""
+    """Velocities of joints at the end of the step: free ones, with BY_SPEED plus the correction of gaps (VON eq. 10, α
+    = erp/h).
+    """
     none = no_motion(load(work.a, 0))
     for i in range(model.n_links):
         mend = none
@@ -85,7 +87,7 @@ def drift(model, work, bodies, options, dt):
 
 @kernel
 def rate_joints(model, state, work, bodies):
-    """Accelerations that joints allow their links at their present velocities, with VON eq. 11 for gaps and slips."""
+    """Accelerations that joints allow their links at the current velocities, with VON eq. 11 for gaps and slips."""
     for i in range(model.n_links):
         velocity = no_motion(load(work.a, 0))
         if load(model.link_parent, i) >= 0:
@@ -101,15 +103,14 @@ def rate_joints(model, state, work, bodies):
 
 @kernel
 def going_straight(model, work, i):
-    """Spatial acceleration of a body on its own, which keeps its spin and the velocity of its centre of mass."""
+    """Spatial acceleration of a free body with constant angular velocity and velocity of its centre of mass."""
     return Motion(zero3(load(work.a, 0)), -carried(model, work, i))
 
 
 @kernel
 def find_ways(model, state, work):
-    """Spatial accelerations of bodies, in `work.coast`, that no forces act on but those of their joints: what these
-    take is that of least mass-weighted square, as in `bend_ways`, which bends the ways of bodies by it. `factor` was
-    there.
+    """Spatial accelerations of bodies, in `work.coast`, under the forces of their joints alone: those of least
+    mass-weighted square, as in `bend_ways`, which bends the paths of bodies by them. `factor` must have run.
     """
     none = no_motion(load(work.a, 0))
     for i in range(model.n_links):
@@ -127,14 +128,14 @@ def find_ways(model, state, work):
 
 @kernel
 def carried(model, work, i):
-    """ω × v of a body's centre of mass: what its velocity changes about a point that stays."""
+    """ω × v of a body's centre of mass: the change of its velocity as seen at a fixed point."""
     velocity = load(work.velocity, i)
     return cross(velocity.w, motion_at(velocity, centre_of(model, work, i)))
 
 
 @kernel
 def has_drive(model, i):
-    """Whether a coordinate of a link's joints has an inertia of its own."""
+    """Whether a coordinate of a link's joints has an armature."""
     drives = 0
     for d in range(load(model.link_dof_start, i), load(model.link_dof_start, i + 1)):
         if load(model.dof_armature, d) != 0.0:
@@ -144,11 +145,11 @@ def has_drive(model, i):
 
 @kernel
 def lead_drives(model, state, work, bodies):
-    """Forces on drives with an inertia, which goes with v̇: a step that keeps the axes S where they are has
+    """Correction of the forces on drives with an armature, which depend on v̇. With constant axes S, a step has
 
         a = v̇ + S⁺ (Ṡ v + (0, ω × v_c) − (0, ω × v_c of the parent))
 
-    as velocities of bodies are those of their centres of mass, c; so that armature times the difference is too much.
+    since the velocities of bodies are those of their centres of mass, c. The correction is the armature times a − v̇.
     """
     for i in range(model.n_links):
         first, n = load(model.link_dof_start, i), load(model.link_dof_start, i + 1) - load(model.link_dof_start, i)
@@ -171,14 +172,14 @@ def lead_drives(model, state, work, bodies):
 
 @kernel
 def add_lead(model, work, bodies, sign):
-    """To what acts, or off it."""
+    """Add the corrections to the generalized forces, or subtract them."""
     for d in range(model.nv):
         store(work.total, d, load(work.total, d) + load(bodies.lead, d) * sign)
 
 
 @kernel
 def begin(model, state, work, bodies):
-    """Bodies follow coordinates and velocities that were written to."""
+    """Apply changes of coordinates and velocities to the bodies."""
     note_changes(model, state, bodies)
     settle(model, state, work, bodies)
     keep_face(model, state, bodies)
@@ -187,7 +188,7 @@ def begin(model, state, work, bodies):
 
 @kernel
 def free_motion(model, data, options, dt, wanted):
-    """As `velocity_step.free_motion`: what bodies do that are held by joints alone."""
+    """As `velocity_step.free_motion`: motion of the bodies under the constraints of their joints alone."""
     if wanted != THE_REST:
         if data.stages.n_prescribed != 0:
             follow(model, data.state, data.inputs, data.stages, 0)
@@ -217,7 +218,7 @@ def free_motion(model, data, options, dt, wanted):
         add_lead(model, data.work, data.bodies, 1.0)
     balance(model, data.inputs, data.work)
     if data.bodies.forces == 0:
-        add_lead(model, data.work, data.bodies, -1.0)  # `data.work.total` tells what acts
+        add_lead(model, data.work, data.bodies, -1.0)  # `data.work.total` is without them
     accelerate(model, data.inputs, data.work)
     store(data.stats.ahead, 0, look_ahead(options, data.stats, dt))
     return DRIVEN if any_lane(driven) else 0
@@ -225,7 +226,7 @@ def free_motion(model, data, options, dt, wanted):
 
 @kernel
 def go_on(model, data, dt):
-    """Bodies with their new twists, where these take them."""
+    """Integrate the poses of bodies with their new twists."""
     for d in range(model.nv):
         store(data.flow.x, d, load(data.state.v, d))
     spread_velocity(model, data.work, data.flow)
@@ -243,8 +244,8 @@ def go_on(model, data, dt):
 
 @kernel
 def hold_limited(model, end_work, limits, held):
-    """Let coordinates whose limits have rows be where velocities take them: to turn bodies and to close gaps could take
-    them beyond.
+    """Prevent coordinates of limits with rows from changing when bodies rotate and gaps close, which could take them
+    beyond their limits.
     """
     for k in range(limits.n_limits):
         hold(model, end_work, load(limits.limit_dof, k), (load(held, 2 * k) != 0) | (load(held, 2 * k + 1) != 0))
@@ -257,10 +258,10 @@ def hold_limited(model, end_work, limits, held):
 
 @kernel
 def hold_on(model, state, end_work, bodies):
-    """Close gaps and stop slips of joints, without any trace in what bodies do otherwise. They are placed roughly.
+    """Close gaps and remove slips of joints, without other effects on the motion. Links are roughly placed.
 
-    What bodies slip along their joints is as good as gone: the next impulses would take it away in the same way. But
-    velocities of joints without slips are those of the bodies, with all their momentum.
+    The slips of bodies along their joints can be removed: the next impulses would do so in the same way. But velocities
+    of joints without slips are those of the bodies, with all their momentum.
     """
     close_gaps(model, state, end_work, bodies)
     let_go(model, end_work)
@@ -271,7 +272,7 @@ def hold_on(model, state, end_work, bodies):
 
 @kernel
 def arrive(model, data, options, dt):
-    """Bodies, at the end of a step, where their joints allow them; coordinates and velocities are read off them."""
+    """At the end of a step, move bodies where their joints allow, and read coordinates and velocities from them."""
     note_led(model, data.bodies)
     if options.stabilize == BY_DISPLACEMENT:
         place_roughly(model, data.state, data.end_work, data.bodies, 1)
@@ -290,7 +291,7 @@ def arrive(model, data, options, dt):
 
 @kernel
 def advance(model, data, options, dt, goes_on):
-    """As `velocity_step.advance`; in `data.end_work` links are as they are at the end."""
+    """As `velocity_step.advance`; `data.end_work` has the links at the end."""
     end = find_impulses(model, data, options, dt, goes_on)
     if end != DONE:
         return end
@@ -331,7 +332,7 @@ def spread(model, work, flow):
 
 @kernel
 def kick(model, work, flow, bodies):
-    """Add a change x of joints' velocities to the twists of bodies."""
+    """Add a change x of joint velocities to the twists of bodies."""
     spread(model, work, flow)
     for i in range(model.n_links):
         set_twist(model, work, bodies, i, own_twist(model, work, bodies, i) + load(flow.motion, i))
@@ -339,7 +340,7 @@ def kick(model, work, flow, bodies):
 
 @kernel
 def spread_rates(model, work, flow, bodies):
-    """Rates (ω̇, v̇ of the centre of mass) of all bodies, in `flow.motion`, from accelerations x of joints."""
+    """Rates (ω̇, v̇ of the centre of mass) of all bodies, in `flow.motion`, from joint accelerations x."""
     for i in range(model.n_links):
         rate = load(work.bias, i)
         if load(model.link_parent, i) >= 0:
@@ -352,7 +353,7 @@ def spread_rates(model, work, flow, bodies):
 
 @kernel
 def read_off(model, state, end_work, bodies, options):
-    """Coordinates and velocities from the bodies' states, without gaps and slips where displacements see to that."""
+    """Coordinates and velocities from the bodies' states; with post-stabilization, without gaps and slips."""
     note_led(model, bodies)
     if options.stabilize == BY_DISPLACEMENT:
         place_roughly(model, state, end_work, bodies, 1)

@@ -92,9 +92,8 @@ def lay_shift(data, options, dt):
     for k in range(shrink(data.system, data.islands, data.problem, lanes)):
         row = load(data.islands.shifted, k)
         slot = load(data.system.slot, row)
-        moves = (
-            load(data.problem.a, k * load(data.problem.stride, 0) + k) > 0.0
-        )  # what nothing can move has no multiplier
+        # a row that nothing can move has no multiplier
+        moves = load(data.problem.a, k * load(data.problem.stride, 0) + k) > 0.0
         joint = is_joint(data.rows, slot) & (load(data.problem.lo, row) < load(data.problem.hi, row)) & moves
         pushes = only_pushes(data.rows, slot) & moves
         fastest = select(load(data.rows.dof, slot) >= 0, load(options.fastest_turn, 0), load(options.fastest, 0))

@@ -52,7 +52,7 @@ GAIN = 1e-6
 """Work of impulses that may be due to rounding, relative to the sum of its parts."""
 
 
-# ---- what moves how --------------------------------------------------------------------------------------------------
+# ---- motion of rows --------------------------------------------------------------------------------------------------
 
 
 @kernel
@@ -305,7 +305,7 @@ def note_impact(islands, problem, answer, time, there):
         store_where(islands.late, k, load(islands.late, k) + time * lam, there)
 
 
-# ---- all of them -----------------------------------------------------------------------------------------------------
+# ---- all impacts -----------------------------------------------------------------------------------------------------
 
 
 @kernel

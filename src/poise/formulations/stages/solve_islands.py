@@ -33,7 +33,7 @@ def lay_island(model, data, options, dt, k):
     store(data.islands.laid, 0, k)
 
 
-# ---- what bounces ----------------------------------------------------------------------------------------------------
+# ---- soft contacts that bounce ---------------------------------------------------------------------------------------
 
 
 @kernel
@@ -69,7 +69,7 @@ def solve_again(data, options, changed):
     store(data.answer.residual, 0, select(changed, load(data.answer.residual, 0), residual))
 
 
-# ---- what there is to spend ------------------------------------------------------------------------------------------
+# ---- budget of sweeps and work ---------------------------------------------------------------------------------------
 
 
 @kernel
@@ -116,7 +116,7 @@ def give_no_energy(problem, answer):
                 store(answer.lam, k, select(gains, lam * share, lam))
 
 
-# ---- all that there is -----------------------------------------------------------------------------------------------
+# ---- all islands -----------------------------------------------------------------------------------------------------
 
 
 @kernel

@@ -275,9 +275,8 @@ def look_again(model, data, options, dt):
     times = load(data.stats.wrong, 0)
     store(data.stats.wrong, 0, select(wrong, times + 1.0, times))
     count_on(data.stats, data.scratch, wrong)
-    for d in range(
-        model.nv
-    ):  # what other worlds knew in their last look, they know in this one: it ends as the last did
+    # the other worlds solve their last rows again, with the same result
+    for d in range(model.nv):
         known = select(wrong, load(data.flow.a, d), load(data.scratch.known, d))
         store(data.flow.a, d, known)
         store(data.scratch.known, d, known)
