@@ -285,7 +285,7 @@ def test_only_hinges_and_slides_of_the_acceleration_level_are_tracked() -> None:
 def test_rows_of_hooks_are_refused() -> None:
     world = pendulum(acceleration())
     world.rows_hooks.append(lambda world, rows: None)
-    with pytest.raises(ValueError, match="rows of hooks take the velocity level"):
+    with pytest.raises(ValueError, match="constraint callbacks need the velocity level"):
         world.step()
     world.rows_hooks.clear()
     world.step()

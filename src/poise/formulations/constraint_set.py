@@ -110,7 +110,7 @@ class Extras:
         """
         if self.hooks:
             raise ValueError(
-                "rows of hooks take the velocity level, and so do motors between bodies: build with "
+                "constraint callbacks need the velocity level, and so do motors between bodies: build with "
                 'level="velocity", or let springs be forces (world.add_force, poise.sim.PointSpring)'
             )
         if self.model.motors and is_endless(self.motors).any():
@@ -119,7 +119,7 @@ class Extras:
             name = self.model.motors[int(np.searchsorted(ends, row, side="right"))].name
             raise ValueError(
                 f'motor "{name}" has an infinite stiffness or damping: at acceleration level both must be finite '
-                "(world.track leads joints without lag)"
+                "(world.track moves joints without lag)"
             )
 
     @property

@@ -240,7 +240,7 @@ def note_end(model, state, inputs, stats, loop):
 
 @kernel
 def march(model, data, options, loop, dt, n):
-    """At most n steps; the loop ends after a step in which a loop joint breaks, or when the observer returns to Python.
+    """At most n steps; the loop ends after a step in which a loop joint breaks, or when the observer stops it.
     Returns the number of steps done, and records the last one.
     """
     done, goes_on = 0, True

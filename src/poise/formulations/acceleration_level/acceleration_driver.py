@@ -374,7 +374,8 @@ class Accelerated:
             found = self._counted(forces(seen, self._settled, TOLERANCE))
         if found is None or self._is_jolt(seen, found, h):
             return None
-        if first and self._settled.holds and not self.model.dof_prescribed.any():  # else any force may act
+        # kinematic bodies may supply any energy
+        if first and self._settled.holds and not self.model.dof_prescribed.any():
             self._energy = EnergyGuard.at(self.model, self.looker, seen, found.lam, h)
         self.iterations += found.iterations
         self.residual = max(self.residual, found.residual)

@@ -4,8 +4,8 @@ A tracked coordinate has a row without bounds, with the acceleration
 
     q̈ = q̈_ref + kv (q̇_ref − q̇) + kp (q_ref − q)                                             (KOK eq. 22, fed forward)
 
-KOK omits q̈_ref, and so lags behind. Whatever forces act on the body, the coordinate has this acceleration: the error e
-= q_ref − q obeys ë + kv ė + kp e = 0.
+KOK omits q̈_ref, and so lags behind. Whatever forces act on the body, the coordinate has this acceleration: the error
+e = q_ref − q obeys ë + kv ė + kp e = 0.
 """
 
 from __future__ import annotations

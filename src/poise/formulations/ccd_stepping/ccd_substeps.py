@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 EVEN, LIMBS = 16, 64
-"""Maximum number of equal parts; and if limbs, which move along arcs, are fast: many short parts find their limits more
-reliably than a few parts up to touches, at the same cost.
+"""Maximum number of equal parts; and if limbs, which move along arcs, are fast: many short parts respect joint limits
+better than a few parts up to touches, at the same cost.
 """
 TOO_FAST = 3e8
 """Speed above which no time of impact is computed; m/s."""

@@ -1,5 +1,4 @@
-"""Kinematic paths in the compiled loop: Python samples them for the next steps, a command writes one step after
-another.
+"""Kinematic paths in the compiled loop: Python samples them for the next steps, a command writes them step by step.
 
 A path is a function of time alone, so that it can be sampled ahead of time.
 """

@@ -146,7 +146,7 @@ class Records:
         lam_first, id_first = (np.cumsum([0, *sizes]).astype(np.int32) for sizes in (lams, room))
         lam_size, id_size = (-(-int(first[-1]) // line) * line for first in (lam_first, id_first))
         if self.n * lam_size > MOST_NUMBERS:
-            raise MemoryError(f"{self.n} worlds that remember {lam_size} multipliers each are too many")
+            raise MemoryError(f"{self.n} worlds with {lam_size} multipliers each are too many")
         dtype, contacts = self.width.dtype, self.n * room[CONTACT]
         lam, id = aligned((self.n * lam_size,), dtype), aligned((self.n * id_size,), np.int32)
         places = aligned((contacts, 3), dtype), aligned((contacts, 3), dtype), aligned((contacts,), dtype)
@@ -363,7 +363,7 @@ class Engine(Stepper):
         if end == NO_MEMORY:
             return False
         if not self.make_room(end):
-            raise RuntimeError(f"a group of worlds ended in {end}")
+            raise RuntimeError(f"a group of worlds ended with status {end}")
         self._call = None
         return True
 

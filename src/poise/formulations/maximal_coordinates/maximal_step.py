@@ -73,8 +73,8 @@ def keep_own(model, bodies):
 
 @kernel
 def drift(model, work, bodies, options, dt):
-    """Velocities of joints at the end of the step: free ones, with BY_SPEED plus the correction of gaps (VON eq. 10, α
-    = erp/h).
+    """Velocities of joints at the end of the step: free ones, with BY_SPEED plus the correction of gaps (VON eq. 10,
+    α = erp/h).
     """
     none = no_motion(load(work.a, 0))
     for i in range(model.n_links):

@@ -3,8 +3,8 @@
 A tree rests while no point of it is faster than a given speed. When all trees of an island have rested for long enough,
 they fall asleep together: velocities become zero, coordinates stay bitwise the same. Their rows stay in the store with
 their multipliers, so that reports, sensors and events still include them, but the rows are no longer solved. An island
-wakes up if a row connects it to an awake or moving kinematic body, or if its state or its inputs change. Trees that
-fell asleep together wake together.
+wakes up if a row connects it to an awake body or to a moving kinematic one, or if its state or its inputs change. Trees
+that fell asleep together wake together.
 
 One world only; batches have no sleeping.
 """

@@ -45,7 +45,7 @@ def one_body(model, body, J):
 def weigh_row(model, rows, slot, largest):
     """Inverse mass of a row as if its two bodies were free, and the square of the angle that corresponds to its error.
 
-    A row on coordinates has the largest one; so has a row without inertia.
+    A row on coordinates, or without inertia, has `largest`; no row has more.
     """
     one, turn = one_body(model, load(rows.a, slot), load(rows.Ja, slot))
     two, other = one_body(model, load(rows.b, slot), load(rows.Jb, slot))
