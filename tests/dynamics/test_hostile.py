@@ -38,7 +38,7 @@ def with_q(model: Model, start: int, *numbers: float) -> np.ndarray:
 
 BAD_Q: dict[str, tuple[Callable[[Model], Any], str]] = {
     "missing": (lambda m: None, "q is missing"),
-    "short": (lambda m: m.q_rest[:3], r"q has shape \(3,\); the model wants \(8,\) for one world or \(n, 8\)"),
+    "short": (lambda m: m.q_rest[:3], r"q has shape \(3,\); the model needs \(8,\) for one world or \(n, 8\)"),
     "scalar": (lambda m: 1.0, r"q has shape \(\)"),
     "three axes": (lambda m: np.zeros((2, 2, 8)), r"q has shape \(2, 2, 8\)"),
     "no worlds": (lambda m: np.zeros((0, 8)), "batch of no worlds"),
@@ -91,10 +91,10 @@ def test_bad_coordinates_of_responses(model: Model, name: str, bad: str) -> None
 def test_bad_inputs(model: Model) -> None:
     q, v = model.q_rest, np.zeros(7)
     for field, value, message in (
-        ("v", np.zeros(6), r"v has shape \(6,\); the model wants \(7,\)"),
+        ("v", np.zeros(6), r"v has shape \(6,\); the model needs \(7,\)"),
         ("v", [np.nan] * 7, r"v\[0\] is nan"),
         ("tau", np.full(7, np.inf), r"tau\[0\] is inf"),
-        ("forces", np.zeros((2, 6)), r"forces has shape \(2, 6\); the model wants \(18,\)"),
+        ("forces", np.zeros((2, 6)), r"forces has shape \(2, 6\); the model needs \(18,\)"),
         ("prescribed", np.zeros(8), r"prescribed has shape \(8,\)"),
         ("dt", -0.1, r"dt is -0.1; it must be a finite time in seconds"),
         ("dt", np.nan, "dt is nan"),
@@ -202,7 +202,7 @@ def test_bad_simulations(model: Model) -> None:
             Simulation(model, method=method)
     with pytest.raises(TypeError, match="compiled model"):
         Simulation(Scene())
-    with pytest.raises(ValueError, match=r"q has shape \(2, 8\); one world wants \(8,\)"):
+    with pytest.raises(ValueError, match=r"q has shape \(2, 8\); one world needs \(8,\)"):
         dynamics.simulate(model, 1.0, q=np.tile(model.q_rest, (2, 1)))
     with pytest.raises(ValueError, match=r"v\[6\] is nan"):
         dynamics.simulate(model, 1.0, v=[0] * 6 + [np.nan])

@@ -49,10 +49,10 @@ def test_assigned_forces_act():
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("q", [1.0, 2.0], r"q has shape \(2,\); the model wants \(1,\)"),
-        ("v", [[1.0]], r"v has shape \(1, 1\); one world wants \(1,\)"),
+        ("q", [1.0, 2.0], r"q has shape \(2,\); the model needs \(1,\)"),
+        ("v", [[1.0]], r"v has shape \(1, 1\); one world needs \(1,\)"),
         ("tau", [np.nan], r"tau\[0\] is nan; every number must be finite"),
-        ("forces", [[0.0] * 5], r"forces has shape \(1, 5\); the model wants \(6,\)"),
+        ("forces", [[0.0] * 5], r"forces has shape \(1, 5\); the model needs \(6,\)"),
     ],
 )
 def test_what_cannot_be_assigned(name, value, message):

@@ -168,7 +168,7 @@ def test_what_a_path_says_cannot_be_written(name: str) -> None:
     with pytest.raises(ValueError, match='"lift" follows a path'):
         world.body("lift").move_kinematic((0, 0, 2))
     getattr(world, name)[2] += 0.25
-    with pytest.raises(ValueError, match=f'"lift" follows a path, which says what {name} is there'):
+    with pytest.raises(ValueError, match=f'"lift" follows a path, which prescribes its {name}'):
         world.step()
     world.step(20)  # the path's numbers are back
     free.step(40)

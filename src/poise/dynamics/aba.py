@@ -1,8 +1,8 @@
-"""Featherstone's articulated body method (KOK §3) in world axes about O.
+"""Articulated-body algorithm (ABA; KOK §3, articulated body method) in world axes about O.
 
 Because nothing is transformed between links, a joint of several degrees of freedom is eliminated one axis at a time:
-its bias acceleration is added once, on the parent's side, which is the same set of equations. The pass is in three
-parts, so that what depends on the state alone is done once for any number of forces (KOK §4.3):
+its bias acceleration is added once, on the parent's side, which is the same set of equations. The algorithm has three
+passes, so that the terms that depend on the state alone are computed once for any number of forces (KOK §4.3):
 
     place_links, factor                 depend on the state       lines 3-8, 11, 15, 17, 18
     balance                             depends on the forces     lines 12, 16, 19
@@ -28,13 +28,13 @@ def factor(m, w):
 
 @kernel
 def factor_ways(m, w):
-    """As `factor`, for displacements alone, which no velocity has a part in."""
+    """As `factor`, for displacements: without the terms that depend on velocities."""
     eliminate_joints(m, w, None)
 
 
 @kernel
 def eliminate_joints(m, w, velocity):
-    """See `factor`: with the velocities of all links, or None."""
+    """As `factor`, with the velocities of all links, or None."""
     for n in range(m.n_links):
         i = m.n_links - 1 - n
         inertia = weigh(m, w, i)
@@ -72,7 +72,7 @@ def eliminate_joints(m, w, velocity):
 
 @kernel
 def factor_velocities(m, w, t):
-    """What of `factor` depends on velocities, in `t`, with its bits; `w` has the rest."""
+    """The velocity-dependent part of `factor`, into `t`, with the same bits; `w` has the rest."""
     for i in range(m.n_links):
         velocity = load(t.velocity, i)
         store(t.gyro, i, cross_force(velocity, load(w.inertia, i) @ velocity))
@@ -82,8 +82,8 @@ def factor_velocities(m, w, t):
 
 @kernel
 def take_factors(m, w, t):
-    """What of `factor` does not depend on velocities, from `w` to `t`, as far as later passes need it; without
-    prescribed motion.
+    """Copy the results of `factor` that do not depend on velocities from `w` to `t`, as far as later passes read them.
+    There must be no prescribed motion.
     """
     for i in range(m.n_links):
         store(t.inertia, i, load(w.inertia, i))
@@ -106,7 +106,7 @@ def accelerate(m, x, w):
 
 @kernel
 def applied(m, share, x, i):
-    """What acts on a link, or the share of it that its tree has at its first link."""
+    """The input of a link, times the share of its tree, which is stored at the tree's first link."""
     if share is None:
         return x
     return x * load(share, load(m.link_root, i))
@@ -114,12 +114,12 @@ def applied(m, share, x, i):
 
 @kernel
 def balance_share(m, x, w, share):
-    """As `balance`, with a share of all forces and prescribed accelerations: with none, velocity products remain."""
+    """As `balance`, with a share of all forces and prescribed accelerations; a share of 0 leaves velocity products."""
     for i in range(m.n_links):
         store(w.p, i, load(w.gyro, i))
     if x.n_forces != 0:
         apply_forces(m, x, w, share)
-    carried = no_force(load(x.tau, 0))  # to the link just before: in registers, as memory would make it wait
+    carried = no_force(load(x.tau, 0))  # to the link before, in registers: memory would make it wait
     for n in range(m.n_links):
         i = m.n_links - 1 - n
         p = load(w.p, i) + carried
@@ -150,7 +150,7 @@ def accelerate_share(m, x, w, share):
         if parent < 0:
             rest = zero3(load(x.tau, 0))
             acceleration = Motion(rest, applied(m, share, rest - load(m.gravity, 0), i))
-        elif parent < i - 1:  # else it is still at hand
+        elif parent < i - 1:  # else it is still in registers
             acceleration = load(w.acceleration, parent)
         acceleration = acceleration + load(w.bias, i)
         for d in range(load(m.link_dof_start, i), load(m.link_dof_start, i + 1)):

@@ -1,4 +1,4 @@
-"""What callers hand in, checked before a kernel sees it: shapes, finite numbers, names."""
+"""Checks of arguments before kernels read them: shapes, finite numbers, names."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ import numpy as np
 
 from poise.model.model import Model
 
-#: lengths of quaternions whose squares float32 still holds with all digits
+#: lengths of quaternions whose squares have all digits in float32
 _SHORT, _LONG = 1e-10, 1e10
 _PLAIN, _HUGE = {int, float}, 1e300
 MOST_STEPS = 10**12
-"""That one call takes: at a microsecond a step they need eleven days."""
+"""Most steps of one call: at a microsecond a step they take eleven days."""
 _GAINS = ("gain_p", "gain_d", "goal_v")
 _ARGUMENT = {"force": "forces"}
-"""What callers know a field as, where that is another name."""
+"""Names of arguments that differ from the names of their fields."""
 
 
 def check_model(model: Any) -> None:
-    """A scene is the likeliest thing to be mistaken for a model."""
+    """Check that an argument is a model: a scene is most often passed instead."""
     if not isinstance(model, Model):
         raise TypeError(f"model must be a compiled model, not {type(model).__name__}; scene.compile() makes one")
 
 
 def check_given(fields: dict[str, Any]) -> None:
-    """Nothing may be left to what a workspace held before."""
+    """Check that required inputs are present, as workspaces keep values of earlier calls."""
     for name in ("q", "a"):
         if name in fields and fields[name] is None:
             raise ValueError(f"{name} is missing")
@@ -36,7 +36,7 @@ def check_given(fields: dict[str, Any]) -> None:
 
 
 def check_range(fields: dict[str, np.ndarray]) -> None:
-    """What is finite in float64 must stay so in float32."""
+    """Check that numbers that are finite in float64 are finite in float32 too."""
     largest = float(np.finfo(np.float32).max)
     for name, array in fields.items():
         if array.size and np.abs(array).max() > largest:
@@ -44,7 +44,7 @@ def check_range(fields: dict[str, np.ndarray]) -> None:
 
 
 def checked_step(dt: Any, name: str = "dt", *, backwards: bool = False) -> float:
-    """A time that is finite and, unless it may run backwards, not negative; s."""
+    """A time that is finite and not negative, unless `backwards`; s."""
     kind = getattr(getattr(dt, "dtype", None), "kind", "f")
     try:
         step = None if isinstance(dt, bool | str | bytes) or kind not in "iuf" else float(dt)
@@ -77,7 +77,7 @@ def steps_of_duration(duration: Any, dt: float) -> int:
 
 
 def _shown(number: Any) -> str:
-    """A number as text: Python writes no whole numbers of thousands of digits."""
+    """A number as text: Python does not format integers of thousands of digits."""
     if isinstance(number, int) and abs(number) > 10**30:
         return f"{'-' if number < 0 else ''}2^{abs(number).bit_length() - 1} or more"
     return repr(number)
@@ -85,7 +85,7 @@ def _shown(number: Any) -> str:
 
 def real_numbers(name: str, value: Any) -> np.ndarray:
     """An array of real numbers."""
-    if hasattr(value, "mask") and np.ma.is_masked(value):  # else numpy.ma need not be imported
+    if hasattr(value, "mask") and np.ma.is_masked(value):  # else numpy.ma is not imported
         raise ValueError(f"{name} is masked in places: fill them first")
     try:
         array = np.asarray(value)
@@ -98,7 +98,7 @@ def real_numbers(name: str, value: Any) -> np.ndarray:
 
 
 def checked_vector(name: str, value: Any, size: int = 3) -> np.ndarray:
-    """Three finite numbers, or as many as there should be."""
+    """Three finite numbers, or `size` of them."""
     array = real_numbers(name, value)
     if array.shape != (size,) or not np.isfinite(array).all():
         count = {3: "three", 4: "four"}.get(size, size)
@@ -107,7 +107,7 @@ def checked_vector(name: str, value: Any, size: int = 3) -> np.ndarray:
 
 
 def three_numbers(name: str, value: Any) -> tuple[float, float, float]:
-    """Three finite numbers, as `checked_vector` takes them, without an array where plain numbers are given."""
+    """As `checked_vector`, without an array where plain numbers are given."""
     plain = value.tolist() if type(value) is np.ndarray and value.dtype == np.float64 else value
     if type(plain) in (tuple, list) and len(plain) == 3 and {*map(type, plain)} <= _PLAIN:
         x, y, z = plain
@@ -121,12 +121,12 @@ def checked_row(model: Model, name: str, value: Any) -> np.ndarray:
     """An input of one world."""
     array = checked(model, name, value)
     if array.ndim != 1:
-        raise ValueError(f"{_ARGUMENT.get(name, name)} has shape {array.shape}; one world wants ({array.shape[-1]},)")
+        raise ValueError(f"{_ARGUMENT.get(name, name)} has shape {array.shape}; one world needs ({array.shape[-1]},)")
     return array
 
 
 def checked(model: Model, name: str, value: Any) -> np.ndarray:
-    """An input as float64 of the right length, finite, its quaternions not nought. A gain may be one for all."""
+    """An input as float64: right length, finite, quaternions not zero. A single gain is repeated for all."""
     check_model(model)
     length = {"q": model.nq, "goal_q": model.nq, "force": 6 * model.n_bodies}.get(name, model.nv)
     shown = _ARGUMENT.get(name, name)
@@ -137,7 +137,7 @@ def checked(model: Model, name: str, value: Any) -> np.ndarray:
         array = array.reshape(*array.shape[:-2], length)
     if array.ndim not in (1, 2) or array.shape[-1] != length:
         rows = f"({length},) for one world or (n, {length}) for n of them"
-        raise ValueError(f"{shown} has shape {array.shape}; the model wants {rows}")
+        raise ValueError(f"{shown} has shape {array.shape}; the model needs {rows}")
     if not np.isfinite(array).all():
         where = np.argwhere(~np.isfinite(array))[0]
         raise ValueError(f"{shown}[{', '.join(map(str, where))}] is {array[tuple(where)]}; every number must be finite")
@@ -145,7 +145,7 @@ def checked(model: Model, name: str, value: Any) -> np.ndarray:
 
 
 def with_sane_quaternions(model: Model, name: str, array: np.ndarray) -> np.ndarray:
-    """The array, its quaternions brought near to unit length where their squares might leave the range of numbers."""
+    """The array, with quaternions scaled to about unit length where their squares might overflow or underflow."""
     places = model.quaternion_places
     largest = np.abs(array[..., places]).max(axis=-1)
     if ((largest >= _SHORT) & (largest <= _LONG)).all():
@@ -162,7 +162,7 @@ def with_sane_quaternions(model: Model, name: str, array: np.ndarray) -> np.ndar
 
 
 def body_number(model: Model, body: str | int) -> int:
-    """A body's place, from its name or number."""
+    """Index of a body, from its name or number."""
     check_model(model)
     if isinstance(body, str):
         return model.body_index(body)
@@ -170,7 +170,7 @@ def body_number(model: Model, body: str | int) -> int:
 
 
 def dof_number(model: Model, dof: str | int) -> int:
-    """A degree of freedom's place, from its name or number."""
+    """Index of a degree of freedom, from its name or number."""
     check_model(model)
     if isinstance(dof, str):
         return model.dof_index(dof)
@@ -190,11 +190,11 @@ def number_within(what: str, number: Any, count: int, many: str) -> int:
 
 
 class Singular(ArithmeticError):
-    """Accelerations that no number can tell: at this pose, nothing that has inertia moves along some axis."""
+    """Accelerations are not finite: at this pose nothing that has inertia moves along some axis."""
 
 
 def check_result(model: Model, a: np.ndarray) -> np.ndarray:
-    """Accelerations, if they are finite."""
+    """The accelerations; raises `Singular` if they are not finite."""
     if np.isfinite(a).all():
         return a
     where = np.argwhere(~np.isfinite(a))[0]

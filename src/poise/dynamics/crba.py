@@ -1,4 +1,4 @@
-"""The mass matrix from composite inertias."""
+"""The mass matrix: composite rigid-body algorithm (CRBA)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MASS = View("Mass", composite=Inertia, M=Real)
 
 @kernel
 def mass_matrix(m, s, w, t):
-    """M, row by row, armature included: M_de = s_d · I s_e, with the inertia of all that the farther joint carries."""
+    """M, row by row, armature included: M_de = s_d · I s_e, with the inertia of all that the outer joint carries."""
     place_links(m, s, w)
     weigh_links(m, w)
     for i in range(m.n_links):
@@ -25,7 +25,7 @@ def mass_matrix(m, s, w, t):
             store(t.composite, parent, load(t.composite, parent) + load(t.composite, i))
     for d in range(m.nv):
         h = load(t.composite, load(m.dof_link, d)) @ load(w.axis, d)
-        for e in range(d):  # dofs on other branches do not feel each other
+        for e in range(d):  # dofs on different branches are not coupled
             store(t.M, d * m.nv + e, zero(h.f.x))
             store(t.M, e * m.nv + d, zero(h.f.x))
         store(t.M, d * m.nv + d, pair(load(w.axis, d), h) + load(m.dof_armature, d))

@@ -1,4 +1,4 @@
-"""What the kernels of a tree read and write: the model, a state, what acts on it, and room to work in.
+"""Memory layout of the kernels of a tree: model, state, inputs and work arrays.
 
 Frames: world axes, at the origin O of the tree that a link belongs to. O is the rest position of the tree's first link,
 carried along by the slides that come first among its joints: for a free body O is the body's own origin. Positions
@@ -54,7 +54,7 @@ MODEL = View(
     compensated_link=Index,  # links of bodies with gravity compensation
     compensated_mass=Real,
     compensated_com=Vec3,
-    q_zero=Real,  # coordinates from which slides and turns are counted
+    q_zero=Real,  # coordinates from which slides and rotations are measured
     q_spring=Real,
     dof_link=Index,
     dof_root=Index,  # first link of the tree
@@ -78,7 +78,7 @@ INPUT = View(
     n_forces=Count,  # 0 where `force` is to be ignored
     n_gains=Count,  # 0 where the drives are to be ignored
     tau=Real,  # generalized force, for each dof; N or N·m
-    prescribed=Real,  # acceleration of the dofs that have it given; m/s² or rad/s²
+    prescribed=Real,  # accelerations of dofs with prescribed motion; m/s² or rad/s²
     force=Force,  # on each body, world axes, moment about the body's origin; N·m, N
     gain_p=Real,  # drive towards goal_q, for each dof; N/m or N·m/rad
     gain_d=Real,  # drive towards goal_v; N·s/m or N·m·s/rad
@@ -92,29 +92,29 @@ WORK = View(
     R=Mat3,  # R_WL of each link
     r=Vec3,  # of each link's origin from O; m
     velocity=Motion,  # of each link
-    bias=Motion,  # acceleration of each link that comes from the turning of its own joints, Ṡ q̇
+    bias=Motion,  # of each link: acceleration from the rotation of its own joints' axes, Ṡ q̇
     axis=Motion,  # of each dof: the motion of its link per unit velocity
-    sine=Real,  # of each coordinate, as if it were an angle
+    sine=Real,  # of each coordinate, taken as an angle
     cosine=Real,
     inertia=Inertia,  # of each link, rigid
     gyro=Force,  # of each link: v ×* I v
     total=Real,  # of each dof: tau, springs, dampers and drives, at the start of the step
-    lift=Real,  # of each dof: what compensates gravity, a part of `total`; only where there is some
-    diagonal=Real,  # of each dof: what implicit springs, dampers and drives add to the inertia
+    lift=Real,  # of each dof: gravity compensation, a part of `total`; only where there is some
+    diagonal=Real,  # of each dof: implicit springs, dampers and drives, added to the inertia
     articulated=Articulated,  # of each link
-    apparent=Articulated,  # of each link that has a parent: what of its articulated inertia the parent feels
+    apparent=Articulated,  # of each link that has a parent: the part of its articulated inertia that acts on the parent
     inverse=Real,  # of each dof: 1/d, 0 where the motion is prescribed
     gain=Force,  # of each dof: ĥ/d, with KOK's ĥ = articulated inertia times axis; 0 where the motion is prescribed
     hold=Force,  # of each dof whose motion is prescribed: ĥ
     lag=Force,  # of each link: articulated inertia times bias
-    p=Force,  # of each link: force that is still to be balanced
+    p=Force,  # of each link: force that is not yet balanced
     u=Real,  # of each dof
     acceleration=Motion,  # of each link, gravity taken as −g of the base
-    coast=Motion,  # of each link that is a body on its own: spatial acceleration without forces but those of its joints
+    coast=Motion,  # of each link that is a separate body: spatial acceleration from the forces of its joints alone
     a=Real,  # of each dof
-    n_drift=Count,  # 0 where joints hold: links move along their degrees of freedom alone
-    drift=Motion,  # of each link: what it moves beside them, to close the gap of its joint
-    centre=Vec3,  # of each body: its centre of mass from O, where rows are at work; m
+    n_drift=Count,  # 0 where links move along their degrees of freedom alone
+    drift=Motion,  # of each link: motion beside its degrees of freedom, which closes the gap of its joint
+    centre=Vec3,  # of each body: its centre of mass from O, which row kernels read; m
 )
 
 _COORDINATE = ("sine", "cosine")
@@ -136,7 +136,7 @@ _LINK = (
 
 
 def work_block(model: Model, width: Width, drifts: bool = False) -> Block:
-    """Room to work in, for one width; `drifts` where links may move beside their degrees of freedom."""
+    """Work arrays of one width; with `drifts`, links may move beside their degrees of freedom."""
     sizes = dict.fromkeys(WORK.fields, model.nv)
     sizes |= dict.fromkeys(_LINK, model.n_links) | dict.fromkeys(_COORDINATE, model.nq) | {"centre": model.n_bodies}
     return WORK.block(width, **(sizes | {"n_drift": int(drifts), "drift": model.n_links if drifts else 0}))
@@ -150,7 +150,7 @@ def state_block(model: Model, width: Width) -> Block:
 
 
 def input_block(model: Model, width: Width) -> Block:
-    """Nothing acts."""
+    """Inputs of zero."""
     sizes = dict.fromkeys(INPUT.fields, model.nv) | {"force": model.n_bodies, "goal_q": model.nq}
     return INPUT.block(width, **(sizes | {"n_forces": 0, "n_gains": 0}))
 
@@ -159,7 +159,7 @@ _model_blocks: weakref.WeakKeyDictionary[Model, dict[str, Block]] = weakref.Weak
 
 
 def model_block(model: Model, width: Width) -> Block:
-    """The model's arrays in the precision of a width; made once, but for widths that vary."""
+    """The model's arrays in the precision of a width; made once, except for widths that vary."""
     if width.varied:
         return _make_model_block(model, width)
     known = _model_blocks.setdefault(model, {})

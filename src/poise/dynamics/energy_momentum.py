@@ -50,7 +50,7 @@ def spring_energy(m, s):
 
 @kernel
 def compensated_energy(m, w):
-    """What bodies with gravity compensation have less of in energy, with its sign turned."""
+    """Potential energy that gravity compensation takes away."""
     energy = zero(load(w.r, 0).x)
     for n in range(m.n_compensated):
         i = load(m.compensated_link, n)

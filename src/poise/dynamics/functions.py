@@ -1,6 +1,6 @@
-"""The dynamics of a tree as functions of arrays: for one world, or for a batch of rows that runs in lanes.
+"""The dynamics of a tree as functions of arrays: for one world, or for a batch of worlds in SIMD lanes.
 
-Every function takes a compiled model and coordinates `q`, (nq,) or (n, nq); a batch answers with one row a world.
+Every function takes a compiled model and coordinates `q`, (nq,) or (n, nq); for a batch it returns one row a world.
 `dtype=np.float32` runs sixteen worlds an instruction in single precision.
 
 Conventions: twists are (ω, v) and wrenches (τ, f) in world axes at the body's origin. Springs, dampers and armatures of
@@ -43,7 +43,7 @@ class Drive(NamedTuple):
     """Springs and dampers towards a goal, on every degree of freedom: τ = gain_p (goal_q − q) + gain_d (goal_v − v).
 
     A ball's error is a rotation vector in the child's axes; its spring has a potential energy, ½ gain_p |error|², only
-    where its three gains are alike. A single number as a gain is that of every degree of freedom, a free root's six
+    where its three gains are equal. A single number as a gain holds for every degree of freedom, a free root's six
     included: to drive only joints, give arrays that are 0 at the root.
 
     >>> import numpy as np
@@ -67,7 +67,7 @@ class Drive(NamedTuple):
     """(nv,) or one number; at rest when missing."""
 
     def fields(self) -> dict[str, Any]:
-        """As inputs of a world."""
+        """The drive as inputs of a world."""
         return dict(zip(self._fields, self, strict=True))
 
 
@@ -85,7 +85,7 @@ def forward_dynamics(
 ) -> Array:
     """Accelerations (nv,) of a tree under generalized forces `tau` and wrenches `forces` (n_bodies, 6) on its bodies.
 
-    With `dt` > 0, springs, dampers and the drive are met at the end of that step (implicit, stable at any gain).
+    With `dt` > 0, springs, dampers and the drive are evaluated at the end of that step (implicit, stable at any gain).
     `prescribed` gives the accelerations of kinematic bodies, in their places among the nv.
 
     >>> import poise
@@ -136,7 +136,7 @@ def inverse_dynamics(
 
 
 def bias_forces(model: Model, q: ArrayLike, v: ArrayLike, *, dtype: Any = np.float64) -> Array:
-    """Coriolis, centrifugal and gravity forces (nv,): what M a + bias = τ calls bias (KOK eq. 23: V + G).
+    """Coriolis, centrifugal and gravity forces (nv,): the bias of M a + bias = τ (KOK eq. 23: V + G).
 
     >>> import poise
     >>> scene = poise.Scene()

@@ -1,7 +1,7 @@
-"""What a force would change: acceleration deltas (KOK §4.3) and M⁻¹ times many forces at once.
+"""Responses to forces: acceleration deltas (KOK §4.3) and M⁻¹ times many forces at once.
 
-Both use the articulated inertias that `aba.prepare` left behind. The tree's axes are in one frame, so that a force on a
-link is the same six numbers on the whole way to the root, and the way is a chain of degrees of freedom.
+Both use the articulated inertias that `aba.prepare` computed. The tree's axes are in one frame, so that a force on a
+link is the same six numbers all along the path to the root, and the path is a chain of degrees of freedom.
 
 The forces may be lanes while the tree is one world in float64: eight test forces an instruction, as KOK §4.2 suggests
 ("the m+1 calculations of accelerations are independent, they can be computed in parallel").
@@ -18,25 +18,25 @@ from poise.kernel.vec import cross
 
 RESPONSE = View(
     "Response",
-    n_forces=Count,  # 0 where `respond` may pass over `force`
+    n_forces=Count,  # 0 where `respond` may skip `force`
     force=Force,  # on each body, world axes, moment about the body's origin; N·m, N
     tau=Real,  # on each dof; N or N·m
     p=Force,
-    share=Real,  # du/d of each dof; nought between calls
-    a=Real,  # what the forces change in each dof's acceleration; m/s² or rad/s²
+    share=Real,  # du/d of each dof; zero between calls
+    a=Real,  # change of each dof's acceleration by the forces; m/s² or rad/s²
     acceleration=Motion,  # and in each link's, world axes at O
 )
 
 
 @kernel
 def spread_acceleration(m, w, t):
-    """KOK §4.3, lines 18-22: from du/d to accelerations. Uses the shares up: all are nought again (lines 2-4)."""
+    """KOK §4.3, lines 18-22: from du/d to accelerations. Resets the shares to zero (lines 2-4)."""
     acceleration = no_motion(load(t.share, 0))
     for d in range(m.nv):
         parent = load(m.dof_parent, d)
         if parent < 0:
             acceleration = no_motion(load(t.share, 0))
-        elif parent < d - 1:  # else it is still at hand
+        elif parent < d - 1:  # else it is still in registers
             acceleration = load(t.acceleration, load(m.dof_link, parent))
         a = less(load(t.share, d), acceleration, load(w.gain, d))
         store(t.a, d, a)
@@ -48,9 +48,9 @@ def spread_acceleration(m, w, t):
 
 @kernel
 def carry(m, w, t, d, f):
-    """KOK §4.3, lines 5-16: what is left of a force f on its way from dof d to the root (−p of the paper).
+    """KOK §4.3, lines 5-16: propagates a force f from dof d to the root (−p of the paper).
 
-    The next dof's share is found from the force as it was, s·(f − g u) = s·f − (s·g) u, which does not wait for it.
+    The next dof's share is s·(f − g u) = s·f − (s·g) u, so that it does not wait for the new force.
     """
     if d < 0:
         return

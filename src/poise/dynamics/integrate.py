@@ -1,10 +1,10 @@
-"""Integration on the manifold: coordinates move along velocities, rotations along the exponential map.
+"""Integration on the manifold: coordinates change with velocities, rotations by the exponential map.
 
     semi_implicit  v += h a(q, v);  q ⊕= h v           first order; springs, dampers and drives implicit
-    runge_kutta    Munthe-Kaas' form of the classic RK4: within a step q = q₀ ⊕ φ, and φ̇ = v but for rotations, where
+    runge_kutta    Munthe-Kaas' form of the classic RK4: within a step q = q₀ ⊕ φ, and φ̇ = v; of rotations it is
                    φ̇ = exp_rate(φ, ω). Fourth order on rotations too.
 
-Degrees of freedom whose motion is prescribed are put where their path is at the beginning, middle and end of a step.
+Degrees of freedom with prescribed motion are set to their path at the beginning, middle and end of a step.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ STAGES = View(
     rate=Real,  # φ̇ of the stage
     sum_rate=Real,
     sum_a=Real,
-    lost=Real,  # (1) where `is_sound` says no: 1 in the lanes that were put back, else 0
+    lost=Real,  # (1) where `is_sound` is false: 1 in the lanes that were reset, else 0
 )
 
 
@@ -79,7 +79,7 @@ def displace(m, q0, shift, scale, q):
 
 @kernel
 def follow(m, s, x, y, stage):
-    """Put what follows a path there: stage 0 is the beginning of the step, 1 the middle, 2 the end."""
+    """Set coordinates on paths to their path: stage 0 is the beginning of the step, 1 the middle, 2 the end."""
     for k in range(m.n_primitives):
         j, d = load(m.primitive_q_start, k), load(m.primitive_v_start, k)
         if load(m.dof_prescribed, d) == PATH:
@@ -95,7 +95,7 @@ def follow(m, s, x, y, stage):
 
 @kernel
 def keep(m, s, y):
-    """Remember the state at the beginning of a step."""
+    """Save the state at the beginning of a step."""
     for j in range(y.n_q):
         store(y.q0, j, load(s.q, j))
     for d in range(m.nv):
@@ -104,12 +104,12 @@ def keep(m, s, y):
 
 @kernel
 def is_sound(m, s, y):
-    """Whether the state is finite in every lane, and rotations are rotations, which turns beyond all counting do not
-    leave; if not, the lanes that are `lost` are put back to the beginning of the step.
+    """Whether the state is finite in every lane and quaternions are not degenerate, as after spins that are too fast to
+    compute; if not, the diverged lanes are reset to the beginning of the step.
     """
     sum = zero(load(s.q, 0))
     for j in range(y.n_q):
-        sum = sum + load(s.q, j) * 0.0  # NaN and infinity stay NaN; everything else is nought
+        sum = sum + load(s.q, j) * 0.0  # NaN and infinity become NaN; everything else zero
     for d in range(m.nv):
         sum = sum + load(s.v, d) * 0.0
     for k in range(m.n_primitives):
@@ -130,7 +130,7 @@ def is_sound(m, s, y):
 
 @kernel
 def semi_implicit(m, s, x, w, y, dt, n):
-    """Up to n steps of semi-implicit Euler; how many were sound."""
+    """Up to n steps of semi-implicit Euler; returns how many were sound."""
     for done in range(n):
         if y.n_prescribed != 0:
             follow(m, s, x, y, 0)
@@ -159,7 +159,7 @@ def rates(m, s, y):
 
 @kernel
 def stage(m, s, x, w, y, reach, moment):
-    """Go `reach` along the last stage's rates, and find the rates there."""
+    """Advance by `reach` along the last stage's rates, and compute the rates there."""
     for d in range(m.nv):
         store(y.shift, d, load(y.rate, d) * reach)
         store(s.v, d, load(y.v0, d) + load(w.a, d) * reach)
@@ -180,7 +180,7 @@ def add_stage(m, w, y, weight):
 
 @kernel
 def runge_kutta(m, s, x, w, y, dt, n):
-    """Up to n steps of the fourth-order method; how many were sound."""
+    """Up to n steps of the fourth-order method; returns how many were sound."""
     for done in range(n):
         if y.n_prescribed != 0:
             follow(m, s, x, y, 0)

@@ -1,27 +1,27 @@
-"""Ctrl-C between steps: it waits until the step that is being computed is whole, and is never far from that moment.
+"""Ctrl-C between steps: SIGINT is delivered after the current step, within a bounded time.
 
-Python hears of a signal when compiled code returns, be it in the middle of the bookkeeping of a step. So SIGINT is held
-while a step is computed, and delivered to its usual handler after it. Compiled code that takes many steps in one call
-is asked for as many as take a millisecond, by the time that the last ones took: steps that become a hundred times as
-expensive are still interrupted within a tenth of a second.
+Python handles a signal when compiled code returns, which may be in the middle of the bookkeeping of a step. So SIGINT
+is held during a step, and delivered to its usual handler after it. A call of compiled code takes as many steps as fit
+into a millisecond, estimated from the last call: steps that become a hundred times as expensive are still interrupted
+within a tenth of a second.
 """
 
 from __future__ import annotations
 
-from _signal import SIGINT, getsignal, signal  # those of `signal` give names to numbers, which takes long
+from _signal import SIGINT, getsignal, signal  # the module `signal` makes enums, which takes long
 from collections.abc import Callable
 from time import perf_counter
 from types import FrameType
 from typing import Any
 
 PAUSE = 1e-3
-"""Time that one call of compiled code is to take; s."""
+"""Target time of one call of compiled code; s."""
 GROWTH = 8
-"""By which a call may have more steps than the last one."""
+"""Most by which the number of steps grows from call to call."""
 
 
 class HeldInterrupt:
-    """Holds SIGINT from `hold` to `release`, in the main thread, which alone hears of it; `deliver` raises it then.
+    """Holds SIGINT from `hold` to `release`, in the main thread, which alone receives it; `deliver` then raises it.
 
     As a context it does all three. A second Ctrl-C is not held: something may hang.
 
@@ -43,7 +43,7 @@ class HeldInterrupt:
         self._came: tuple[int, FrameType | None] | None = None
 
     def hold(self) -> None:
-        """From now on."""
+        """Begin to hold SIGINT."""
         usual = getsignal(SIGINT)
         if callable(usual):  # else it is ignored, or ends the process
             self._usual = usual
@@ -59,12 +59,12 @@ class HeldInterrupt:
         self._came = number, frame
 
     def release(self) -> None:
-        """Hold it no longer."""
+        """Restore the usual handler."""
         if self._usual is not None:
             signal(SIGINT, self._usual)
 
     def deliver(self) -> None:
-        """Hand what came to who would have heard of it."""
+        """Call the usual handler with the signal that was held."""
         if self._came is not None and self._usual is not None:
             came, self._came = self._came, None
             self._usual(*came)
@@ -95,11 +95,11 @@ class Pace:
         """Steps of the next call."""
 
     def begin(self) -> None:
-        """A call begins."""
+        """Note the start of a call."""
         self._start = perf_counter()
 
     def end(self, steps: int) -> None:
-        """It ends, with so many steps done."""
+        """Note the end of a call, after `steps` steps."""
         if steps > 0:
             spent = max(perf_counter() - self._start, 1e-9)
             self.most = max(1, min(int(steps * self._pause / spent), GROWTH * self.most))

@@ -1,7 +1,7 @@
-"""Where the links of a tree are and how they move: poses, axes, velocities, velocity-product accelerations.
+"""Forward kinematics of a tree: poses, axes, velocities, velocity-product accelerations.
 
-One outbound pass (KOK §3, lines 3-8). A link starts where its parent is, and each primitive of its joints carries it
-on. Axes of the degrees of freedom come out in world axes at O, so that later passes transform nothing.
+One outbound pass (KOK §3, lines 3-8). A link starts at its parent's frame, and each primitive of its joints moves it
+on. Axes of the degrees of freedom are in world axes at O, so that later passes transform nothing.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def turned_z(R: Any, sign: Any, s: Any, c: Any) -> Any:
 
 @kernel
 def find_angles(m, s, w):
-    """Sine and cosine of every coordinate, needed or not: a plain loop that vectorizes for a single world too."""
+    """Sine and cosine of every coordinate, slides too: a plain loop that vectorizes for a single world too."""
     for j in range(m.nq):
         sine, cosine = sincos(load(s.q, j) - load(m.q_zero, j))
         store(w.sine, j, sine)
@@ -66,7 +66,7 @@ def find_angles(m, s, w):
 
 @kernel
 def turn(m, k, R, s, c):
-    """R after the turn of primitive k, by an angle of which sine and cosine are known."""
+    """R after the rotation of primitive k, by an angle with sine s and cosine c."""
     axis = load(m.primitive_axis, k)
     along = load(m.primitive_along, k)
     if along == 0:
@@ -86,7 +86,7 @@ def load_four(buffer, j):
 
 @kernel
 def exp_turn(phi):
-    """`exp_rotation`, which needs neither sines nor a root where rotations are small, as those of steps are."""
+    """`exp_rotation`; for small rotations, as those of steps, it needs neither sines nor a square root."""
     if all_lanes(is_small(phi)):
         return exp_small(phi)
     return exp_rotation(phi)
@@ -100,7 +100,7 @@ def load_quat(s, j):
 
 @formula
 def about(anchor: Any, axis: Any, pitch: Any) -> Any:
-    """Motion of a unit turn about an axis through a point, advancing by the pitch."""
+    """Motion of a unit rotation about an axis through a point, advancing by the pitch."""
     return Motion(axis, cross(anchor, axis) + axis * pitch)
 
 
@@ -118,7 +118,7 @@ def along_three(x: Any, y: Any, z: Any, a: Any, b: Any, c: Any) -> Any:
 
 @kernel
 def set_out(m, w, i, like):
-    """Where a link starts from, before its joints move it: O and its frame from O, as its parent has them."""
+    """Frame of a link before its joints move it: O, rotation and position from O, from its parent's."""
     parent = load(m.link_parent, i)
     if parent < 0:
         return spread_vec(load(m.link_position, i), like), spread_mat(load(m.link_rotation, i), like), zero3(like)
@@ -131,13 +131,13 @@ def set_out(m, w, i, like):
 
 @kernel
 def carry_on(m, s, w, i, origin, R, r, base):
-    """A link carried on by its joints: O, its frame, its velocity, its bias and where its last joint is.
+    """Apply a link's joints to its start frame: O, its frame, its velocity, its bias and the point of its last joint.
 
-    Axes of its degrees of freedom are left in `w.axis`. `base` is the velocity of its parent; None where nobody asks
-    for velocities.
+    The axes of its degrees of freedom are written to `w.axis`. `base` is the velocity of its parent; with None, no
+    velocities are computed.
     """
     like = load(s.q, 0)
-    leading = load(m.link_parent, i) < 0  # slides at the root carry O along
+    leading = load(m.link_parent, i) < 0  # slides at the root move O
     bias, pivot = no_motion(like), r
     velocity = no_motion(like) if base is None else base
     for k in range(load(m.link_primitive_start, i), load(m.link_primitive_start, i + 1)):
@@ -191,7 +191,7 @@ def carry_on(m, s, w, i, origin, R, r, base):
 
 @kernel
 def place_link(m, s, w, i):
-    """Pose, axes, velocity and velocity-product acceleration of a link, of which the parent is placed."""
+    """Pose, axes, velocity and velocity-product acceleration of a link whose parent is placed."""
     parent = load(m.link_parent, i)
     velocity = no_motion(load(s.q, 0))
     if parent >= 0:
@@ -216,7 +216,7 @@ def place_links(m, s, w):
 
 @kernel
 def place_chain(m, s, w, last):
-    """As `place_links`, of one link and those between it and the root alone."""
+    """As `place_links`, for one link and its ancestors alone."""
     find_angles(m, s, w)
     for i in range(last + 1):
         j = last
@@ -228,8 +228,8 @@ def place_chain(m, s, w, last):
 
 @kernel
 def move_links(m, v, w, t):
-    """Velocities and velocity-product accelerations of all links, in `t`, along axes that are placed, in `w`: with the
-    bits of `place_links`.
+    """Velocities and velocity-product accelerations of all links, into `t`, from axes in `w`: with the bits of
+    `place_links`.
     """
     velocity = no_motion(load(v, 0))
     for i in range(m.n_links):
@@ -237,7 +237,7 @@ def move_links(m, v, w, t):
         parent = load(m.link_parent, i)
         if parent < 0:
             velocity = no_motion(load(v, 0))
-        elif parent < i - 1:  # else it is still at hand
+        elif parent < i - 1:  # else it is still in registers
             velocity = load(t.velocity, parent)
         for k in range(load(m.link_primitive_start, i), load(m.link_primitive_start, i + 1)):
             d = load(m.primitive_v_start, k)
@@ -254,7 +254,7 @@ def move_links(m, v, w, t):
 
 @kernel
 def take_places(m, w, t):
-    """Poses and axes of all links, from `w` to `t`."""
+    """Copy poses and axes of all links from `w` to `t`."""
     for i in range(m.n_links):
         if load(m.link_parent, i) < 0:
             store(t.origin, i, load(w.origin, i))
@@ -332,7 +332,7 @@ def arm(m, w, body):
 
 @kernel
 def apply_forces(m, x, w, share):
-    """Take the forces on bodies, or a share of them, off what their links still have to balance."""
+    """Subtract the forces on bodies, or a share of them, from the link forces that are to be balanced."""
     for b in range(m.n_bodies):
         link = load(m.body_link, b)
         if link >= 0:
@@ -347,7 +347,7 @@ JACOBIAN = View("Jacobian", link=Count, local=Vec3, axis_rate=Motion, columns=Mo
 
 @kernel
 def turn_axes(m, s, w, t):
-    """Rate of every axis: bodies on both sides of its joint carry it along; those of a ball turn with the child."""
+    """Rate of every axis: bodies on both sides of its joint carry it along; those of a ball rotate with the child."""
     for i in range(m.n_links):
         velocity = no_motion(load(s.q, 0))
         if load(m.link_parent, i) >= 0:

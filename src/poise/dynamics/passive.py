@@ -1,8 +1,8 @@
 """Springs, dampers and drives on single coordinates, explicit or folded into the inertia; gravity compensation.
 
-A linear law on one coordinate, met at the end of a step h, is τ(q + h v + h² a, v + h a) = τ₀ − (h c + h² k) a: the
-first part joins the forces, the second the articulated inertia's diagonal (LIU eqs. 9-13). With h = 0 it is explicit.
-A ball's error is the rotation vector from where it is to where it should be, in the child's axes.
+A linear law on one coordinate, evaluated at the end of a step h, is τ(q + h v + h² a, v + h a) = τ₀ − (h c + h² k) a:
+the first part is added to the forces, the second to the articulated inertia's diagonal (LIU eqs. 9-13). With h = 0 it
+is explicit. A ball's error is the rotation vector from its rotation to its goal, in the child's axes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from poise.kernel.vec import cross, zero3
 
 @formula
 def pull(stiffness: Any, damping: Any, error: Any, v: Any, step: Any) -> Any:
-    """Force of a spring and damper at the end of a step, as far as it is known: k (error − h v) − c v."""
+    """Force of a spring and damper at the end of a step, without acceleration terms: k (error − h v) − c v."""
     return stiffness * (error - v * step) - damping * v
 
 
@@ -33,14 +33,14 @@ def stiffening(stiffness: Any, damping: Any, step: Any) -> Any:
 
 @kernel
 def add_pull(w, d, stiffness, damping, error, v, step):
-    """One law on one dof."""
+    """Add one law on one dof."""
     store(w.total, d, load(w.total, d) + pull(stiffness, damping, error, v, step))
     store(w.diagonal, d, load(w.diagonal, d) + stiffening(stiffness, damping, step))
 
 
 @kernel
 def gather_forces(m, s, x, w, dt):
-    """Generalized forces at the start of the step, and what their implicit part adds to the diagonal."""
+    """Generalized forces at the start of the step, and the terms of their implicit part on the diagonal."""
     for d in range(m.nv):
         tau = load(x.tau, d)
         store(w.total, d, tau)
@@ -51,7 +51,7 @@ def gather_forces(m, s, x, w, dt):
         add_laws(m, s, w, m.dof_stiffness, m.dof_damping, m.q_spring, dt)
     if x.n_gains != 0:
         add_laws(m, s, w, x.gain_p, x.gain_d, x.goal_q, dt)
-        for d in range(m.nv):  # dampers of drives pull towards a speed
+        for d in range(m.nv):  # dampers of drives act towards a target velocity
             store(w.total, d, load(w.total, d) + load(x.gain_d, d) * load(x.goal_v, d))
 
 
@@ -95,7 +95,7 @@ def add_laws(m, s, w, stiffness, damping, goal, dt):
 
 @kernel
 def is_stiff(stiffness, d):
-    """Whether a ball has a spring in any world: others need not know how far it is from its goal."""
+    """Whether a ball has a spring in any world; others do not need the error."""
     return any_lane((load(stiffness, d) != 0.0) | (load(stiffness, d + 1) != 0.0) | (load(stiffness, d + 2) != 0.0))
 
 

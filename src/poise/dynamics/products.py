@@ -1,4 +1,4 @@
-"""Accelerations that velocity products give a tree: Coriolis, centrifugal and gyroscopic terms without any force."""
+"""Accelerations from velocity products: Coriolis, centrifugal and gyroscopic terms without any force."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from poise.kernel.spatial import cross_force, cross_motion, less, no_force, no_m
 
 @kernel
 def products_of(m, v, w, t):
-    """c = −M⁻¹ C(q, v) v for velocities `v`, in `t.a`, at the configuration that `w` is placed and factored for.
+    """c = −M⁻¹ C(q, v) v for velocities `v`, in `t.a`, at the configuration for which `w` was placed and factored.
 
-    A Newton-Euler pass outwards gives the wrench p that each link's velocity products take; the articulated inertias of
-    `w` give what the tree does instead. `t` has its own velocities, p, u, a and accelerations.
+    An outward Newton-Euler pass gives the wrench p of each link's velocity products; with the articulated inertias of
+    `w`, the tree's accelerations follow. `t` has its own velocities, p, u, a and accelerations.
     """
     velocity = acceleration = no_motion(load(v, 0))
     for i in range(m.n_links):
@@ -39,8 +39,8 @@ def products_of(m, v, w, t):
 
 @kernel
 def products_now(m, w, t):
-    """c for the velocities that `w` is placed and factored for, in `t.a`: its wrenches and accelerations of velocity
-    products are at hand.
+    """c for the velocities for which `w` was placed and factored, in `t.a`: reuses its wrenches and accelerations of
+    velocity products.
     """
     for i in range(m.n_links):
         store(t.p, i, load(w.gyro, i))
@@ -49,10 +49,10 @@ def products_now(m, w, t):
 
 @kernel
 def give_way(m, w, t, lag, bias):
-    """Accelerations of a tree that has to balance the wrenches p of its links, and nothing else; with what the biases
-    of links take beside, or with None where p has it.
+    """Accelerations of a tree under the wrenches p of its links alone. `lag` and `bias` add the links' bias
+    accelerations; None where p includes them.
     """
-    carried = no_force(load(w.inverse, 0))  # to the link just before: in registers, as memory would make it wait
+    carried = no_force(load(w.inverse, 0))  # to the link before, in registers: memory would make it wait
     for n in range(m.n_links):
         i = m.n_links - 1 - n
         p = eliminated(m, w, t, i, load(t.p, i) + carried)
@@ -80,7 +80,7 @@ def give_way(m, w, t, lag, bias):
 
 @kernel
 def eliminated(m, w, t, i, p):
-    """What a link's wrench p leaves to its parent, without the joint between them; u of the joint in `t.u`."""
+    """The part of a link's wrench p that its joint passes on to the parent; u of the joint in `t.u`."""
     first, last = load(m.link_dof_start, i), load(m.link_dof_start, i + 1)
     for k in range(last - first):
         d = last - 1 - k

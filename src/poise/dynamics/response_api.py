@@ -1,4 +1,4 @@
-"""What forces change, as functions of arrays: acceleration deltas (KOK §4.3) and M⁻¹ times many forces."""
+"""Responses to forces, as functions of arrays: acceleration deltas (KOK §4.3) and M⁻¹ times many forces."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _respond = entry(respond, MODEL, WORK, RESPONSE)
 def force_delta(
     model: Model, q: ArrayLike, body: str | int, force: ArrayLike, torque: ArrayLike = (0.0, 0.0, 0.0)
 ) -> Array:
-    """What a force at a body's origin (and a torque), in world axes, adds to the accelerations (nv,) (KOK §4.3).
+    """Change of the accelerations (nv,) by a force at a body's origin and a torque, in world axes (KOK §4.3).
 
     >>> import poise
     >>> scene = poise.Scene()
@@ -50,7 +50,7 @@ def force_delta(
 
 
 def torque_delta(model: Model, q: ArrayLike, dof: str | int, torque: float = 1.0) -> Array:
-    """What a generalized force on one degree of freedom adds to the accelerations (nv,) (KOK §4.3).
+    """Change of the accelerations (nv,) by a generalized force on one degree of freedom (KOK §4.3).
 
     >>> import poise
     >>> scene = poise.Scene()
@@ -72,7 +72,7 @@ def torque_delta(model: Model, q: ArrayLike, dof: str | int, torque: float = 1.0
 def response(model: Model, q: ArrayLike, tau: ArrayLike | None = None, forces: ArrayLike | None = None) -> Array:
     """M⁻¹ (τ + Σ Jᵀ f) for many forces at once: rows of `tau` (n, nv) and `forces` (n, n_bodies, 6), in lanes.
 
-    Gives (n, nv); one force alone counts as one row.
+    Returns (n, nv); a single force counts as one row.
 
     >>> import numpy as np, poise
     >>> scene = poise.Scene()

@@ -1,4 +1,4 @@
-"""Recursive Newton-Euler: the forces that a given motion takes."""
+"""Inverse dynamics: the recursive Newton-Euler algorithm (RNEA)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def newton_euler(m, x, w):
 
 @kernel
 def inverse_dynamics(m, s, x, w, dt):
-    """Generalized forces u that give the accelerations a, once springs, dampers and drives have done their part."""
+    """Generalized forces u that give the accelerations a, after springs, dampers and drives are subtracted."""
     place_links(m, s, w)
     weigh_links(m, w)
     gather_forces(m, s, x, w, dt)

@@ -1,4 +1,4 @@
-"""Stepping a tree through time: no contacts, no limits, only what the model's joints and given forces do."""
+"""Forward simulation of a tree without contacts or limits: only the model's joints and given forces act."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ BUSY = "another thread is stepping this {} now: step it in one thread at a time,
 
 
 class Diverged(ArithmeticError):
-    """A simulation left the finite numbers. The state is that of the last good step.
+    """The state of a simulation is no longer finite. The state is reset to the last valid step.
 
-    `what` tells of what in the body: its `"motion"`, or the `"tau"` or `"forces"` that were to act on it.
+    `what` is the quantity of the body that is not finite: its `"motion"`, or the applied `"tau"` or `"forces"`.
 
     >>> import poise
     >>> scene = poise.Scene()
@@ -58,7 +58,7 @@ class Diverged(ArithmeticError):
     """
 
     recording: Any = None
-    """What was recorded until then, where `World.run` raised it."""
+    """The recording until then, where `World.run` raised it."""
 
     def __init__(self, time: float, body: str, what: str, advice: str = "try a smaller dt") -> None:
         self.time, self.body, self.what, self._advice = time, body, what, advice
@@ -66,7 +66,7 @@ class Diverged(ArithmeticError):
         super().__init__(f"diverged at t = {time:.6g} s: {what} of body '{body}' is {advice}")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Cross to another process whole: a pool of workers waits for ever for an exception that it cannot read."""
+        """Pickle with all arguments: a pool of workers hangs on an exception that it cannot unpickle."""
         return type(self), (self.time, self.body, self.what, self._advice)
 
 
@@ -87,13 +87,13 @@ class Trajectory:
 
 
 def _kept_arrays(space: Workspace) -> list[np.ndarray]:
-    """What a simulation remembers from step to step, and what it tells of the last one."""
+    """Arrays that a simulation keeps from step to step, and results of the last step."""
     told = (space.w.a, space.w.total, space.w.diagonal)
     return [space.s.q, space.s.v, *space.x.arrays.values(), *told]
 
 
 class Simulation:
-    """A model on its way through time. Write to `tau`, `forces` or `drive` what is to act in the steps that follow.
+    """A model stepped through time. Write forces for the steps that follow to `tau`, `forces` or `drive`.
 
     `method` is "semi_implicit" (first order; springs, dampers and drives are stable at any gain) or "rk4" (fourth
     order; keeps energy well, but stiff drives need small steps). `dt` is the model's when missing.
@@ -108,13 +108,13 @@ class Simulation:
     """
 
     _ROOM: ClassVar[tuple[str, ...]] = ("_space", "_paths", "_handles", "_step", "_pace", "_thread", "_left")
-    """What copies make anew."""
+    """Attributes that copies create again."""
     _lays_paths: ClassVar[bool] = False
-    """Whether steps lay paths by themselves."""
+    """Whether `_advance` evaluates the paths of each step itself."""
     _thread: int | None = None
-    """The thread that is stepping it now."""
+    """The thread that is stepping now."""
     _left: tuple[np.ndarray, np.ndarray] | None = None
-    """Coordinates and velocities of what follows paths, as the last step left them; None after a change of state."""
+    """Coordinates and velocities on paths after the last step; None after a change of state."""
 
     def __init__(
         self, model: Model, state: State | None = None, *, dt: float | None = None, method: Method = "semi_implicit"
@@ -129,13 +129,13 @@ class Simulation:
         self.state = State.rest(model) if state is None else state
 
     def _make_room(self) -> None:
-        """Memory of its own, and the step that works in it."""
+        """Allocate a workspace, and choose the stepper."""
         self._use(Workspace(self._model, F64))
         self._pace = Pace()
         self._step = STEPPERS[self._method][F64]
 
     def _use(self, space: Workspace) -> None:
-        """Work in a workspace, and follow the model's paths there."""
+        """Use a workspace, with the model's paths."""
         model = self._model
         starts = model.joint_q_start.tolist(), model.joint_v_start.tolist()
         self._paths = tuple((starts[0][joint], starts[1][joint], path) for joint, path in model.paths)
@@ -149,7 +149,7 @@ class Simulation:
         self._handles = tuple(block.handle for block in (space.m, space.s, space.x, space.w, space.stages))
 
     def __getstate__(self) -> dict[str, Any]:
-        """What copies and pickles take along: everything but addresses. The model is shared, as it never changes."""
+        """Everything except memory addresses. The model is shared, as it never changes."""
         held = {name: value for name, value in self.__dict__.items() if name not in self._ROOM}
         space = self._space
         arrays = [array.copy() for array in _kept_arrays(space)]
@@ -166,12 +166,12 @@ class Simulation:
 
     @property
     def model(self) -> Model:
-        """What moves."""
+        """The model."""
         return self._model
 
     @property
     def method(self) -> str:
-        """How it is integrated."""
+        """The integration method."""
         return self._method
 
     @property
@@ -254,7 +254,7 @@ class Simulation:
 
     @property
     def drive_forces(self) -> np.ndarray:
-        """(nv,) forces of springs, dampers and drives in the last semi-implicit step, as they were met; N or N·m."""
+        """(nv,) forces of springs, dampers and drives in the last semi-implicit step, as applied; N or N·m."""
         w = self._space.w
         return w.total - self._space.x.tau - w.diagonal * w.a
 
@@ -281,7 +281,7 @@ class Simulation:
         return q, v, time
 
     def _take(self, state: State) -> None:
-        """Become a state."""
+        """Set the state."""
         self._put_motion(*self._check_motion(state))
 
     def _put_motion(self, q: np.ndarray, v: np.ndarray, time: float) -> None:
@@ -289,14 +289,14 @@ class Simulation:
         self.q[...], self.v[...], self.time = q, v, time
 
     def step(self, n: int = 1) -> None:
-        """Go n steps on. Raises `Diverged`, with the last good state kept, when the numbers are no longer finite.
+        """Advance n steps. Raises `Diverged`, at the last valid state, when the numbers are no longer finite.
 
-        Ctrl-C keeps the steps that are done. Two threads cannot step at once: one of them gets a `RuntimeError`.
+        Ctrl-C keeps the steps that are done. Only one thread can step at a time; others get a `RuntimeError`.
         """
         n, me, other = checked_steps(n), get_ident(), self._thread
         if other is not None and other != me:
             raise RuntimeError(BUSY.format(type(self).__name__))
-        self._thread = me  # no thread takes over between this and the look at it, as nothing is called
+        self._thread = me  # no thread switch since the check of `other`, as no function is called between
         try:
             if not self._paths or self._lays_paths:
                 self._advance(n)
@@ -322,7 +322,7 @@ class Simulation:
                 raise Diverged(self.time, *self._culprit())
 
     def _lay_paths(self) -> None:
-        """Give the kernel the paths at the beginning, middle and end of the step."""
+        """Write the paths at the beginning, middle and end of the step for the kernel."""
         self._check_paths()
         y, nq, nv = self._space.stages, self.model.nq, self.model.nv
         for k in range(3):
@@ -336,11 +336,11 @@ class Simulation:
         self._note_paths()
 
     def _note_paths(self) -> None:
-        """Note where a step has left what follows paths."""
+        """Save the coordinates and velocities on paths after a step."""
         self._left = self.q[self._on_paths[0]], self.v[self._on_paths[1]]
 
     def _check_paths(self) -> None:
-        """Refuse coordinates and velocities that were written where a path says them, and put the path's back."""
+        """Raise if coordinates or velocities on a path were written, and restore those of the path."""
         if self._left is None:
             return
         for name, array, places, left in zip("qv", (self.q, self.v), self._on_paths, self._left, strict=True):
@@ -348,13 +348,13 @@ class Simulation:
             if wrong.any():
                 array[places] = left
                 joint = self.model.joint_names[self.model.paths[int(np.argmax(wrong)) // (7 if name == "q" else 6)][0]]
-                what = f'"{joint}" follows a path, which says what {name} is there'
+                what = f'"{joint}" follows a path, which prescribes its {name}'
                 raise ValueError(f"{what}; a kinematic body without a path can be moved by hand")
 
     def _culprit(self) -> tuple[str, str]:
-        """The body at fault, and what of it: what was to act, if that is not finite, else the motion.
+        """The body that diverged, and its quantity: the input that is not finite, else the motion.
 
-        The motion at fault is the first acceleration that is not finite, else the largest.
+        For the motion it is the body of the first acceleration that is not finite, else of the largest one.
         """
         if not np.isfinite(self._space.x.force).all():
             return self.model.body_names[int(np.argwhere(~np.isfinite(self._space.x.force))[0][0])], "forces"
@@ -366,9 +366,9 @@ class Simulation:
     def run(
         self, duration: float, *, every: int = 1, before_step: Callable[[Simulation], Any] | None = None
     ) -> Trajectory:
-        """Go on for `duration` seconds and keep the first state and every `every`-th one after it, and the last.
+        """Simulate `duration` seconds; returns the first state, every `every`-th one after it, and the last.
 
-        `before_step`, if given, is called with the simulation before each step and may change what acts.
+        `before_step`, if given, is called with the simulation before each step and may change its inputs.
         """
         steps = steps_of_duration(duration, self.dt)
         if steps < 1 or isinstance(every, bool) or not isinstance(every, int | np.integer) or every < 1:
@@ -402,7 +402,7 @@ def simulate(
 ) -> Trajectory:
     """The free motion of a model from a pose `q` and velocity `v` (at rest when missing), by Runge-Kutta steps.
 
-    For forces, drives and checkpoints along the way use `Simulation`.
+    For forces, drives and checkpoints use `Simulation`.
 
     >>> import poise
     >>> scene = poise.Scene()

@@ -1,4 +1,4 @@
-"""What a state amounts to, as functions of arrays: poses, twists, Jacobians, energies, momenta, displacements."""
+"""Quantities of a state, as functions of arrays: poses, twists, Jacobians, energies, momenta, displacements."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Bodies(NamedTuple):
 
 
 def bodies(model: Model, q: ArrayLike, v: ArrayLike | None = None, *, dtype: Any = np.float64) -> Bodies:
-    """Where every body is and how it moves.
+    """Pose and twist of every body.
 
     >>> import poise
     >>> scene = poise.Scene()
@@ -101,7 +101,7 @@ def jacobian(
     """Jacobian of a point given in a body's frame, and its time derivative at velocity `v` (KOK eqs. 30, 31).
 
     Rows 0 to 2 of `J` and `rate` (6, nv) are angular, rows 3 to 5 linear; both in world axes, the linear ones at the
-    point, which is the body's origin unless told otherwise. Without `v` the rate is 0.
+    point, which is the body's origin by default. Without `v` the rate is 0.
 
     >>> import poise
     >>> scene = poise.Scene()
@@ -150,7 +150,7 @@ class Energy(NamedTuple):
 
 
 class Momentum(NamedTuple):
-    """Momentum of all that moves, with the mass and centre that it is about."""
+    """Momentum of all that moves, with its mass and centre of mass."""
 
     linear: Array
     """(3,) kg·m/s."""

@@ -1,4 +1,4 @@
-"""Blocks of memory for a model, and the way of a batch of worlds through lanes."""
+"""Memory blocks of a model, and batches of worlds in lanes."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ Result = np.ndarray
 
 
 def lane_width(dtype: Any) -> Width:
-    """The lanes that batches of a precision run in."""
+    """The lane width of batches of a precision."""
     return F32X16 if np.dtype(dtype) == np.float32 else F64X8
 
 
 class Workspace:
-    """Everything that the kernels of one model need at one width: m, s, x, w of their signatures, and the rest.
+    """All blocks of one model's kernels at one width: m, s, x, w of their signatures, and the rest.
 
-    It does not hold the model itself: workspaces are kept for as long as their model is in use elsewhere.
+    It holds no reference to the model itself, which would keep the model alive: workspaces are cached by model.
     """
 
     def __init__(self, model: Model, width: Width, drifts: bool = False) -> None:
@@ -67,7 +67,7 @@ class Workspace:
 
     @cached_property
     def stages(self) -> Block:
-        """Room for an integrator."""
+        """Work arrays of an integrator."""
         nq, nv = self.nq, self.nv
         n_prescribed = int(np.count_nonzero(self.m.dof_prescribed == Prescribed.FREELY))
         paths = {"path_q": 3 * nq, "path_v": 3 * nv, "path_a": 3 * nv}
@@ -75,7 +75,7 @@ class Workspace:
         return STAGES.block(self.width, n_q=nq, n_prescribed=n_prescribed, q0=nq, lost=1, **paths, **sizes)
 
     def response(self, width: Width) -> Block:
-        """Forces and what they change, at a width of their own."""
+        """Forces and their response, at a width of their own."""
         known = self.__dict__.setdefault("_responses", {})
         if width not in known:
             links, dofs, bodies = self.n_links, self.nv, self.n_bodies
@@ -98,10 +98,10 @@ def workspace(model: Model, width: Width = F64) -> Workspace:
 
 
 class Worlds:
-    """One world, or a batch of them on its way through lanes.
+    """One world, or a batch of worlds in lanes.
 
-    Each field is given as (k,) for all worlds alike or as (n, k), one row a world. Without any rows it is one world in
-    float64, or one lane of float32.
+    Each field is (k,) for all worlds, or (n, k) with one row a world. If no field has rows, it is one world in float64,
+    or one lane of float32.
     """
 
     def __init__(self, model: Model, dtype: Any, fields: dict[str, Any]) -> None:
@@ -121,7 +121,7 @@ class Worlds:
             raise ValueError(f"{', '.join(counts)}: a batch of no worlds; give at least one row")
 
     def run(self, call: Callable[[Workspace], Sequence[Result]]) -> list[Result]:
-        """Fill a workspace, call, collect: once for one world, else a group of lanes at a time."""
+        """Fill a workspace, call, collect: once for one world, else for each group of lanes."""
         if self.count is None and self.dtype == np.float64:
             space = self._cleared(F64)
             for name, value in self.fields.items():
@@ -134,7 +134,7 @@ class Worlds:
     def _run_groups(self, call: Callable[[Workspace], Sequence[Result]], width: Width) -> list[Result]:
         space, count = self._cleared(width), self.count or 1
         groups = -(-count // width.lanes)
-        rows = np.minimum(np.arange(groups * width.lanes), count - 1)  # the last group is filled up with the last world
+        rows = np.minimum(np.arange(groups * width.lanes), count - 1)  # the last world pads the last group
         moving = []
         for name, value in self.fields.items():
             target = _target(space, name)
@@ -154,7 +154,7 @@ class Worlds:
         return [_unpacked(out)[:count] for out in collected]
 
     def _cleared(self, width: Width) -> Workspace:
-        """A workspace in which nothing acts."""
+        """A workspace without forces and velocities."""
         space = workspace(self.model, width)
         space.s.v[...] = 0.0
         for name in ("tau", "prescribed", "force", "gain_p", "gain_d", "goal_v"):

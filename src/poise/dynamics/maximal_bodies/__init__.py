@@ -1,1 +1,1 @@
-"""Links as rigid bodies of their own, and the coordinates of their joints."""
+"""Maximal coordinates: links as separate rigid bodies, and the coordinates of their joints."""

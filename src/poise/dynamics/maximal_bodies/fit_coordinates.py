@@ -1,6 +1,7 @@
-"""Coordinates of a joint that fit the poses of its bodies best, in the metric of turns (rad) and ways of its point (m).
+"""Joint coordinates that fit the poses of both bodies best, in the metric of rotations (rad) and displacements of the
+joint's point (m).
 
-A fit is a step of Gauss's and Newton's method: where coordinates nearly fit, what is left of an error is its square.
+A fit is a Gauss-Newton step: near the fit, its error is the square of the error before.
 """
 
 from __future__ import annotations
@@ -16,25 +17,25 @@ from poise.kernel.trace import formula
 from poise.kernel.vec import Vec3, dot
 
 BY_AXES, BY_PLAIN_AXES, BY_TURNS, BY_BALL, BY_PLACE = range(5)
-"""How coordinates of a link are found: by fits, along any axes or along some that are unit vectors at right angles in
-the metric of the joint's point, all of them turns about it (`fit_revolute`) or not; or from the states of the bodies
-(`fit_direct`), of a link that a single ball holds or of one that is free."""
+"""How coordinates of a link are found. By fits: along any axes; along unit axes that are orthogonal in the metric of
+the joint's point; or along such axes that are all rotations about it (`fit_revolute`). Or from the states of the bodies
+(`fit_direct`): for a link with a single ball, or a free one."""
 FITS = 6
-"""How often coordinates are fitted at most."""
+"""Most fits."""
 ROUGH = 1e-4
-"""Change after which gaps are known well enough to be closed: their error is its square; rad or m."""
+"""Change of coordinates below which gaps can be closed: their error is its square; rad or m."""
 FITTED = 1e-9
-"""Change by which a coordinate would fit better that is none; rad or m. What fits already stays as it is to the last
-bit, however often it is looked at."""
+"""Smallest change that is applied to a coordinate; rad or m. A coordinate that fits keeps its bits, however often it
+is fitted."""
 SMALL = 1e-6
-"""Square of the sine of turns that a series tells to rounding."""
+"""Squared sine of rotations below which a series is exact to rounding."""
 FLAT = 1e-12
-"""Of the square of an axis: what is left of one that others can replace, which then moves nothing."""
+"""Share of an axis's square below which other axes span it; such an axis is not moved."""
 
 
 @formula
 def in_metric(axis, at):
-    """A motion as its turn, and the way of a point."""
+    """A motion as its rotation, and the displacement of a point."""
     return axis.w, motion_at(axis, at)
 
 
@@ -46,14 +47,14 @@ def sine_of(A):
 
 @formula
 def small_turn(sine):
-    """Turn of which the sine is small: arcsin(s) / s to the fourth order."""
+    """Rotation vector of a small sine: arcsin(s) / s to the fourth order."""
     square = dot(sine, sine)
     return sine * (square * (square * 0.075 + 1.0 / 6.0) + 1.0)
 
 
 @kernel
 def turn_between(A):
-    """Turn of a rotation (rad), which is small more often than not."""
+    """Rotation vector of a matrix (rad); fast where the rotation is small, as it mostly is."""
     sine = sine_of(A)
     turn, small = small_turn(sine), (dot(sine, sine) < SMALL) & (A.xx + A.yy + A.zz > 1.0)
     if not all_lanes(small):
@@ -95,7 +96,7 @@ def fit_plain(w, f, first, n, at, turn, way):
 
 @kernel
 def fit(w, f, first, n, at, turn, way):
-    """Changes of coordinates that come nearest to a turn, and a way of a joint's point; `lay_square` was there."""
+    """Coordinate changes nearest to a rotation and a displacement of a joint's point; `lay_square` must run before."""
     for a in range(n):
         wa, va = in_metric(load(w.axis, first + a), at)
         sum = dot(wa, turn) + dot(va, way)
@@ -112,7 +113,7 @@ def fit(w, f, first, n, at, turn, way):
 
 @kernel
 def fit_any(w, f, i, first, n, at, turn, way):
-    """As `fit`, of a link's axes."""
+    """As `fit`, for a link's axes of any kind."""
     if load(f.fit, i) == BY_AXES:
         lay_square(w, f, first, n, at)
         fit(w, f, first, n, at, turn, way)
@@ -122,7 +123,7 @@ def fit_any(w, f, i, first, n, at, turn, way):
 
 @kernel
 def log_turn(q):
-    """Turn of a quaternion (rad), which is small more often than not."""
+    """Rotation vector of a quaternion (rad); fast where the rotation is small, as it mostly is."""
     s = select(q.w < 0.0, -q, q)
     sine = Vec3(s.x, s.y, s.z)
     turn, small = small_turn(sine) * 2.0, dot(sine, sine) < SMALL
@@ -133,7 +134,7 @@ def log_turn(q):
 
 @kernel
 def fitted_motion(w, f, first, n):
-    """Motion about O of the changes that were fitted."""
+    """Motion about O of the fitted changes."""
     motion = no_motion(load(f.change, 0))
     for a in range(n):
         motion = motion + load(w.axis, first + a) * load(f.change, a)
@@ -142,7 +143,7 @@ def fitted_motion(w, f, first, n):
 
 @kernel
 def change_size(f, n):
-    """Square of the changes that were fitted."""
+    """Squared norm of the fitted changes."""
     sum = zero(load(f.change, 0))
     for a in range(n):
         sum = sum + load(f.change, a) * load(f.change, a)
@@ -151,7 +152,7 @@ def change_size(f, n):
 
 @kernel
 def change_coordinates(m, s, w, i, change, first, there):
-    """Add changes, from place `first` on, to a link's coordinates, in the worlds of a mask."""
+    """Add changes, from index `first` on, to a link's coordinates, in the worlds of a mask."""
     for k in range(load(m.link_primitive_start, i), load(m.link_primitive_start, i + 1)):
         j, d = load(m.primitive_q_start, k), load(m.primitive_v_start, k) - load(m.link_dof_start, i) + first
         if load(m.primitive_kind, k) == BALL:
@@ -168,8 +169,8 @@ def change_coordinates(m, s, w, i, change, first, there):
 
 @kernel
 def note_change(w, f, first, n, anew, alone, goes, far):
-    """Add up the changes that were fitted, or begin `anew`. Those that are not made at once, where worlds are not
-    `far`, are left, the first ones `alone`.
+    """Accumulate the fitted changes, or start over if `anew`. In worlds that are not `far` the last changes are not
+    applied but written to `f.late`. Worlds outside `goes` keep earlier ones there, unless `alone`.
     """
     for a in range(n):
         none, d = zero(load(f.change, a)), first + a
@@ -181,7 +182,7 @@ def note_change(w, f, first, n, anew, alone, goes, far):
 
 @kernel
 def change_late(m, s, w, f, least):
-    """Make the changes of coordinates that are left, if they are as large as the `least`: those that were fitted."""
+    """Apply the kept changes of fitted coordinates of links whose change is at least `least`."""
     for i in range(m.n_links):
         if is_direct(f, i):
             continue

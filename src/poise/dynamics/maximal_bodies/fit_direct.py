@@ -1,4 +1,4 @@
-"""Links whose coordinates their bodies' states tell without fits: those that a single ball holds, and free ones."""
+"""Links whose coordinates follow from their bodies' states without fits: those with a single ball, and free ones."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def place_directly(m, s, w, f, i, rough):
 
 @kernel
 def fit_directly(m, w, f, i, motion):
-    """Velocities that fit a motion about O of a link from its parent, in `f.change`; what they leave of it.
+    """Velocities that fit a motion about O of a link from its parent, in `f.change`; returns the residual motion.
 
-    A rotation is one to rounding, of which a bias would gather from step to step: it is taken off once more.
+    A rotation matrix has rounding errors, whose bias would accumulate from step to step: a second pass removes it.
     """
     R, speed = load(w.R, i), motion_at(motion, load(f.pivot, i))
     spin = transpose_times(R, motion.w)
@@ -68,7 +68,7 @@ def fit_directly(m, w, f, i, motion):
 
 @kernel
 def ball_of(m, f, i):
-    """Rotation of a link's ball, from those of its bodies."""
+    """Rotation of a link's ball, from the rotations of its bodies."""
     parent, turn = load(m.link_parent, i), load_four(f.own, OWN * i)
     if parent >= 0:
         turn = conjugate(load_four(f.own, OWN * parent)) @ turn
@@ -79,8 +79,8 @@ def ball_of(m, f, i):
 
 @kernel
 def turn_ball(m, s, w, f, i, goes, rough):
-    """Give a link's ball the rotation that its bodies have, where its coordinates do not fit; or where `rough` is not
-    0, note by how much they are off. Worlds that do not `go` keep theirs.
+    """Set a link's ball to the rotation of its bodies, where its coordinates do not fit. With `rough` not 0, only write
+    the difference. Worlds outside the mask `goes` keep their coordinates.
     """
     after, j = ball_of(m, f, i), load(m.primitive_q_start, load(m.link_primitive_start, i + 1) - 1)
     before = load_four(s.q, j)
@@ -96,7 +96,7 @@ def turn_ball(m, s, w, f, i, goes, rough):
 
 @kernel
 def lay_ball(w, d, R, at):
-    """Axes of a ball whose body has the rotation R."""
+    """Write the axes of a ball whose body has the rotation R."""
     store(w.axis, d, Motion(column0(R), cross(at, column0(R))))
     store(w.axis, d + 1, Motion(column1(R), cross(at, column1(R))))
     store(w.axis, d + 2, Motion(column2(R), cross(at, column2(R))))
@@ -107,14 +107,14 @@ def lay_ball(w, d, R, at):
 
 @kernel
 def slid(m, s, i, R):
-    """How far the coordinates of a free link have it slide from where it starts, with rotation R."""
+    """Displacement of a free link by its coordinates, from its start frame with rotation R."""
     j = load(m.primitive_q_start, load(m.link_primitive_start, i))
     return R @ (load_vec(s.q, j) - load_vec(m.q_zero, j))
 
 
 @kernel
 def slide_free(m, s, w, i, change, goes, rough):
-    """As `turn_ball`: add a change to where a free link is, or note it."""
+    """As `turn_ball`: add a change to a free link's position, or only write it."""
     j = load(m.primitive_q_start, load(m.link_primitive_start, i))
     if rough != 0:
         store_vec(w.total, load(m.link_dof_start, i), select(goes, change, zero3(change.x)))
@@ -125,7 +125,7 @@ def slide_free(m, s, w, i, change, goes, rough):
 
 @kernel
 def lay_slides(w, d, R):
-    """Axes along which a free link slides that starts with rotation R."""
+    """Write the slide axes of a free link whose start frame has the rotation R."""
     store(w.axis, d, sliding(column0(R)))
     store(w.axis, d + 1, sliding(column1(R)))
     store(w.axis, d + 2, sliding(column2(R)))

@@ -1,4 +1,4 @@
-"""Links that one hinge holds, or a universal joint along two of their axes: all goes through one point."""
+"""Links with one hinge, or with a universal joint along two of their axes: all axes pass through one point."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def place_on_turns(m, s, w, f, i, rough):
 
 @kernel
 def carry_through(m, w, k, n, R):
-    """A rotation, carried on by n turns from primitive k on, and their axes; nought for a second that is not there."""
+    """A rotation after n rotations from primitive k on, and their axes; zero for an absent second axis."""
     j = load(m.primitive_q_start, k)
     a = R @ load(m.primitive_axis, k)
     R, b = turn(m, k, R, load(w.sine, j), load(w.cosine, j)), zero3(a.x)
@@ -77,7 +77,7 @@ def carry_through(m, w, k, n, R):
 
 @kernel
 def fit_turns(m, w, f, i, motion):
-    """Velocities that fit a motion about O of a link from its parent, in `f.change`; what they leave of it."""
+    """Velocities that fit a motion about O of a link from its parent, in `f.change`; returns the residual motion."""
     first, pivot = load(m.link_dof_start, i), load(f.pivot, i)
     left = motion.w
     for d in range(first, load(m.link_dof_start, i + 1)):

@@ -1,9 +1,9 @@
-"""What bodies that are held by joints do in a step: how they turn on their own, and how gaps of joints are closed.
+"""Separate bodies with joints in a step: gyroscopic torques, and how gaps of joints are closed.
 
-Joints are eliminated in tree order: with V = V_parent + S u + β for every link (β is what closes gaps), the bodies'
-equations of motion and the multipliers of all joints are block-sparse in the order of the tree, and their LDLᵀ
-factorization is the articulated body recursion over the axes as they are (Baraff 1996; `dynamics.aba.factor`). It takes
-time in proportion to the number of bodies.
+Joints are eliminated in tree order: with V = V_parent + S u + β for every link (β closes gaps), the bodies' equations
+of motion and the multipliers of all joints are block-sparse in the order of the tree, and their LDLᵀ factorization is
+the articulated-body recursion over the present axes (Baraff 1996; `dynamics.aba.factor`). It takes time in proportion
+to the number of bodies.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from poise.kernel.trace import formula
 from poise.kernel.vec import adjugate_times, cross, determinant, dot, full, rotate_sym, skew, transpose_times, zero3
 
 EXPLICIT, IMPLICIT, MOMENTUM = range(3)
-"""How bodies turn on their own: by LIU's torque where they are; by the one that meets Euler's equation at the end of
-the step; or by none, where the state is the angular momentum.
+"""Gyroscopic torques: LIU's, explicit; implicit, which meets Euler's equation at the end of the step; or none, as the
+state is the angular momentum.
 """
 SLOW, BRISK = 0.02, 0.1
-"""Turns in a step for which two, three steps of Newton's method find the spin at the end; rad. Others take four. With
-what the spin changes in a step of the size of the turn, each step leaves the turn times the square of that."""
+"""Rotations in a step up to which two, three Newton steps find the spin at the end; rad. Larger ones take four. If the
+spin changes in a step by about the size of the rotation, a Newton step multiplies the error by its square."""
 CLOSED = 1e-10
-"""A gap that is none; rad or m. So is a slip; rad/s or m/s."""
+"""Largest gap that counts as closed; rad or m. Also the largest slip; rad/s or m/s."""
 HELD = 1e30
-"""Inertia of a coordinate that is to stay."""
+"""Inertia of a coordinate that is held."""
 SINGULAR = 1e-12
-"""Determinant of an inertia, over the cube of its trace, that counts as nought."""
+"""Determinant of an inertia, over the cube of its trace, that counts as zero."""
 
 
 @formula
 def nearer_spin(I, spin, after, dt):
-    """A step of Newton's method from `after` towards what meets I (ω⁺ − ω) + h ω⁺ × I ω⁺ = 0."""
+    """A Newton step from `after` towards the root of I (ω⁺ − ω) + h ω⁺ × I ω⁺ = 0."""
     whole, size, momentum = full(I), I.xx + I.yy + I.zz, I @ after
     residual = I @ (after - spin) + cross(after, momentum) * dt
     slope = whole + (skew(after) @ whole - skew(momentum)) * dt
@@ -50,7 +50,7 @@ def nearer_spin(I, spin, after, dt):
 
 @formula
 def no_stronger(I, spin, after):
-    """A spin, shortened where its energy is more than that of another."""
+    """The spin `after`, scaled down where its energy exceeds that of `spin`."""
     energy, now = dot(spin, I @ spin), dot(after, I @ after)
     more = now > energy
     return after * select(more, sqrt(energy / select(more, now, zero(now) + 1.0)), zero(now) + 1.0)
@@ -58,10 +58,11 @@ def no_stronger(I, spin, after):
 
 @kernel
 def spin_after(I, spin, dt):
-    """Spin in the body's axes after a step on its own, from I (ω⁺ − ω) + h ω⁺ × I ω⁺ = 0, by Newton's method.
+    """Spin of a free body after a step, in its axes, from I (ω⁺ − ω) + h ω⁺ × I ω⁺ = 0, by Newton's method.
 
-    From ω⁺ · I (ω⁺ − ω) = 0 follows that energy is lost, never gained: ½ (ω⁺ − ω) · I (ω⁺ − ω). Where turns are so
-    large that the method stops short of that, the spin is shortened to it. What has no inertia about some axis stays.
+    From ω⁺ · I (ω⁺ − ω) = 0 it follows that energy is lost, never gained: ½ (ω⁺ − ω) · I (ω⁺ − ω). Where rotations are
+    so large that the method does not converge, the spin is scaled down to that bound. A body without inertia about some
+    axis keeps its spin.
     """
     after = nearer_spin(I, spin, nearer_spin(I, spin, spin, dt), dt)
     turn2 = dot(spin, spin) * (dt * dt)
@@ -75,7 +76,7 @@ def spin_after(I, spin, dt):
 
 @kernel
 def turn_alone(m, w, f, i, dt):
-    """Torque that a body has to balance because it turns, in world axes: −I (ω⁺ − ω)/h of a body on its own."""
+    """Gyroscopic torque that a body has to balance, in world axes: −I (ω⁺ − ω)/h of the free body."""
     R, I, spin = load(w.R, i), load(m.link_inertia, i), load_vec(f.own, OWN * i + SPIN)
     if f.turning == IMPLICIT:
         own = transpose_times(R, spin)
@@ -87,8 +88,8 @@ def turn_alone(m, w, f, i, dt):
 
 @kernel
 def lay_turning(m, w, f, dt):
-    """In place of what a tree has to balance because it moves: its bodies' own velocities already count those of their
-    centres of mass.
+    """Write the gyroscopic terms in place of a tree's velocity products: the bodies' own velocities already include
+    those of their centres of mass.
     """
     for i in range(m.n_links):
         store(w.gyro, i, Force(turn_alone(m, w, f, i, dt), zero3(load(w.a, 0))))
@@ -96,8 +97,8 @@ def lay_turning(m, w, f, dt):
 
 @kernel
 def turn_body(m, w, f, i, spin, dt):
-    """Turn a body once more, from where it was at the beginning of a step, by the mean of the spin that its momentum
-    gives it on the way: ω + h ω̇/2 + h² ω̇ × ω/12 (Buss 2000, the augmented second-order method).
+    """Rotate a body again from the beginning of a step, by the mean of the spin that its momentum implies over the
+    step: ω + h ω̇/2 + h² ω̇ × ω/12 (Buss 2000, the augmented second-order method).
     """
     R, I = load(w.R, i), load(m.link_inertia, i)
     own = transpose_times(R, spin)
@@ -109,7 +110,7 @@ def turn_body(m, w, f, i, spin, dt):
 
 @kernel
 def keep_momentum(m, f):
-    """Spins after a step that keep the angular momenta, from before it: I(R⁺) ω⁺ = I(R) ω."""
+    """Spins after a step that conserve angular momentum: I(R⁺) ω⁺ = I(R) ω."""
     for i in range(m.n_links):
         I, spin = load(m.link_inertia, i), load_vec(f.own, OWN * i + SPIN)
         before, after = rotation(load_four(f.before, OWN * i)), rotation(load_four(f.own, OWN * i))
@@ -123,7 +124,7 @@ def keep_momentum(m, f):
 
 @kernel
 def momentum_of(m, w, i, motion):
-    """Momentum about O of a body along a motion, by way of its centre of mass."""
+    """Momentum about O of a body along a motion, computed at its centre of mass."""
     R, centre = load(w.R, i), centre_of(m, w, i)
     push = motion_at(motion, centre) * load(m.link_mass, i)
     return Force(R @ (load(m.link_inertia, i) @ transpose_times(R, motion.w)) + cross(centre, push), push)
@@ -131,11 +132,11 @@ def momentum_of(m, w, i, motion):
 
 @kernel
 def least_displacements(m, w):
-    """Motions of all links, in `w.acceleration`, and of joints, in `w.u`, that add `w.bias` at every joint and move the
-    least mass: internal impulses alone make them, so that no centre of mass moves, to first order.
+    """Motions of all links, in `w.acceleration`, and of joints, in `w.u`, that add `w.bias` at every joint and are
+    the least in the mass metric: internal impulses alone produce them, so that no centre of mass moves, to first order.
 
-    Joints that kept still would have links move by all that is added on the way to them. What it would take to stop
-    that is what joints give way to, along the axes for which `factor` was there.
+    With locked joints each link would move by the sum of the biases from it to the root. The forces that would stop
+    this motion act on the joints, along the axes that `factor` was called for.
     """
     none, still = no_force(load(w.a, 0)), no_motion(load(w.a, 0))
     for i in range(m.n_links):
@@ -170,12 +171,12 @@ def least_displacements(m, w):
 
 @kernel
 def bend_ways(m, s, w, ahead, f, dt):
-    """Let joints bend the straight ways of their bodies: impulses along the joints as they are at the beginning of the
-    step, in `w`, take away what gaps it opens, from the places at its end, which `ahead` has, and from the speeds.
+    """Correct the straight paths of bodies with joints: impulses along the joints at the beginning of the step, in `w`,
+    remove the gaps that open during the step, from the positions at its end, in `ahead`, and from the velocities.
 
-    That is the step of RATTLE (Andersen 1983): angular momentum is kept, and energy neither gained nor lost at the
-    order at which mere displacements lose it. Gaps from before the step leave no speed behind: see `close_gaps`.
-    `factor` was there for `w`, `read_joints.place_roughly` for `ahead`, where coordinates change likewise.
+    That is the step of RATTLE (Andersen 1983): it conserves angular momentum, and energy at the order at which
+    pure displacements lose it. Gaps from before the step leave no velocity: see `close_gaps`. `factor` must have run
+    for `w`, and `read_joints.place_roughly` for `ahead`, whose coordinates change too.
     """
     for i in range(m.n_links):
         root, opened = load(m.link_root, i), load(f.gap, i) - load(f.old_gap, i)
@@ -197,21 +198,21 @@ def bend_ways(m, s, w, ahead, f, dt):
 
 @kernel
 def hold(m, w, d, there):
-    """Let a coordinate be where it was before it was fitted once gaps are closed, in the worlds of a mask."""
+    """Hold a coordinate while gaps are closed, at its value before it was fitted, in the worlds of a mask."""
     store(w.diagonal, d, select(there, zero(load(w.a, 0)) + HELD, load(w.diagonal, d)))
 
 
 @kernel
 def let_go(m, w):
-    """Of all coordinates."""
+    """Release all coordinates."""
     for d in range(m.nv):
         store(w.diagonal, d, zero(load(w.a, 0)))
 
 
 @kernel
 def lay_gaps(m, w, f):
-    """What is to be added at every joint, in `w.bias`, with that of coordinates that are held, in `w.total`: the worlds
-    in which that is something.
+    """Write the displacements that joints need into `w.bias`, and those of held coordinates into `w.total`; returns the
+    worlds in which they are not negligible.
     """
     largest = zero(load(w.a, 0))
     for i in range(m.n_links):
@@ -227,8 +228,8 @@ def lay_gaps(m, w, f):
 
 @kernel
 def close_gaps(m, s, w, f):
-    """Displace bodies so that joints lose their gaps, and coordinates with them; `read_joints.place_roughly` was there,
-    and `read_joints.settle` is to come.
+    """Displace bodies so that joints lose their gaps, and change coordinates with them; between
+    `read_joints.place_roughly` and `read_joints.settle`.
     """
     there = lay_gaps(m, w, f)
     if any_lane(there):
@@ -244,8 +245,8 @@ def close_gaps(m, s, w, f):
 
 @kernel
 def stop_slips(m, w, f):
-    """Take away what bodies move beside their joints; `read_joints.settle` was there, and `read_joints.speed_bodies` is
-    to come.
+    """Remove the velocities of bodies beside their joints; between `read_joints.settle` and
+    `read_joints.speed_bodies`.
     """
     largest = zero(load(w.a, 0))
     for i in range(m.n_links):

@@ -1,13 +1,12 @@
-"""Links as rigid bodies of their own: where each is, how it moves, and what their joints make of that.
+"""Poses and velocities of separate bodies, and the coordinates, gaps and slips of their joints.
 
 A body's state is VON's velocity form (eq. 1): rotation, centre of mass, and its twist (ω, velocity of the centre of
-mass) in world axes. A joint is what holds two bodies: with the axes S of its degrees of freedom, which start from where
-the parent really is,
-
-    V − V_parent = S v + δ            δ is none where the joint holds
+mass) in world axes. With the axes S of its degrees of freedom, in the actual frame of the parent, a joint's velocities
+are
+    V − V_parent = S v + δ            δ = 0 where the joint holds
 
 The coordinates q of a joint are those that fit the poses of its bodies best, and v those that fit their twists, in the
-metric of turns (rad) and of ways of the joint's own point (m). What no coordinate can explain is the joint's gap.
+metric of rotations (rad) and displacements of the joint's own point (m). The error that remains is the joint's gap.
 """
 
 from __future__ import annotations
@@ -38,20 +37,19 @@ from poise.kernel.spatial import Motion, motion_at, no_motion
 from poise.kernel.vec import cross, transpose, transpose_times
 
 ALONE, WITH_ALL = 1, 2
-"""How a body follows its coordinates: as those that are led along paths, or with all that it carries."""
+"""How a body follows its coordinates: alone, as kinematic bodies on paths do; or with all that it carries."""
 JUMP = 1e-9
-"""Change of a coordinate from one step of a path to the next beyond which what is led jumps; m, or of a quaternion."""
+"""Change of a path's coordinate between steps above which the kinematic body jumps; m, or of a quaternion."""
 
 # ---- one body after another ------------------------------------------------------------------------------------------
 
 
 @kernel
 def place_body(m, s, w, f, i, rough):
-    """Where a link is, its axes, its coordinates and its gap; its parent is placed.
+    """Pose, axes, coordinates and gap of a link whose parent is placed.
 
-    Where `rough` is not 0, the last change of coordinates, in `f.late`, is yet to be made. `w.total` has all of them,
-    and those from before if it is 2. Coordinates that need no fits stay as they are, and `w.total` has what they are
-    off by.
+    With `rough` not 0, the last change of coordinates is only written to `f.late`. `w.total` has the sum of all
+    changes, with earlier ones if `rough` is 2. Coordinates that need no fits stay, and `w.total` has their error.
     """
     if is_direct(f, i):
         place_directly(m, s, w, f, i, rough)
@@ -101,7 +99,7 @@ def place_by_fits(m, s, w, f, i, rough):
 
 @kernel
 def speed_body(m, s, w, f, i):
-    """How a link moves, its velocities and its slip; it is placed."""
+    """Velocity, joint velocities and slip of a placed link."""
     pivot, first, n = (
         load(f.pivot, i),
         load(m.link_dof_start, i),
@@ -141,8 +139,8 @@ def is_led(m, i):
 
 @kernel
 def note_changes(m, s, f):
-    """Which coordinates and velocities are not those that were read off the bodies: bodies follow them, with all that
-    they carry. What is led follows in any case, and takes what it carries along where its path jumps.
+    """Find coordinates and velocities that were set from outside: bodies follow them, with all that they carry.
+    Kinematic bodies always follow theirs, and carry others along where their path jumps.
     """
     face = OWN * m.n_links
     for i in range(m.n_links):
@@ -173,7 +171,7 @@ def note_changes(m, s, f):
 
 @kernel
 def note_led(m, f):
-    """That bodies follow paths, and no others follow coordinates."""
+    """Mark bodies on paths as following their coordinates, and no others."""
     for i in range(m.n_links):
         none = zero(load(f.moved, i))
         led = none + ALONE if is_led(m, i) else none
@@ -183,9 +181,9 @@ def note_led(m, f):
 
 @kernel
 def settle(m, s, w, f):
-    """Poses, axes and motions of all links from their own states; coordinates, velocities, gaps and slips of joints.
+    """Poses, axes and twists of all links from their own states; coordinates, velocities, gaps and slips of joints.
 
-    Once more, it finds the same to the last bit.
+    A second call gives the same bits.
     """
     find_angles(m, s, w)
     settle_placed(m, s, w, f)
@@ -201,14 +199,14 @@ def settle_placed(m, s, w, f):
 
 @kernel
 def speed_bodies(m, s, w, f):
-    """Motions of all links, which are placed; velocities and slips of joints."""
+    """Twists of all placed links; velocities and slips of joints."""
     for i in range(m.n_links):
         speed_body(m, s, w, f, i)
 
 
 @kernel
 def place_roughly(m, s, w, f, rough):
-    """Poses, axes and gaps as they are before gaps are closed, coordinates nearly so; no motions. See `place_body`."""
+    """Poses, axes, gaps and approximate coordinates before gaps are closed; no velocities. See `place_body`."""
     if rough == 1:  # after that, sines are kept with coordinates that change
         find_angles(m, s, w)
     for i in range(m.n_links):
@@ -217,7 +215,7 @@ def place_roughly(m, s, w, f, rough):
 
 @kernel
 def keep_face(m, s, f):
-    """Remember the coordinates and velocities that were read off."""
+    """Save the coordinates and velocities that were computed from the bodies."""
     face = OWN * m.n_links
     for j in range(m.nq):
         store(f.own, face + j, load(s.q, j))
@@ -227,20 +225,20 @@ def keep_face(m, s, f):
 
 @kernel
 def see(m, f):
-    """Note the states of which all is known."""
+    """Mark the present states as evaluated."""
     for k in range(OWN * m.n_links + m.nq + m.nv):
         store(f.seen, k, load(f.own, k))
 
 
 @kernel
 def forget(m, f):
-    """That anything was seen."""
+    """Mark no state as evaluated."""
     store(f.seen, 0, spread(inf, zero(load(f.seen, 0))))
 
 
 @kernel
 def is_seen(m, s, f):
-    """Whether nothing has changed since: neither the bodies' states nor coordinates and velocities."""
+    """Whether the bodies' states, coordinates and velocities are those that were evaluated last."""
     face = OWN * m.n_links
     other = load(s.q, 0) != load(s.q, 0)
     for k in range(face):
@@ -255,7 +253,7 @@ def is_seen(m, s, f):
 
 @kernel
 def take_over(m, ahead, w):
-    """What `settle` would find, where it was already."""
+    """Copy the results of `settle` from `ahead`."""
     for i in range(m.n_links):
         store(w.R, i, load(ahead.R, i))
         store(w.r, i, load(ahead.r, i))
