@@ -335,11 +335,11 @@ def test_axes_in_one_plane_are_no_obstacle():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"q": np.zeros(3)}, r"q has shape \(3,\); a model of 2 links wants \(2,\)"),
-        ({"x": np.zeros((2, 4))}, r"x has shape \(2, 4\); a model of 2 links wants \(2, 3\)"),
-        ({"twist": np.zeros(12)}, r"twist has shape \(12,\); a model of 2 links wants \(2, 6\)"),
+        ({"q": np.zeros(3)}, r"q has shape \(3,\); a model of 2 links needs \(2,\)"),
+        ({"x": np.zeros((2, 4))}, r"x has shape \(2, 4\); a model of 2 links needs \(2, 3\)"),
+        ({"twist": np.zeros(12)}, r"twist has shape \(12,\); a model of 2 links needs \(2, 6\)"),
         ({"x": np.full((2, 3), np.nan)}, "x has NaN or infinity in it; all numbers must be finite"),
-        ({"quat_wxyz": [[1, 0, 0, 0], [0, 0, 0, 0]]}, "quat_wxyz of link 1 is nought; it must be a rotation"),
+        ({"quat_wxyz": [[1, 0, 0, 0], [0, 0, 0, 0]]}, "quat_wxyz of link 1 is zero; it must be a rotation"),
     ],
 )
 def test_what_is_no_state_is_refused(change, message):

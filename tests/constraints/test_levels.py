@@ -343,17 +343,17 @@ def test_levels_are_not_mixed_up() -> None:
     rows = Rows(MODEL)
     rows.add(id=0, b=0, Jb=along(Z))
     fast, slow = see(rows, MODEL.q_rest, dt=DT), see(rows, MODEL.q_rest)
-    with pytest.raises(ValueError, match="seen at velocity level: call `see` without dt"):
+    with pytest.raises(ValueError, match="evaluated at velocity level: call `see` without dt"):
         acceleration_problem(rows, fast)
-    with pytest.raises(ValueError, match="seen at acceleration level: give `see` the same dt"):
+    with pytest.raises(ValueError, match="evaluated at acceleration level: give `see` the same dt"):
         velocity_problem(rows, slow, DT)
-    with pytest.raises(ValueError, match=r"dt is 0.02, and the rows were seen for 0.01: give `see` the same one"):
+    with pytest.raises(ValueError, match=r"dt is 0.02, and the rows were evaluated for 0.01: give `see` the same one"):
         velocity_problem(rows, fast, 0.02)
     for dt in (0.0, -1.0, np.nan, inf):
         with pytest.raises(ValueError, match="it must be positive"):
             velocity_problem(rows, fast, dt)
     rows.add(id=1, b=0, Jb=along(X))
-    with pytest.raises(ValueError, match="2 rows, of which 1 were seen: see them again"):
+    with pytest.raises(ValueError, match="2 rows, of which 1 were evaluated: call `see` again"):
         velocity_problem(rows, fast, DT)
 
 

@@ -111,9 +111,9 @@ CONTACT: dict[str, Any] = {"id": 1, "Ja": EYES, "b": "arm", "Jb": EYES, "mu": 0.
 BALL: dict[str, Any] = {"id": 1, "Ja": EYES, "b": "arm", "Jb": EYES, "radius": 0.5}
 BAD_BLOCKS: list[tuple[dict[str, Any], str]] = [
     ({"b": -1}, "the row acts on the world alone"),
-    ({"Jb": UP}, "Jb is 0.0; it must be six|Jb is .*; a block of three rows wants three times six numbers"),
-    ({"Ja": EYES[:2]}, "a block of three rows wants three times six numbers"),
-    ({"Jb": 3.0}, "Jb is 3.0; a block of three rows wants three times six numbers"),
+    ({"Jb": UP}, "Jb is 0.0; it must be six|Jb is .*; a block of three rows needs three times six numbers"),
+    ({"Ja": EYES[:2]}, "a block of three rows needs three times six numbers"),
+    ({"Jb": 3.0}, "Jb is 3.0; a block of three rows needs three times six numbers"),
     ({"Jb": EYES * nan}, "it must be six finite numbers"),
     ({"b": "amr"}, 'did you mean "hero/arm"?'),
     ({"lo": 0.0}, "no other bounds"),
@@ -159,10 +159,10 @@ def test_bad_parts_are_refused() -> None:
     none = Vec3(0.0, 0.0, 0.0)
     three, rope = point_parts.point(torso, arm, none, none), point_parts.distance(torso, arm, none, none)
     refused(rows, rows.add_part, r"part is a tuple; it must be one Part \(add several", part=three, bodies=(0, 1), id=1)
-    refused(rows, rows.add_part, "a part on 2 wants 2 of them", part=rope, bodies=(0, 1, 1), id=1)
-    refused(rows, rows.add_part, "bodies are 'ab'; a part on 2 wants 2", part=rope, bodies="ab", id=1)
+    refused(rows, rows.add_part, "a part on 2 needs 2 of them", part=rope, bodies=(0, 1, 1), id=1)
+    refused(rows, rows.add_part, "bodies are 'ab'; a part on 2 needs 2", part=rope, bodies="ab", id=1)
     belt = point_parts.gear(rope, rope, 1.0, 0.0)
-    refused(rows, rows.add_part, "a part on 4 wants 4 of them", part=belt, bodies=(0, 1), id=1)
+    refused(rows, rows.add_part, "a part on 4 needs 4 of them", part=belt, bodies=(0, 1), id=1)
 
 
 def test_numbers_beyond_float32_are_refused_there() -> None:

@@ -1,1 +1,1 @@
-"""Constraints as rows: what acts on a character besides gravity and inertia."""
+"""Constraints as rows: contacts, limits, loop joints, motors and others, one row for each multiplier."""

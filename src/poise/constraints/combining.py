@@ -1,7 +1,7 @@
-"""The coefficients of a contact, from those of its two surfaces: the one place for worlds, batches and Python.
+"""Combined coefficients of a contact, from those of its two surfaces: the same formulas for worlds, batches and Python.
 
-The model says by which rule (`poise.model.surface_rules`). 0 times infinity is 0. Infinity, and what is too large, is
-as large as solvers take it.
+The model defines the rule (`poise.model.surface_rules`). 0 times infinity is 0. Infinity and very large coefficients
+are clamped to the largest that solvers take.
 """
 
 from __future__ import annotations

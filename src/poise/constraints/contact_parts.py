@@ -29,10 +29,10 @@ def emit_contacts(
     world: int = 0,
     **numbers: float | Sequence[float],
 ) -> list[int]:
-    """Add a block of three rows for each contact at pose `q`, and give their ids, which are the contacts'.
+    """Add a block of three rows for each contact at pose `q`, and return their ids, which are the contacts'.
 
     φ is the gap, and γ comes from the contact's `bend`: at acceleration level it must have one (see
-    `collision.detector.contacts`). `mu` is for all; without it each contact has that of its two shapes
+    `collision.detector.contacts`). `mu` holds for all contacts; without it each contact has that of its two shapes
     (see `combining`). `numbers` are those of `Rows.add_contact`: gains, softness, targets.
 
     >>> import poise
@@ -72,7 +72,7 @@ def _emit(
 
 
 def _side(model: Model, placed: Bodies, shape: int, point: Array, axes: Array) -> tuple[int, Array]:
-    """A body, −1 where it never moves, and (3, 6) the velocities of its point along three axes."""
+    """A body, −1 if it never moves, and (3, 6) the Jacobian of its point along three axes."""
     if model.solids.link[shape] < 0:
         return -1, np.zeros((3, 6))
     body = int(model.solids.body[shape])

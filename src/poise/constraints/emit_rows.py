@@ -1,15 +1,15 @@
-"""Adding rows from kernels, and finding the multipliers of the step before.
+"""Adding rows from kernels, and the warm start: multipliers of the last step.
 
     slot, there = open_block(r, CONTACT, mask, id)     a place in the lanes of a mask, where there is room
-    put_row(r, slot, there, a, b, Ja, Jb)              and what the row is: an equality, and the rest of it nought
-    put_bounds(r, slot, there, lo, hi)                 where it is none
+    put_row(r, slot, there, a, b, Ja, Jb)              writes the row: an equality, all other fields zero
+    put_bounds(r, slot, there, lo, hi)                 bounds of an inequality
     put_bound(r, slot, there, mu)                      of a contact or a ball
 
-Lanes add where they want: each world has its own list. To write to a slot of each lane's own takes as long as to write
-to each lane by itself. So what there is much of is only noted at first, and its rows are made slot by slot:
+Lanes add blocks independently: each world has its own list. To write to a different slot in each lane takes as long as
+to write to each lane by itself. So frequent kinds are only listed at first, and their rows are made slot by slot:
 
-    pick(r, CONTACT, mask, k)                          a place for what number k makes, in the lanes of a mask
-    there = picked(r, CONTACT, start, n)               lanes whose block n was noted since there were `start` blocks
+    pick(r, CONTACT, mask, k)                          a place for the rows of item k, in the lanes of a mask
+    there = picked(r, CONTACT, start, n)               lanes that listed block n after they had `start` blocks
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def stride_of(kind):
 
 @kernel
 def take_slot(r, kind, mask):
-    """Count a block in the lanes of a mask; gives its first slot, and the lanes that have room for it."""
+    """Count a block in the lanes of a mask; returns its first slot, and the lanes that have room for it."""
     n = load(r.count, kind)
     store_where(r.count, kind, n + 1, mask)
     return n * stride_of(kind) + load(r.first, kind), mask & (n < load(r.room, kind))
@@ -45,20 +45,20 @@ def take_slot(r, kind, mask):
 
 @kernel
 def pick(r, kind, mask, number):
-    """Count a block in the lanes of a mask, and note what it is to be made of."""
+    """Count a block in the lanes of a mask, and store the number of its item."""
     slot, there = take_slot(r, kind, mask)
     scatter_where(r.pick, slot, zero(slot) + number, there)
 
 
 @kernel
 def picked(r, kind, start, n):
-    """Lanes that have a block n, and had not when they had `start`."""
+    """Lanes that have a block n, and listed it after they had `start` blocks."""
     return (start <= n) & (load(r.count, kind) > n)
 
 
 @kernel
 def fewest(count, lanes):
-    """The least of what lanes have."""
+    """The smallest count of the lanes."""
     least = get_lane(count, 0)
     for lane in range(1, lanes):
         least = minimum(least, get_lane(count, lane))
@@ -67,7 +67,7 @@ def fewest(count, lanes):
 
 @kernel
 def name_block(r, slot, there, id):
-    """The id of a block; nothing of what blocks have by themselves stays from the slot's last user."""
+    """Write the id of a block; resets its other fields."""
     scatter_where(r.id, slot, id, there)
     scatter_where(r.bound, slot, zero(load(r.bound, 0)), there)
     scatter_where(r.slide, slot, zero(load(r.bound, 0)), there)
@@ -78,7 +78,7 @@ def name_block(r, slot, there, id):
 
 @kernel
 def open_block(r, kind, mask, id):
-    """Count a block in the lanes of a mask; gives its first slot, and the lanes that have room for it."""
+    """Count a block in the lanes of a mask; returns its first slot, and the lanes that have room for it."""
     slot, there = take_slot(r, kind, mask)
     name_block(r, slot, there, id)
     return slot, there
@@ -86,7 +86,7 @@ def open_block(r, kind, mask, id):
 
 @kernel
 def put_row(r, slot, there, a, b, Ja, Jb):
-    """Bodies and Jacobians of a row; nothing else of the slot's last user stays, neither do its bounds."""
+    """Write bodies and Jacobians of a row; resets its other fields and its bounds."""
     none = zero(Ja.t.x)
     minus = zero(a) - 1
     scatter_where(r.a, slot, a, there)
@@ -128,7 +128,7 @@ def put_bounds(r, slot, there, lo, hi):
 
 @kernel
 def put_friction(r, slot, there, rest, slide, strike, slides):
-    """Coefficients of a contact at rest, sliding and in impacts, at its first slot; whether it slides as it is."""
+    """Write a contact's coefficients at rest, sliding and in impacts, at its first slot; and whether it slides now."""
     scatter_where(r.bound, slot, rest, there)
     scatter_where(r.slide, slot, slide, there)
     scatter_where(r.strike, slot, strike, there)
@@ -157,7 +157,7 @@ def put_term(r, slot, there, body, J, dof, Jdof):
 
 @kernel
 def is_joint(r, slot):
-    """Whether a row pushes and pulls without end, and has an error to mend."""
+    """Whether a row is an equality without bounds whose error is corrected."""
     return (load(r.lo, slot) == -inf) & (load(r.hi, slot) == inf) & (load(r.erp, slot) > 0.0)
 
 
@@ -166,7 +166,7 @@ def is_joint(r, slot):
 
 @kernel
 def busiest(r, kind, lanes):
-    """Blocks of the world that has most of a kind."""
+    """The largest number of blocks of a kind in any world."""
     n = load(r.count, kind)
     most = get_lane(n, 0)
     for lane in range(1, lanes):
@@ -176,7 +176,7 @@ def busiest(r, kind, lanes):
 
 @kernel
 def has_room(r, lanes):
-    """Whether every row that was counted is there, with its terms."""
+    """Whether there was room for all rows that were counted, and their terms."""
     terms = load(r.term_count, 0)
     there = get_lane(terms, 0) <= r.term_room
     for lane in range(1, lanes):
@@ -188,7 +188,7 @@ def has_room(r, lanes):
 
 @kernel
 def blank(r, lanes):
-    """Leave nothing in the slots that a world does not use and a busier one does."""
+    """Clear slots that one world does not use and another one does."""
     for kind in range(N_KINDS):
         first, stride = load(r.first, kind), stride_of(kind)
         for n in range(minimum(busiest(r, kind, lanes), load(r.room, kind))):
@@ -222,9 +222,9 @@ def blank_law(r, n, unused):
 
 @kernel
 def find_near(r, old, kind, n, guess, lanes):
-    """Number of the old block that has the id of block n, −1 where there is none; looks at `guess` first, then on.
+    """Number of the old block that has the id of block n, −1 if there is none; searches from `guess` on.
 
-    Lists hardly change from step to step: the guess is the place after the last find.
+    Lists hardly change from step to step: the guess is the place after the last match.
     """
     stride = stride_of(kind)
     count = load(old.count, kind)
@@ -248,7 +248,7 @@ def find_near(r, old, kind, n, guess, lanes):
 
 @kernel
 def find_anywhere(r, old, kind, n, lanes):
-    """The same in lanes of worlds, whose blocks are in different places: each old block is looked at in all of them."""
+    """The same in lanes of worlds, where block places differ: each old block is compared in all lanes."""
     stride = stride_of(kind)
     wanted = load(r.id, load(r.first, kind) + n * stride)
     missing = load(r.count, kind) > n
@@ -265,7 +265,7 @@ def find_anywhere(r, old, kind, n, lanes):
 
 @kernel
 def direction(r, at, there):
-    """Along what a row pushes: b; or a, where b is the world, on which a row need not say anything."""
+    """Direction of a row's force on b; or on a, where b is the world, on which a row may have no Jacobian."""
     on_b = gather_where(r.b, at, there) >= 0
     return select(on_b, gather_where(r.Jb, at, there).f, gather_where(r.Ja, at, there).f)
 
@@ -282,7 +282,7 @@ def sum_forces(old, lanes):
 
 @kernel
 def carry_force(r, old, n, found):
-    """A contact's force in its new directions: they may have turned."""
+    """Project a contact's force onto its new directions, which may have rotated."""
     first = load(r.first, CONTACT) + n * 3
     there = found >= 0
     force = gather_where(old.force, found * 3 + load(old.first, CONTACT), there)
@@ -292,7 +292,7 @@ def carry_force(r, old, n, found):
 
 @kernel
 def warm_start(r, old, lanes, scale):
-    """Multipliers of the step before, times a number, for the blocks that it had too; nought for new ones."""
+    """Multipliers of the last step, scaled, for the blocks that it had too; zero for new ones."""
     sum_forces(old, lanes)
     for kind in range(N_KINDS):
         stride = stride_of(kind)

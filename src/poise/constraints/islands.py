@@ -1,11 +1,10 @@
-"""Islands: trees that rows tie together. What no row ties to them they cannot move, so each is a problem of its own.
+"""Constraint islands: trees that rows connect. Rows affect no tree outside their island, so each island is a separate
+problem.
 
-Trees are joined by union and find, in the order of the rows. A tree whose motion is prescribed to the last degree of
-freedom joins nothing, as the world does not: boxes on a lift are as many islands as there are boxes.
+Trees are joined by union-find, in the order of the rows. A tree whose motion is fully prescribed joins nothing, as the
+world does not: boxes on a lift are as many islands as there are boxes.
 
-In lanes of worlds there is one island, of all trees and rows: what a world's rows tie is its own matter.
-
-Other engines call them constraint islands.
+In lanes of worlds there is one island, of all trees and rows.
 """
 
 from __future__ import annotations
@@ -25,37 +24,37 @@ N_KINDS = len(KINDS)
 
 ISLANDS = View(
     "Islands",
-    room=Count,  # rows of an island that there is memory for
+    room=Count,  # rows of an island for which there is memory
     count=Index,  # (1)
     largest=Index,  # (1) rows of the island that has most
-    laid=Index,  # (1) the island whose problem is at hand
-    moves=Index,  # (n_links) of the first link of a tree: 1 where anything in it can be moved
-    asleep=Index,  # (n_links + 1) of the first link of a tree: not 0 where nothing is to be solved
-    up=Index,  # (n_links + 1) towards the first link of another tree of the same island; the last is for no tree
-    number=Index,  # (n_links + 1) of the island that a first link stands for; −1 where no row is on it
-    size=Index,  # (n_links + 2) how many there are of what is sorted, then where the next one goes
+    laid=Index,  # (1) the island whose problem is assembled
+    moves=Index,  # (n_links) of the first link of a tree: 1 if any link of it can move
+    asleep=Index,  # (n_links + 1) of the first link of a tree: not 0 if the tree sleeps
+    up=Index,  # (n_links + 1) parent in union-find: first link of another tree of the same island; last for no tree
+    number=Index,  # (n_links + 1) of the island that a first link represents; −1 if it has no row
+    size=Index,  # (n_links + 2) counts of the items to sort, then the next free place of each island
     n_blocks=Index,  # (1)
-    first=Index,  # (n_blocks) a tree of each block's, in the order of the store
+    first=Index,  # (n_blocks) a tree of each block, in the order of the store
     block_start=Index,  # (count + 1)
     block_kind=Index,  # (n_blocks) island by island
     block_slot=Index,
     link_start=Index,  # (count + 1)
     link=Index,  # (n_links) island by island, children before parents
-    shifted=Index,  # (n_blocks) rows of an island that displacements may come of
+    shifted=Index,  # (n_blocks) rows of an island that post-stabilization may use
     residual=Real,  # (count) natural residual of an island's impulses, over its tolerance
     # impacts within a step, by row of an island: see `formulations.stages.restitution`
-    lively=Index,  # (1) 1 where the island at hand has any
+    lively=Index,  # (1) 1 if the assembled island has any
     lag=Real,  # time by which the velocity is behind in free flight; s
     before=Real,  # velocity at the beginning of the step
-    jump=Real,  # what the last impact adds to it, and all of them
+    jump=Real,  # velocity change by the last impact, and by all
     jumped=Real,
-    moved=Real,  # Σ τ A Λ: way that jumps at τ do not make; m
+    moved=Real,  # Σ τ A Λ: displacement that jumps at τ do not cause; m
     struck=Real,  # Λ of all impacts, and Σ τ Λ
     late=Real,
-    wanted=Real,  # velocity after the last impact, where it pushes
-    touches=Real,  # 1 where a contact has a part in it; and where it was struck in any
+    wanted=Real,  # target velocity after the last impact, for rows that push
+    touches=Real,  # 1 if a contact takes part in it; and if it took part in any
     hit=Real,
-    first_lam=Real,  # impulses with all of the restitution, and what they add
+    first_lam=Real,  # impulses with the full restitution, and their velocity change
     first_jump=Real,
     kept_b=Real,  # the problem of the step
     kept_lo=Real,
@@ -81,8 +80,8 @@ _IMPACT += ("kept_b", "kept_lo", "kept_hi", "kept_bound", "kept_kind")
 
 
 def islands_block(model: Model, width: Width, blocks: int, room: int, asleep: np.ndarray) -> Block:
-    """Room for the islands of so many blocks of rows; `room` is for the rows of one of them. Whether the tree of a
-    first link is `asleep` is told elsewhere.
+    """Memory for the islands of `blocks` blocks of rows, with `room` rows in an island. `asleep` is shared: other code
+    writes it.
     """
     n = model.n_links
     moves = np.zeros(n, np.int32)
@@ -99,7 +98,7 @@ def islands_block(model: Model, width: Width, blocks: int, room: int, asleep: np
 
 @kernel
 def first_of(i, tree):
-    """The link that stands for a tree's island; the way to it gets shorter."""
+    """The link that represents a tree's island; compresses the path to it."""
     while load(i.up, tree) != tree:
         above = load(i.up, load(i.up, tree))
         store(i.up, tree, above)
@@ -109,7 +108,7 @@ def first_of(i, tree):
 
 @kernel
 def join(m, i, link, tree):
-    """The tree of a link and a tree become one island; gives one of them. `m.n_links` stands for no tree."""
+    """Join the tree of a link and a tree; returns one of them. `m.n_links` stands for no tree."""
     if link < 0:
         return tree
     other = load(m.link_root, link)
@@ -143,7 +142,7 @@ def join_dof(m, i, dof, tree):
 
 @kernel
 def join_row(m, i, r, slot, tree):
-    """All that a row is on becomes one island."""
+    """Join the trees of all bodies and coordinates of a row."""
     tree = join_body(m, i, get_lane(load(r.a, slot), 0), tree)
     tree = join_body(m, i, get_lane(load(r.b, slot), 0), tree)
     tree = join_dof(m, i, get_lane(load(r.dof, slot), 0), tree)
@@ -157,7 +156,7 @@ def join_row(m, i, r, slot, tree):
 
 @kernel
 def join_blocks(m, i, r):
-    """Join what every block is on, and note for each a tree of its island."""
+    """Join the trees of every block, and store for each block a tree of its island."""
     for link in range(m.n_links + 1):
         store(i.up, link, link)
         store(i.number, link, -1)
@@ -179,7 +178,7 @@ def join_blocks(m, i, r):
 
 @kernel
 def number_islands(i):
-    """Give islands that are awake their numbers, in the order of the blocks, and count these."""
+    """Number the islands that are awake, in the order of the blocks, and count their blocks."""
     count = 0
     for n in range(load(i.n_blocks, 0)):
         first = first_of(i, load(i.first, n))
@@ -198,7 +197,7 @@ def number_islands(i):
 
 @kernel
 def make_starts(i, start):
-    """From how many there are in each island, where those of each begin."""
+    """Starts of the islands, from their sizes."""
     at = 0
     for k in range(load(i.count, 0)):
         size = load(i.size, k)
@@ -218,7 +217,7 @@ def take_place(i, number):
 
 @kernel
 def sort_blocks(i, r):
-    """Blocks island by island; within one they stay in the order of the store."""
+    """Sort blocks by island; within an island they keep the order of the store."""
     make_starts(i, i.block_start)
     n = 0
     for kind in range(N_KINDS):
@@ -232,13 +231,13 @@ def sort_blocks(i, r):
 
 @kernel
 def number_of(m, i, link):
-    """Of the island that a link is in; −1 where there are no rows."""
+    """Number of the island of a link; −1 if it has no rows."""
     return load(i.number, first_of(i, load(m.link_root, link)))
 
 
 @kernel
 def sort_links(m, i):
-    """Links island by island, the last ones first."""
+    """Sort links by island, the last ones first."""
     for k in range(load(i.count, 0)):
         store(i.size, k, 0)
     for link in range(m.n_links):
@@ -255,7 +254,7 @@ def sort_links(m, i):
 
 @kernel
 def one_island(m, i, r, lanes):
-    """All rows up to the busiest world's, and all links."""
+    """One island of all rows up to the largest count of any world, and of all links."""
     n = 0
     for kind in range(N_KINDS):
         size = stride_of(kind)
@@ -274,7 +273,7 @@ def one_island(m, i, r, lanes):
 
 @kernel
 def find_largest(i):
-    """How many rows the largest island has."""
+    """Number of rows of the largest island."""
     largest = 0
     for k in range(load(i.count, 0)):
         rows = 0
@@ -286,7 +285,7 @@ def find_largest(i):
 
 @kernel
 def find_islands(m, i, r, lanes):
-    """The islands of the rows in a store, of which `join_blocks` has joined the trees where there is one world; whether
+    """Find the islands of the rows in a store; for one world, `join_blocks` must have joined the trees. Returns whether
     there is room for all rows of each.
     """
     store(i.laid, 0, -1)

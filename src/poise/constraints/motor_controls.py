@@ -1,4 +1,4 @@
-"""Controls set motors, as MuJoCo's ctrl: a number of each motor is gain · control + offset, with the control in range.
+"""Controls of motors, as MuJoCo's ctrl: a field of each motor is gain · control + offset, with the control in range.
 
 The controls of motors that have `slopes` set their stiffness and damping too.
 """
@@ -10,10 +10,10 @@ from poise.kernel.jit import entry, kernel
 from poise.kernel.memory import Count, Index, Real, View, load, store
 
 KINDS = ("torque", "target", "speed", "damping", "gains")
-"""What a control sets, as models number it here: "gains" are torque, stiffness and damping."""
+"""The field that a control sets, by number: "gains" are torque, stiffness and damping."""
 TORQUE, TARGET, SPEED, DAMPING, GAINS = range(len(KINDS))
 SET_ALL = -1
-"""Of `set_controls`: nothing was refused."""
+"""Result of `set_controls`: all motors were set."""
 
 CONTROLS = View(
     "Controls",
@@ -21,24 +21,24 @@ CONTROLS = View(
     # (n) motors
     row=Index,  # their first rows
     kind=Index,
-    ball=Index,  # 1 where the motor turns a ball joint, which has no control
+    ball=Index,  # 1 if the motor is on a ball joint, which has no control
     low=Real,
     high=Real,
     gain=Real,
     offset=Real,
     stiffness=Real,  # without control
     damping=Real,
-    stiffness_slope=Real,  # what a control adds to them, per unit
+    stiffness_slope=Real,  # change of stiffness per unit of control; and of damping
     damping_slope=Real,
-    given=Real,  # controls as they are
-    applied=Real,  # controls as they have been set
+    given=Real,  # controls as given
+    applied=Real,  # controls as last applied
     product=Real,  # gain · control
 )
 
 
 @kernel
 def within_range(u, k):
-    """A control within its range; what is not a number stays so."""
+    """A control clamped to its range; NaN stays NaN."""
     value, low, high = load(u.given, k), load(u.low, k), load(u.high, k)
     value = low if low > value else value
     return high if high < value else value
@@ -46,7 +46,7 @@ def within_range(u, k):
 
 @kernel
 def set_motor(u, b, k, value, goal):
-    """What a control sets of its motor."""
+    """Set the fields of a motor from its control."""
     row, kind = load(u.row, k), load(u.kind, k)
     if kind == TARGET:
         store(b.target, row, goal)
@@ -63,7 +63,7 @@ def set_motor(u, b, k, value, goal):
 
 @kernel
 def set_controls(u, b, every):
-    """Set the motors whose controls have changed, or every one: SET_ALL, or the first motor that cannot be set."""
+    """Set the motors whose controls have changed, or all; returns SET_ALL, or the first motor that cannot be set."""
     for k in range(u.n):
         given, is_ball = load(u.given, k), load(u.ball, k) != 0
         if (every != 0 and not is_ball) or (every == 0 and given != load(u.applied, k)):

@@ -1,4 +1,4 @@
-"""Friction of contact pairs: coefficients of their own, in place of those that two surfaces combine to."""
+"""Friction of contact pairs: coefficients of their own, in place of those combined from two surfaces."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def pair_columns(model: Model) -> dict[str, Any]:
 
 
 def pair_sliding(model: Model, a: int, b: int) -> float | None:
-    """Sliding friction of the contact pair of two shapes; None where they are none."""
+    """Sliding friction of the contact pair of two shapes; None if there is no such pair."""
     here = (model.contact_pairs == (min(a, b), max(a, b))).all(axis=1)
     return float(model.contact_pair_friction[here, 0][0]) if here.any() else None
 
 
 def body_that_rolls(model: Model) -> str | None:
-    """A body with torsional or rolling friction, of its material or of a contact pair; None where there is none."""
+    """A body with torsional or rolling friction, of its material or of a contact pair; None if there is none."""
     solids, shapes = model.solids, rolling_shapes(model.solids)
     pairs = model.contact_pairs[(model.contact_pair_friction[:, 1:] > 0.0).any(axis=1)]
     found = [*shapes.tolist(), *pairs.reshape(-1).tolist()]
@@ -40,7 +40,7 @@ def body_that_rolls(model: Model) -> str | None:
 
 @kernel
 def of_pair(u, own, a, b, mixed):
-    """A coefficient of the contact between shapes a and b: its pair's own where it has one, else the mixed one."""
+    """A coefficient of the contact between shapes a and b: its pair's own if there is one, else the combined one."""
     for k in range(u.n_pairs):
         one, other = spread(load(u.pair_a, k), a), spread(load(u.pair_b, k), a)
         ours = ((a == one) & (b == other)) | ((a == other) & (b == one))

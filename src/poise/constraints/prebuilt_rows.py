@@ -1,6 +1,6 @@
-"""Rows that are made once a step, in a store of their own: of motors, of loops, and those that users add.
+"""Prebuilt rows: made once a step, in a store of their own. They are rows of motors, of loop joints, and of users.
 
-They come first in the list of a step, in their own order: block n of a kind is block n of the list's.
+They come first in the row list of a step, in their own order: block n of a kind is block n of that list.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from poise.kernel.spatial import motion_at, no_motion, pair
 from poise.kernel.vec import cross, dot
 
 USERS = 1 << 30
-"""Ids of rows that users add are so much more in the list of a step: those of joints, motors and loops are less."""
+"""Offset of ids of user rows in the row list of a step, above those of joints, motors and loops."""
 
 
 @kernel
@@ -65,7 +65,7 @@ def copy_law(e, r, n, there):
 
 @kernel
 def emit_guests(e, r, lanes):
-    """All of them, before any other row."""
+    """Copy all prebuilt rows, before any other row."""
     for kind in range(N_KINDS):
         stride = stride_of(kind)
         for n in range(minimum(busiest(e, kind, lanes), load(e.room, kind))):
@@ -84,12 +84,12 @@ def emit_guests(e, r, lanes):
 
 @kernel
 def coast(m, w, x, separate):
-    """Spatial accelerations of all links, in `x.motion`, while velocities of coordinates stay as they are; where bodies
-    are `separate`, as they and their joints go on without other forces.
+    """Spatial accelerations of all links, in `x.motion`, at constant velocities of coordinates; where bodies are
+    `separate`, those by joint forces alone.
     """
     like = load(w.a, 0)
     for i in range(m.n_links):
-        if separate != 0:  # with loops; without them no row asks
+        if separate != 0:  # computed only with loops, as no other row reads it
             store(x.motion, i, load(w.coast, i))
         else:
             motion = no_motion(like)
@@ -100,7 +100,7 @@ def coast(m, w, x, separate):
 
 @kernel
 def coasting(w, x, body, link, f):
-    """A covector f, about O, on the acceleration (ω̇, v̇) of the centre of mass of a body that coasts."""
+    """A covector f, about O, on the acceleration (ω̇, v̇) of the centre of mass of a body, from `coast`."""
     there = link >= 0
     velocity = gather_where(w.velocity, link, there)
     turning = cross(velocity.w, motion_at(velocity, gather_where(w.centre, body, there)))
@@ -109,7 +109,7 @@ def coasting(w, x, body, link, f):
 
 @kernel
 def bend_row(m, w, r, x, slot, there):
-    """Let γ of a row be all of J̇v, along coordinates: the store has that of the bodies' twists."""
+    """Complete γ of a row to J̇v along coordinates: the store has the part of the bodies' twists."""
     a, b = load(r.a, slot), load(r.b, slot)
     link_a, link_b = link_of(m, a), link_of(m, b)
     more = coasting(w, x, a, link_a, about_origin(w, a, link_a, load(r.Ja, slot)))
@@ -126,10 +126,10 @@ def bend_row(m, w, r, x, slot, there):
 
 @kernel
 def bend_guests(m, w, e, r, x, lanes, separate):
-    """γ = J̇v of rows that hold, at velocity level, and none of others.
+    """γ = J̇v of equality rows at velocity level, and zero of others.
 
-    Their error at the end of a step is φ + h J v⁺ + h² γ/2: without the last term the next step would take away what
-    the velocity has across the constraint by then. `x` is free to be written to.
+    Their error at the end of a step is φ + h J v⁺ + h² γ/2: without the last term the next step would remove the
+    velocity across the constraint at that time. `x` is used as scratch memory.
     """
     n = minimum(busiest(e, SINGLE, lanes), load(r.room, SINGLE))
     if n > 0:

@@ -1,4 +1,4 @@
-"""The arrays of the row store: what a row has, where it lies, and how the store grows (see `rows`)."""
+"""The arrays of the row store: fields of a row, layout of regions, and growth (see `rows`)."""
 
 from __future__ import annotations
 
@@ -18,60 +18,60 @@ KINDS = ("single", "law", "contact", "ball")
 STRIDES = (1, 1, 3, 3)
 """Rows of a block, by kind."""
 VERTICES = 8
-"""Room for the vertices of a law."""
+"""Most vertices of a law."""
 NO_END = -1.0
-"""Compliance that stands for an upright end of a law."""
+"""Compliance value that marks a vertical end of a law."""
 HARD_CAP = 1 << 20
-"""Rows of a kind in a world: more are a mistake."""
+"""Most rows of a kind in a world; more are taken for a mistake."""
 LARGEST_ID = (1 << 31) - 1
-"""Ids fit the integers that go with float32 lanes."""
+"""Ids fit the integers of float32 lanes."""
 
 STORE = View(
     "Store",
     term_room=Count,
     first=Index,  # (4) first slot of a region
-    room=Index,  # (4) blocks that a region has room for
-    count=Int,  # (4) blocks that each world has in a region, perhaps more than there is room for
+    room=Index,  # (4) blocks for which a region has room
+    count=Int,  # (4) blocks that each world has in a region, which may exceed the room
     term_count=Int,  # (1) further terms
     # rows, by slot
     a=Int,  # body, −1 is the world
     b=Int,
     Ja=Force,
     Jb=Force,
-    dof=Int,  # coordinate, −1 where there is none
+    dof=Int,  # coordinate, −1 if there is none
     Jdof=Real,
-    term=Int,  # first further term, −1 where there is none
+    term=Int,  # first further term, −1 if there is none
     phi=Real,  # m or rad; negative is penetrating or past the limit
     gamma=Real,  # J̇v; m/s² or rad/s²
-    target=Real,  # wanted row velocity; m/s or rad/s
+    target=Real,  # target row velocity; m/s or rad/s
     restitution=Real,  # of a contact's first row
-    bounce=Real,  # row velocity after an impact, 0 where it does not bounce; m/s or rad/s
-    a_ref=Real,  # wanted row acceleration; m/s² or rad/s²
+    bounce=Real,  # row velocity after an impact, 0 if it does not bounce; m/s or rad/s
+    a_ref=Real,  # target row acceleration; m/s² or rad/s²
     alpha=Real,  # gains of VON eq. 11 on φ, φ̇; 1/s², 1/s
     beta=Real,
     lo=Real,  # bounds of the multiplier as a force; N or N·m
     hi=Real,
     erp=Real,  # part of the error that is removed in a step
     cfm=Real,  # row velocity per unit impulse; 1/kg or 1/(kg·m²)
-    lam=Real,  # the solved multiplier, an impulse or a force, as the level has it
+    lam=Real,  # the solved multiplier, an impulse or a force by level
     # blocks, by the slot of their first row
     id=Int,
-    pick=Int,  # what a block is made of: the number of a contact, or of an end of a limit
-    force=Vec3,  # of a contact, from its multipliers, for the next step to start from; as they are
+    pick=Int,  # item of a block: the number of a contact, or of an end of a limit
+    force=Vec3,  # of a contact, from its multipliers in their own units, for the next step's warm start
     bound=Real,  # μ of a contact (at rest), radius of a ball (N or N·m)
     slide=Real,  # μ of a contact that slides
     strike=Real,  # μ of an impact
-    slides=Int,  # 1 where a contact slides as it is
-    scaler=Int,  # 1 + slot of the row whose multiplier the bound is to be multiplied by, 0 where it stands by itself
+    slides=Int,  # 1 if a contact slides now
+    scaler=Int,  # 1 + slot of the row whose multiplier multiplies the bound, 0 if there is none
     # laws, by block of the region; vertices one after another
     law_lam=Real,
     law_w=Real,
-    law_left=Real,  # compliances of the end rays, NO_END where upright
+    law_left=Real,  # compliances of the end rays, NO_END if vertical
     law_right=Real,
     # further terms
-    term_body=Int,  # −1 where the term is on a coordinate
+    term_body=Int,  # −1 if the term is on a coordinate
     term_J=Force,
-    term_dof=Int,  # −1 where the term is on a body
+    term_dof=Int,  # −1 if the term is on a body
     term_Jdof=Real,
     term_next=Int,  # −1 ends the chain
 )
@@ -83,7 +83,7 @@ _HEAD = ("first", "room", "count", "term_count", "term_room")
 
 @dataclass(frozen=True)
 class Listing:
-    """The rows that solvers see: slots up to the busiest world's, kind by kind."""
+    """The rows of a problem: slots up to the largest count of any world, kind by kind."""
 
     slots: NDArray[np.int32]
     """(m,) slot of each row."""
@@ -130,7 +130,7 @@ def moved(old: Block, room: Sequence[int], term_room: int) -> Block:
 
 
 def listed(counts: tuple[int, ...], first: NDArray[Any]) -> Listing:
-    """Rows up to the busiest world's."""
+    """Rows up to the largest count of any world."""
     slots = [np.arange(int(first[k]), int(first[k]) + counts[k] * stride) for k, stride in enumerate(STRIDES)]
     kinds = np.repeat(np.arange(len(KINDS)), counts)
     starts = np.concatenate(([0], np.cumsum(np.array(STRIDES)[kinds])))
@@ -138,5 +138,5 @@ def listed(counts: tuple[int, ...], first: NDArray[Any]) -> Listing:
 
 
 def of_world(array: NDArray[Any], world: int, width: Width) -> NDArray[Any]:
-    """What one world has of an array."""
+    """The part of an array that belongs to one world."""
     return array if width.lanes == 1 else array[..., world]

@@ -1,4 +1,4 @@
-"""What a row may be given, checked."""
+"""Checks of the arguments of rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from poise.solve.friction import Coefficients
 from poise.solve.laws import Law
 
 NUMBERS = ("phi", "gamma", "target", "a_ref", "alpha", "beta", "lo", "hi", "erp", "cfm")
-"""Fields of a row that may be given as numbers."""
+"""Fields of a row that are numbers."""
 _DEFAULTS = dict.fromkeys(NUMBERS, 0.0) | {"lo": -inf, "hi": inf, "erp": 1.0}
 _NONE = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 _ROOM = {"single": 16, "law": 1, "contact": 8, "ball": 1, "term": 8}
@@ -54,7 +54,7 @@ def real(name: str, value: Any) -> float:
         return value
     try:
         if np.ndim(value) == 0:
-            return float(operator.mul(value, 1.0))  # text is no number, though float would read it
+            return float(operator.mul(value, 1.0))  # float alone would accept text
     except (TypeError, ValueError):
         pass
     raise ValueError(f"{name} is {value!r}; it must be one number")
@@ -69,7 +69,7 @@ def finite(name: str, value: Any) -> float:
 
 
 def checked_numbers(numbers: Mapping[str, Any]) -> dict[str, float]:
-    """All numbers of a row, those that are missing by default."""
+    """All numbers of a row, with defaults for missing ones."""
     whole = _DEFAULTS.copy()
     for name, value in numbers.items():
         if name not in whole:
@@ -84,7 +84,7 @@ def checked_numbers(numbers: Mapping[str, Any]) -> dict[str, float]:
 
 
 def body_or_world(model: Model, body: Any) -> int:
-    """A body's place, −1 for the world."""
+    """Index of a body, −1 for the world."""
     return -1 if not isinstance(body, str) and body == -1 else body_number(model, body)
 
 
@@ -98,7 +98,7 @@ def checked_row(
     coefficient: float,
     numbers: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Everything of a row but its further terms."""
+    """All fields of a row except its further terms."""
     if dof is None and not (type(coefficient) is float and coefficient == 1.0):
         raise ValueError(f"coefficient is {coefficient!r} without a dof; give both or neither")
     row: dict[str, Any] = checked_numbers(numbers)
@@ -111,7 +111,7 @@ def checked_row(
 
 
 def _side(model: Model, name: str, body: str | int | None, J: ArrayLike | None) -> tuple[int, tuple[float, ...]]:
-    """A body and the Jacobian on it: neither goes without the other, but the world needs none."""
+    """A body and the Jacobian on it: both or neither, except that the world needs no Jacobian."""
     if body is None:
         if J is not None:
             raise ValueError(f"J{name} is given without its body: give {name}, or −1 for the world")
@@ -164,7 +164,7 @@ def _block_side(model: Model, name: str, body: str | int, J: Any) -> tuple[int, 
     except TypeError:
         rows = []
     if len(rows) != 3:
-        raise ValueError(f"J{name} is {J!r}; a block of three rows wants three times six numbers")
+        raise ValueError(f"J{name} is {J!r}; a block of three rows needs three times six numbers")
     return body_or_world(model, body), rows
 
 
@@ -175,7 +175,7 @@ def acts_on(*places: int) -> None:
 
 
 def three_each(numbers: Mapping[str, Any], alone: bool) -> list[dict[str, Any]]:
-    """Numbers of three rows: three of each; one, where that may stand `alone`, is the first row's."""
+    """Numbers of three rows: three of each; a single number, if `alone`, is the first row's."""
     split: list[dict[str, Any]] = [{}, {}, {}]
     for name, value in numbers.items():
         if alone and np.ndim(value) == 0:
@@ -190,7 +190,7 @@ def three_each(numbers: Mapping[str, Any], alone: bool) -> list[dict[str, Any]]:
 
 
 def checked_law(law: Law) -> Law:
-    """A law that there is room for."""
+    """A law for which there is room."""
     if not isinstance(law, Law):
         raise TypeError(f"law is {law!r}; it must be a Law (see `solve.laws`)")
     if len(law.vertices) > VERTICES:
@@ -199,21 +199,21 @@ def checked_law(law: Law) -> Law:
 
 
 def checked_id(id: Any) -> int:
-    """What a block is known by."""
+    """Id of a block."""
     if isinstance(id, bool) or not isinstance(id, int | np.integer) or not 0 <= id <= LARGEST_ID:
         raise ValueError(f"id is {id!r}; it must be a whole number from 0 to {LARGEST_ID}")
     return int(id)
 
 
 def checked_world(world: Any, lanes: int) -> int:
-    """One of as many worlds as there are lanes."""
+    """Index of a world, below the number of lanes."""
     if isinstance(world, bool) or not isinstance(world, int | np.integer) or not 0 <= world < lanes:
         raise ValueError(f"world is {world!r}; it must be {f'0 to {lanes - 1}' if lanes > 1 else '0'}")
     return int(world)
 
 
 def checked_room(room: Mapping[str, int] | None) -> dict[str, int]:
-    """Blocks of each kind, and terms, that there is to be room for."""
+    """Numbers of blocks of each kind, and of terms, for which to make room."""
     wanted = _ROOM | dict(room or {})
     for name, n in wanted.items():
         if name not in _ROOM:
@@ -224,7 +224,7 @@ def checked_room(room: Mapping[str, int] | None) -> dict[str, int]:
 
 
 def check_range(row: Mapping[str, Any], dtype: Any) -> None:
-    """What is finite must stay so in the store."""
+    """Check that finite numbers are finite in the store's precision too."""
     largest = float(np.finfo(dtype).max)
     for name, value in row.items():
         numbers = value if isinstance(value, tuple) else (value,)
@@ -233,7 +233,7 @@ def check_range(row: Mapping[str, Any], dtype: Any) -> None:
 
 
 def checked_friction(mu: float | Coefficients, sliding_now: bool) -> dict[str, float]:
-    """Coefficients of a contact as the store has them."""
+    """Coefficients of a contact in the form of the store."""
     if not isinstance(mu, Coefficients):
         if not real("mu", mu) >= 0.0:
             raise ValueError(f"mu is {mu}; a coefficient of friction is 0 or more")

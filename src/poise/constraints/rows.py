@@ -1,22 +1,19 @@
-"""Rows: everything that constrains a character, in one store.
+"""Rows: all scalar constraints of a character, in one store.
 
-A row knows its error φ, its Jacobian, its target and the law between its multiplier and its residual. The store is a
-struct of arrays with a slot for each row. Every world has a list of its own, its k-th block in block slot k, so that in
-lanes the work follows the busiest world and not the union of all contacts. Blocks of one kind lie side by side (a
-region of the store), since lanes that work on one slot together must be of one kind:
-
-    SINGLE     1 row     equality, ≥, ≤, bounded; joints, limits, motors, gears
-    LAW        1 row     a piecewise law: dead zones, springs that stiffen
+A row has an error φ, a Jacobian, a target and the law between its multiplier and its residual. The store is a struct of
+arrays with a slot for each row. Every world has a list of its own, with its k-th block in block slot k, so that in
+lanes the work depends on the largest count of any world and not on the union of all contacts. Blocks of one kind are
+contiguous (a region of the store), since lanes that process one slot together must be of one kind:
     CONTACT    3 rows    normal and two tangents, |λ_t| ≤ μ λ_n
     BALL       3 rows    |λ| ≤ radius: an actuator of limited strength
 
 A Jacobian is six numbers on the twist (ω, v) of body `a` and of body `b`, in world axes at the centre of mass; or one
-number on a coordinate (`dof`); or these and a chain of further terms of both sorts, for gears and whatever is linear in
-velocities (KOK §4's general h). A positive multiplier pushes b away from a.
+number on a coordinate (`dof`); or these and a chain of further terms of both sorts, for gears and other functions that
+are linear in velocities (KOK §4's general h). A positive multiplier pushes b away from a.
 
-Kernels add rows through `emit_rows`. They count what they would add, whether there is room or not: where a count is
-beyond its room, `grow` and emit again. Each block has an id that stays the same from step to step, by which it finds
-the multipliers of the step before (`warm_start`).
+Kernels add rows through `emit_rows`. They count all rows, whether there is room or not: if a count exceeds its room,
+call `grow` and emit again. Each block has an id that stays the same from step to step, by which `warm_start` finds its
+multipliers of the last step.
 """
 
 from __future__ import annotations
@@ -92,23 +89,23 @@ class Rows:
     # ---- steps -------------------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Start a new list; the present one becomes the step before."""
+        """Start a new list; the present one becomes that of the last step."""
         self.now, self.before = self.before, self.now
         self.clear()
 
     def clear(self) -> None:
-        """Start the present list anew."""
+        """Clear the present list."""
         self.now.count[...] = 0
         self.now.term_count[...] = 0
 
     def full(self) -> bool:
-        """Whether more was to be added than there is room for: `grow`, `clear` and emit again."""
+        """Whether rows were counted for which there is no room: `grow`, `clear` and emit again."""
         return bool(
             np.any(_busiest(self.now) > self.now.room) or self.now.term_count.max() > self.now.counts()["term_room"]
         )
 
     def grow(self, *others: Block) -> None:
-        """Make room for as many rows as were counted, here or in other stores, and half as many again. Present rows and
+        """Make room for all rows that were counted, here or in other stores, and half as many again. Present rows and
         ids are kept.
         """
         stores = (self.now, *others)
@@ -128,8 +125,8 @@ class Rows:
         return dict(zip(KINDS, self._counts(checked_world(world, self.width.lanes)), strict=True))
 
     def listing(self) -> Listing:
-        """What solvers see of the present list."""
-        if self.full():  # of terms too, which may be too many for as many rows as before
+        """The rows of the present list in the order of solvers."""
+        if self.full():  # also of terms, for which the number of rows may be unchanged
             raise ValueError("rows were counted that there is no room for: grow, and emit them again")
         counts = tuple(int(n) for n in _busiest(self.now))
         if self._listing is None or self._listing[0] != counts:
@@ -139,9 +136,9 @@ class Rows:
         return self._listing[1]
 
     def warm_start(self, scale: float = 1.0) -> None:
-        """Give each block the multipliers that it had in the step before, times `scale` (the ratio of two steps).
+        """Give each block its multipliers of the last step, times `scale` (the ratio of two steps).
 
-        A contact's force is turned into its new directions. New blocks start from nought.
+        A contact's force is projected onto its new directions. New blocks start from zero.
         """
         lanes = self.width.lanes
         WARM_START[self.width](self.now.handle, self.before.handle, lanes, finite("scale", scale))
@@ -163,7 +160,7 @@ class Rows:
         world: int = 0,
         **numbers: float,
     ) -> int:
-        """Add one row, and give its id; `numbers` are those of `row_validation.NUMBERS`.
+        """Add one row, and return its id; `numbers` are those of `row_validation.NUMBERS`.
 
         A law is in the units of the level at which rows are solved (see `solve.laws`), and stands instead of bounds.
         """
@@ -189,7 +186,7 @@ class Rows:
             raise TypeError(f"part is a {type(part).__name__}; it must be one Part (add several one by one)")
         covectors = [part.a, part.b, *((part.c, part.d) if isinstance(part, Combined) else ())]
         if isinstance(bodies, str) or len(bodies) != len(covectors):
-            raise ValueError(f"bodies are {bodies!r}; a part on {len(covectors)} wants {len(covectors)} of them")
+            raise ValueError(f"bodies are {bodies!r}; a part on {len(covectors)} needs {len(covectors)} of them")
         Js = [J.leaves() for J in covectors]
         terms = [Term(body, J) for body, J in zip(bodies[2:], Js[2:], strict=True) if body != -1]
         numbers = {"phi": part.phi, "gamma": part.gamma} | options
@@ -210,8 +207,8 @@ class Rows:
     ) -> int:
         """Add a contact: (3, 6) Jacobians, of the normal and two tangents.
 
-        Of `numbers` each is one, the normal's, or three: a belt that runs has `target=(0, speed, 0)`. `sliding_now`
-        says that the contact slides as it is, and has the sliding coefficient (see `solve.friction.Coefficients`).
+        Each of `numbers` is one, the normal's, or three: a moving belt has `target=(0, speed, 0)`. With `sliding_now`
+        the contact slides now, and has the sliding coefficient (see `solve.friction.Coefficients`).
         """
         if "lo" in numbers or "hi" in numbers:
             raise ValueError("a contact pushes and never pulls: it has no other bounds")
@@ -230,7 +227,7 @@ class Rows:
         world: int = 0,
         **numbers: Sequence[float],
     ) -> int:
-        """Add three rows whose force is at most `radius` (N or N·m) together; of `numbers` each has three."""
+        """Add three rows whose force is at most `radius` (N or N·m) together; each of `numbers` has three."""
         if "lo" in numbers or "hi" in numbers:
             raise ValueError("rows of a ball have no other bounds than its radius")
         if not real("radius", radius) >= 0.0:
@@ -241,7 +238,7 @@ class Rows:
     # ---- reading -----------------------------------------------------------------------------------------------------
 
     def multipliers(self, id: int, world: int = 0) -> NDArray[Any]:
-        """(1,) or (3,) multipliers of a block, as they were solved last."""
+        """(1,) or (3,) multipliers of a block, as last solved."""
         kind, slot = self._find(id, checked_world(world, self.width.lanes))
         slots = np.arange(slot, slot + STRIDES[kind])
         return np.array(of_world(self.now.lam, world, self.width)[slots])
@@ -252,7 +249,7 @@ class Rows:
         return [int(id) for slots in self._first_slots(world) for id in ids[slots]]
 
     def body_terms(self, slot: int, world: int = 0) -> list[tuple[int, NDArray[Any]]]:
-        """(body, six numbers) of a row's Jacobian, for each body but the world."""
+        """(body, six numbers) of a row's Jacobian, for each body except the world."""
         places = [("a", "Ja", slot), ("b", "Jb", slot), *(("term_body", "term_J", k) for k in self._terms(slot, world))]
         return [(int(body), np.array(J)) for body, J in self._numbers(places, world) if body >= 0]
 
@@ -264,7 +261,7 @@ class Rows:
     # ---- inside ------------------------------------------------------------------------------------------------------
 
     def _counts(self, world: int) -> list[int]:
-        """Blocks of a world by kind, perhaps more than there is room for."""
+        """Blocks of a world by kind, which may exceed the room."""
         counts: list[int] = of_world(self.now.arrays["count"], world, self.width).tolist()
         return counts
 
@@ -274,7 +271,7 @@ class Rows:
         return [slice(first, first + min(n, room) * stride, stride) for n, room, first, stride in head]
 
     def _numbers(self, places: Iterable[tuple[str, str, int]], world: int) -> Iterable[tuple[Any, Any]]:
-        """What two fields of a world have at a place, for each (field, field, place)."""
+        """Values of two fields of a world, for each (field, field, place)."""
         arrays, width = self.now.arrays, self.width
         for one, two, k in places:
             yield of_world(arrays[one], world, width)[k], of_world(arrays[two], world, width)[k]
@@ -296,7 +293,7 @@ class Rows:
         raise KeyError(f"no row of world {world} has the id {id}")
 
     def _open(self, kind: int, world: int, id: int, parts: list[dict[str, Any]]) -> int:
-        """The slot of a new block, with room made for it and its terms. What may fail, fails before it is counted."""
+        """The slot of a new block, with room for it and its terms. Raises before the block is counted."""
         checked_world(world, self.width.lanes)
         checked_id(id)
         if self.width.elem != "f64":
@@ -357,17 +354,17 @@ class Rows:
 
 
 def _busiest(store: Block) -> NDArray[np.int64]:
-    """(4,) blocks of the world that has most, by kind."""
+    """(4,) largest number of blocks of any world, by kind."""
     return np.asarray(store.count.reshape(len(KINDS), -1).max(axis=1), np.int64)
 
 
 def _larger(room: int, wanted: int) -> int:
-    """Room for what is wanted, and half as much again."""
+    """The present room if it is enough, else `wanted` and half as much again."""
     return wanted + wanted // 2 if wanted > room else room
 
 
 def _law_numbers(law: Law) -> dict[str, Any]:
-    """A law as the store has it; the last vertex is repeated up to the end of its room."""
+    """A law in the form of the store; the last vertex is repeated up to the end of its room."""
     vertices = [*law.vertices, *[law.vertices[-1]] * (VERTICES - len(law.vertices))]
     left, right = (NO_END if slope == UPRIGHT else -slope for slope in (law.left, law.right))
     lam, w = zip(*vertices, strict=True)

@@ -1,10 +1,10 @@
 """Rows as a problem for the solvers, at velocity or at acceleration level.
 
-    velocity        w = J v⁺ − v_ref,   λ an impulse       v_ref = target − erp φ/dt;  −φ/dt for what is still apart
+    velocity        w = J v⁺ − v_ref,   λ an impulse       v_ref = target − erp φ/dt;  −φ/dt for speculative rows
     acceleration    w = J a + γ − a_ref + α φ + β φ̇,  λ a force                                       VON eq. 11
 
 Bounds, radii and the λ of laws are forces in the store, at both levels; impulses are force · dt. The w of a law is in
-the units of the level, m/s or m/s². A row that only pushes (lo ≥ 0) and whose error is positive, is *speculative*: it
+the units of the level, m/s or m/s². A row that only pushes (lo ≥ 0) and has a positive error is *speculative*: it
 may close its gap within the step, and no more.
 """
 
@@ -41,10 +41,9 @@ def velocity_problem(
 ) -> Problem:
     """The problem whose multipliers are impulses over a step `dt`; `seen` is of that step.
 
-    Errors of rows that are not soft are mended at the speed `fastest` at most.
-
+    Errors of rows without softness are corrected at a speed of at most `fastest`.
     In an `impact` contacts have their impulsive coefficient (KOK §5). `helps` are secondary targets (see
-    `solve.secondary`): of each helped row, by its id, the ids of its helpers with their tolerances; m/s or rad/s.
+    `solve.secondary`): for each helped row, by its id, the ids of its helpers with their tolerances; m/s or rad/s.
 
     >>> import poise
     >>> from poise.constraints.rows import Rows
@@ -62,9 +61,9 @@ def velocity_problem(
     if not (np.isfinite(dt) and dt > 0.0):
         raise ValueError(f"dt is {dt}; it must be positive")
     if seen.pull is not None:
-        raise ValueError("the rows were seen at acceleration level: give `see` the same dt")
+        raise ValueError("the rows were evaluated at acceleration level: give `see` the same dt")
     if seen.dt is not None and seen.dt != dt:
-        raise ValueError(f"dt is {dt}, and the rows were seen for {seen.dt}: give `see` the same one")
+        raise ValueError(f"dt is {dt}, and the rows were evaluated for {seen.dt}: give `see` the same one")
     one = _fields(rows)
     apart = (one["lo"] >= 0.0) & (one["phi"] > 0.0)
     mend = one["erp"] * one["phi"] / dt
@@ -89,19 +88,19 @@ def acceleration_problem(rows: Rows, seen: Seen, *, cone: bool = True, helps: He
     """
     _check(rows, seen)
     if seen.pull is None:
-        raise ValueError("the rows were seen at velocity level: call `see` without dt")
+        raise ValueError("the rows were evaluated at velocity level: call `see` without dt")
     one = _fields(rows)
     wanted = one["a_ref"] - one["alpha"] * one["phi"] - one["beta"] * seen.speed
     return _problem(rows, one, seen, seen.pull - wanted, 1.0, _frictions(rows, one, cone, False), _helps(rows, helps))
 
 
 def warm_multipliers(rows: Rows) -> Array:
-    """(m,) multipliers that the rows hold: what `Rows.warm_start` found, or the last answer; (worlds, m) in lanes."""
+    """(m,) multipliers in the rows: those of `Rows.warm_start`, or of the last solve; (worlds, m) in lanes."""
     return np.array(rows.now.lam[rows.listing().slots].T, np.float64)
 
 
 def keep_multipliers(rows: Rows, lam: ArrayLike) -> None:
-    """Store an answer in the rows, for the report and the next step; of shape (m,), or (worlds, m) in lanes."""
+    """Store multipliers in the rows, for the report and the next step; of shape (m,), or (worlds, m) in lanes."""
     given, slots = np.asarray(lam, np.float64), rows.listing().slots
     wanted = slots.shape if rows.width.lanes == 1 else (rows.width.lanes, len(slots))
     if given.shape != wanted or not np.isfinite(given).all():
@@ -113,7 +112,7 @@ def _check(rows: Rows, seen: Seen) -> None:
     if rows.width != F64:
         raise ValueError(f"rows of {rows.width}; problems are made of one world in float64")
     if len(seen.A) != rows.listing().size:
-        raise ValueError(f"{rows.listing().size} rows, of which {len(seen.A)} were seen: see them again")
+        raise ValueError(f"{rows.listing().size} rows, of which {len(seen.A)} were evaluated: call `see` again")
 
 
 def _fields(rows: Rows) -> dict[str, Any]:
@@ -142,7 +141,7 @@ def _frictions(rows: Rows, one: dict[str, Any], cone: bool, impact: bool) -> lis
 
 
 def _helps(rows: Rows, helps: Helps | None) -> list[Help]:
-    """Secondary targets by the numbers of rows, from those by ids."""
+    """Secondary targets by row numbers, from those by ids."""
     if not helps:
         return []
     listing = rows.listing()
@@ -166,7 +165,7 @@ def _problem(
     frictions: list[Friction],
     helps: list[Help],
 ) -> Problem:
-    """Forces times `scale` are multipliers."""
+    """Build the problem; forces times `scale` are multipliers."""
     listing = rows.listing()
     first = {kind: listing.starts[:-1][listing.kinds == kind] for kind in (LAW, CONTACT, BALL)}
     lo, hi = one["lo"] * scale, one["hi"] * scale
@@ -188,7 +187,7 @@ def _problem(
 
 
 def _law(rows: Rows, number: int, scale: float) -> Law:
-    """Law of the region's row of that number."""
+    """The law of row `number` of the region."""
     place = slice(number * VERTICES, (number + 1) * VERTICES)
     pairs = zip(rows.now.law_lam[place].tolist(), rows.now.law_w[place].tolist(), strict=True)
     vertices = tuple(dict.fromkeys((lam * scale, w) for lam, w in pairs))

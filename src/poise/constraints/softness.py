@@ -1,6 +1,6 @@
-"""Softness: the only place that turns stiffness and damping, or frequency and ratio, into ERP and CFM, and back.
+"""Softness: conversion of stiffness and damping, or frequency and ratio, into ERP and CFM, and back.
 
-A spring k and damper c on a row's error φ, met at the end of a step h, is a row with
+A spring k and damper c on a row's error φ, evaluated at the end of a step h, is a row with
 
     erp = h k / (h k + c)          part of the error that is removed in the step
     cfm = 1 / (h (h k + c))        row velocity given up per unit impulse; 1/kg or 1/(kg·m²)
@@ -26,7 +26,7 @@ from poise.kernel.trace import formula
 
 @dataclass(frozen=True)
 class Softness:
-    """What a row needs to be soft, for one step size."""
+    """ERP and CFM of a soft row, for one step size."""
 
     erp: float
     """Part of the error that is removed in a step, 0 to 1."""
@@ -79,7 +79,7 @@ def spring(stiffness: float, damping: float, dt: float) -> Softness:
 
 @formula
 def spring_row(stiffness: Any, damping: Any, dt: Any) -> Any:
-    """ERP and CFM as those of `spring`, in kernels; where both are nought there is no row, and these are finite."""
+    """ERP and CFM as those of `spring`, in kernels; finite also where both are zero, for which there is no row."""
     rigid, viscous = stiffness == inf, damping == inf
     none = zero(stiffness)
     hard = rigid | viscous
@@ -91,7 +91,7 @@ def spring_row(stiffness: Any, damping: Any, dt: Any) -> Any:
 
 
 def oscillator(frequency: float, ratio: float, inverse_mass: float, dt: float) -> Softness:
-    """The row that makes its own mass (1/A_ii) swing at a frequency (Hz) with a damping ratio.
+    """The row whose own mass (1/A_ii) oscillates at a frequency (Hz) with a damping ratio.
 
     >>> soft = oscillator(frequency=5.0, ratio=1.0, inverse_mass=0.5, dt=0.001)
     >>> round(stiffness_of(soft, 0.001), 6) == round((2 * 3.141592653589793 * 5) ** 2 / 0.5, 6)

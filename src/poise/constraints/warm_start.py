@@ -1,7 +1,7 @@
 """The warm start of the next step as a part of the state: ids of row blocks, and their multipliers.
 
-A contact's multipliers are kept as its force in world axes: its directions may turn from step to step, and batches keep
-them in the same form (see `formulations.lanes.batch_kernels`).
+A contact's multipliers are kept as its force in world axes: its directions may rotate from step to step, and batches
+keep them in the same form (see `formulations.lanes.batch_kernels`).
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class WarmStart:
         return {COUNT: count, ID: block.id[:blocks].copy(), IMPULSE: block.impulse[:size].copy()}
 
     def write(self, slots: Mapping[str, Array], rows: Rows) -> None:
-        """Take up a warm start for which the store has room."""
+        """Load a warm start for which the store has room."""
         block = self._with_room(rows.now.room.tolist())
         block.count[...] = slots[COUNT]
         block.id[: len(slots[ID])] = slots[ID]
@@ -118,13 +118,13 @@ class WarmStart:
 
 
 def sizes(count: list[int]) -> tuple[int, int]:
-    """Blocks and rows of all kinds together, of so many blocks of each kind."""
+    """Total numbers of blocks and rows, from those of blocks of each kind."""
     single, law, contact, ball = count
     return single + law + contact + ball, single + law + 3 * (contact + ball)
 
 
 def check_warm_start(check: SlotCheck) -> None:
-    """Refuse slots that are not a warm start."""
+    """Raise if slots are not a warm start."""
     count = check.fits(COUNT, (len(KINDS),), np.int32).tolist()
     check.within(COUNT, 0, HARD_CAP)
     blocks, rows = sizes(count)

@@ -1,1 +1,1 @@
-"""Constraint kinds: one file for each kind that emits rows."""
+"""Kinds of constraints: one module for each kind that emits rows."""

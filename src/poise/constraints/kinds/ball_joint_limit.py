@@ -1,15 +1,15 @@
-"""Rows of ball joints: how far the axis may swing, and how far the body may twist about it.
+"""Rows of ball joints: limits of swing, and of twist about the axis.
 
-Swings and twists go round: what moves along a cone leaves it. So rows are taken not where the joint is, but where it
-will be at the end of the step, as far as that is known. With θ the turn of the joint over the step, in its own axes,
-and R its rotation before,
+Swing and twist limits are curved: motion along a cone leaves it. So rows are linearized not at the present rotation,
+but at the predicted one at the end of the step. With θ the rotation of the joint over the step, in its own axes, and R
+its rotation before,
 
     φ(R exp θ) ≈ φ̄ + J · θ,   J = (R exp(θ*/2))ᵀ m,   φ̄ = φ(R exp θ*) − J · θ*               (1)
 
-φ is a function of R C⁻¹ (`orientation_parts`), with C the joint's rotation at the centre of its limits. m is its
-gradient, θ* first the turn without rows, then that turn pushed back onto the limit. Halfway axes are those of the
-exponential map's Jacobian but for terms of θ². Of a swing, the part of J along the limb, C⁻¹ e, is left out: it is that
-of second order by which a limb could be twisted to swing less, and limbs are light to twist.
+φ is a function of R C⁻¹ (`orientation_parts`), with C the joint's rotation at the centre of its limits, and m its
+gradient. θ* is first the rotation without rows, then that rotation projected onto the limit. Halfway axes are those of
+the exponential map's Jacobian up to terms of θ². Of a swing, the part of J along the limb, C⁻¹ e, is left out: it is of
+second order, and would twist a limb to reduce its swing, as limbs have little inertia about their axis.
 
 The swing vector (`orientation_parts`, eq. 3) is within an ellipse. Its row is that of a line, φ = c − n · σ: the
 tangent where the ellipse is nearest to the swing without rows. Rows are scaled to |J| = 1: multipliers are torques.
@@ -51,32 +51,32 @@ from poise.kernel.vec import Vec3, column, dot, norm, transpose_times, zero3
 CONE, TWIST_LOWER, TWIST_UPPER = range(3)
 """Ids of rows on ball joint i are 8 (nv + i) + one of these: those on coordinates end below 8 nv."""
 ROUNDS = 2
-"""How often the turn is pushed back onto the limit."""
+"""Most projections of the rotation onto the limit."""
 FARTHEST = 1.2
-"""Rows are taken no farther ahead; rad."""
+"""Largest rotation over which rows predict; rad."""
 STRAY = 2e-3
-"""How far swings may come to be beyond their cones before rows are taken anew; rad."""
+"""Swing beyond its cone above which rows are rebuilt; rad."""
 _SHORT = 1e-12
-"""Gradients that are shorter have no direction."""
+"""Squared length below which gradients count as zero."""
 _NEWTON = 4
-"""Steps to the nearest point of an ellipse."""
+"""Newton steps to the nearest point of an ellipse."""
 _BLUNT = 1e-5
 """Least cosine of half a swing."""
 _COARSE, _FLAT = 5e-3, 1e-6
-"""Error of a coarse angle, at most, which is 4.9e-3; rad. And least sine of a swing whose direction counts."""
+"""Bound on the error of a coarse angle, which is at most 4.9e-3; rad. Least sine of a swing that has a direction."""
 _UPRIGHT, _STEEPEST = 0.5, 2.7
-"""Cosine of half a swing, and what |J| of a swing is below where it is no less: √(1 + (σ/sin σ)²) is 2.6 there."""
+"""Cosine of half a swing, and a bound on |J| of swings with a larger cosine: √(1 + (σ/sin σ)²) is 2.6 there."""
 
 
 @formula
 def turned(after: Any, centre: Any) -> Any:
-    """Rotation of the joint, from the centre of its limits."""
+    """Rotation of the joint, relative to the centre of its limits."""
     return rotation(after @ conjugate(centre))
 
 
 @formula
 def swing_and_twist(q: Any, F: Any, centre: Any, middle: Any) -> Any:
-    """Swing vector of a joint's rotation, its twist (the one nearest to the middle); rad; the cosine of half its swing.
+    """Swing vector of a joint's rotation, its twist nearest to the middle (rad), and the cosine of half its swing.
 
     With (w, v) the quaternion from the centre of the limits, s = e · v and p = v − s e, the cosine is c = √(w² + s²):
     the twist has |J| = 1/c (`orientation_parts`, eq. 2). The swing is along (w p + s e × p)/c, which is as long as p.
@@ -96,7 +96,7 @@ def swing_and_twist(q: Any, F: Any, centre: Any, middle: Any) -> Any:
 
 @formula
 def coarse_angle(y: Any, x: Any) -> Any:
-    """atan2(y, x) of numbers that are not negative, within _COARSE."""
+    """atan2(y, x) of nonnegative numbers, within _COARSE."""
     less, more = minimum(y, x), maximum(y, x)
     part = less * more / maximum(more * more + 0.28125 * less * less, zero(x) + TINY)
     return select(y > x, 0.5 * PI - part, part)
@@ -104,9 +104,9 @@ def coarse_angle(y: Any, x: Any) -> Any:
 
 @formula
 def coarse_swing_and_twist(q: Any, F: Any, centre: Any, middle: Any, a: Any, b: Any) -> Any:
-    """As `swing_and_twist`, without its arcs: no less than the scale of the ellipse of half-axes a, b that the swing is
-    on; the twist within 2 _COARSE; the cosine of half the swing; and whether the twist is sure to be the one nearest to
-    the middle.
+    """As `swing_and_twist`, without arctangents: an upper bound on the scale of the ellipse of half-axes a, b through
+    the swing; the twist within 2 _COARSE; the cosine of half the swing; and whether the twist is certainly the one
+    nearest to the middle.
     """
     whole = q @ conjugate(centre)
     whole = select(whole.w < 0.0, -whole, whole)
@@ -123,22 +123,22 @@ def coarse_swing_and_twist(q: Any, F: Any, centre: Any, middle: Any, a: Any, b: 
 
 @formula
 def ellipse_share(y: Any, z: Any, a: Any, b: Any) -> Any:
-    """Scale at which an ellipse of half-axes a, b passes through (y, z): above 1 without."""
+    """Scale at which an ellipse of half-axes a, b passes through (y, z): above 1 for points outside."""
     u, v = y / a, z / b
     return sqrt(u * u + v * v)
 
 
 @formula
 def may_stray(y: Any, z: Any, a: Any, b: Any) -> Any:
-    """Whether (y, z) may be STRAY beyond an ellipse: of what it is beyond, the part along it is the longer half-axis
-    times what its scale is above 1, at most.
+    """Whether (y, z) may be more than STRAY beyond an ellipse: the distance is at most the longer half-axis times the
+    excess of the scale over 1.
     """
     return (ellipse_share(y, z, a, b) - 1.0) * maximum(a, b) > STRAY
 
 
 @formula
 def scaled(phi: Any, J: Any, turn: Any) -> Any:
-    """φ̄ and J of unit length (eq. 1), from φ after a turn; J is nought where there is no direction."""
+    """φ̄ and J of unit length (eq. 1), from φ after a rotation; J is zero where it has no direction."""
     n2 = dot(J, J)
     none = n2 < _SHORT
     k = 1.0 / sqrt(select(none, zero(n2) + 1.0, n2))
@@ -150,15 +150,15 @@ def scaled(phi: Any, J: Any, turn: Any) -> Any:
 def tangent(y: Any, z: Any, a: Any, b: Any) -> Any:
     """c, n_y, n_z of the line c − n · σ = 0 that touches an ellipse of half-axes a, b where it is nearest to (y, z).
 
-    From without: the nearest point is (a²y/(t + a²), b²z/(t + b²)), with t > 0 such that it is on the ellipse. One over
-    the ellipse's scale that it is on is nearly a line over t: Newton's method on it comes from below. From within: the
+    For points outside, the nearest point is (a²y/(t + a²), b²z/(t + b²)), with t > 0 such that it is on the ellipse.
+    One over its ellipse scale is nearly linear in t: Newton's method on it converges from below. For points inside: the
     tangent of the scaled ellipse through (y, z), moved outwards by the distance to first order.
     """
     a2, b2, none = a * a, b * b, zero(y)
     t = none
     for _ in range(_NEWTON):
         u, v = a * y / (t + a2), b * z / (t + b2)
-        size2 = maximum(u * u + v * v, none + 1.0)  # within: t stays 0
+        size2 = maximum(u * u + v * v, none + 1.0)  # inside: t stays 0
         slope = (u * u / (t + a2) + v * v / (t + b2)) / size2
         t = t + (sqrt(size2) - 1.0) / maximum(slope, none + _SHORT)
     py, pz = y * a2 / (t + a2), z * b2 / (t + b2)
@@ -174,23 +174,23 @@ def tangent(y: Any, z: Any, a: Any, b: Any) -> Any:
 
 @formula
 def cone_line(after: Any, F: Any, centre: Any, about_y: Any, about_z: Any) -> Any:
-    """The line that bounds the swing of the joint's rotation after a turn."""
+    """The line that bounds the swing of the joint's rotation after a rotation."""
     y, z = swing_vector(turned(after, centre), F)
     return tangent(y, z, about_y, about_z)
 
 
 @formula
 def cone_row(after: Any, half: Any, turn: Any, F: Any, centre: Any, c: Any, ny: Any, nz: Any) -> Any:
-    """φ̄ and J of the swing, from the joint's rotations after a turn and halfway."""
+    """φ̄ and J of the swing, from the joint's rotations at the end and halfway."""
     y, z = swing_vector(turned(after, centre), F)
     J = rotate(conjugate(half), swing_gradient(F, y, z, -ny, -nz))
-    e = rotate(conjugate(centre), column(F, 0))  # what swings, in the joint's own axes
+    e = rotate(conjugate(centre), column(F, 0))  # the limb, in the joint's own axes
     return scaled(c - ny * y - nz * z, J - e * dot(e, J), turn)
 
 
 @formula
 def twist_row(after: Any, half: Any, turn: Any, F: Any, centre: Any, middle: Any, bound: Any, sign: Any) -> Any:
-    """φ̄ and J of one end of the twist's range, likewise: the lower one with the sign 1, the upper one with −1."""
+    """φ̄ and J of one end of the twist's range, as `cone_row`; the sign is 1 for the lower end, −1 for the upper."""
     still = world(after.w)
     part = angle(still, Body(still.x, turned(after, centre), still.w, still.v), column(F, 0), still.R, middle)
     return scaled((part.phi - bound) * sign, rotate(conjugate(half), part.b.t) * sign, turn)
@@ -198,20 +198,20 @@ def twist_row(after: Any, half: Any, turn: Any, F: Any, centre: Any, middle: Any
 
 @formula
 def ahead(free: Any, phi: Any, J: Any) -> Any:
-    """The free turn pushed back onto a limit, and no farther than rows are taken."""
+    """The free rotation projected onto a limit, and limited to FARTHEST."""
     turn = free + J * maximum(-(phi + dot(J, free)), zero(phi))
     return turn * minimum(zero(phi) + 1.0, FARTHEST / maximum(norm(turn), zero(phi) + FARTHEST))
 
 
 @kernel
 def rotations_ahead(q, turn):
-    """Rotations of a joint after a turn, and halfway."""
+    """Rotations of a joint after a rotation, and halfway."""
     return q @ exp_turn(turn), q @ exp_turn(turn * 0.5)
 
 
 @kernel
 def emit_row(r, d, id, near, phi, J, erp):
-    """One row on the three velocities of a ball from d on, in the lanes of a mask."""
+    """One row on the three velocities of a ball, from d on, in the lanes of a mask."""
     none = zero(phi)
     slot, there = open_block(r, SINGLE, near, zero(load(r.count, 0)) + id)
     put_dof_row(r, slot, there, zero(slot) + d, J.x)
@@ -225,7 +225,7 @@ def emit_row(r, d, id, near, phi, J, erp):
 
 @kernel
 def emit_cone(l, r, held, i, k, q, free, close, erp, again):
-    """The swing of ball k, where it will be within `close` of its cone."""
+    """The swing row of ball k, if the swing will be within `close` of its cone."""
     none = zero(q.w)
     F, centre = load(l.ball_frame, k), load(l.ball_centre, k)
     y, z = none + load(l.ball_cone_y, k), none + load(l.ball_cone_z, k)
@@ -237,7 +237,7 @@ def emit_cone(l, r, held, i, k, q, free, close, erp, again):
     if any_lane(near):
         over = near
         for _ in range(ROUNDS):
-            over = over & (phi + dot(J, free) < 0.0)  # where nothing is pushed back, the row stays as it is
+            over = over & (phi + dot(J, free) < 0.0)  # without a projection the row stays as it is
             if not any_lane(over):
                 break
             turn = ahead(free, phi, J)
@@ -249,7 +249,7 @@ def emit_cone(l, r, held, i, k, q, free, close, erp, again):
 
 @kernel
 def emit_twist(l, r, held, i, k, code, q, free, bound, sign, close, erp, again):
-    """One end of the twist of ball k, where it will be within `close` of it."""
+    """The row of one end of the twist of ball k, if the twist will be within `close` of it."""
     none = zero(q.w)
     F, centre = load(l.ball_frame, k), load(l.ball_centre, k)
     middle, bound, sign = none + load(l.ball_middle, k), none + bound, none + sign
@@ -272,10 +272,10 @@ def emit_twist(l, r, held, i, k, code, q, free, bound, sign, close, erp, again):
 
 @formula
 def far_within(q: Any, F: Any, centre: Any, middle: Any, y: Any, z: Any, lower: Any, upper: Any, close: Any) -> Any:
-    """Whether a joint's rotation is so far within its cone, its least and its greatest twist that none of their rows
-    is within `close`: found at a fraction of what rows take. Where it is not said, it may still be so.
+    """Whether a joint's rotation is so far within its cone, its least and its greatest twist that none of their rows is
+    within `close`, at a fraction of the cost of the rows. The test is conservative: it may miss some.
 
-    What is within an ellipse by a share of it is away from it by that share of its shorter half-axis at least.
+    A point inside an ellipse at scale s is at least (1 − s) times the shorter half-axis away from it.
     """
     share, twist, cosine, sure = coarse_swing_and_twist(q, F, centre, middle, y, z)
     plain, room = cosine > _UPRIGHT, (1.0 - share) * minimum(y, z)
@@ -286,7 +286,7 @@ def far_within(q: Any, F: Any, centre: Any, middle: Any, y: Any, z: Any, lower: 
 
 @kernel
 def far_from(l, k, q, turn, close):
-    """Worlds in which ball k will be far within its limits, after a turn: see `far_within`."""
+    """Worlds in which ball k will be far within its limits after a rotation: see `far_within`."""
     none = zero(q.w)
     cone, above, below = far_within(
         q @ exp_turn(turn),
@@ -299,19 +299,19 @@ def far_from(l, k, q, turn, close):
         none + load(l.ball_upper, k),
         close,
     )
-    short = dot(turn, turn) < FARTHEST * FARTHEST  # others are not foreseen to their ends
+    short = dot(turn, turn) < FARTHEST * FARTHEST  # longer rotations are not predicted to their ends
     return short & cone, short & above, short & below
 
 
 @kernel
 def turn_over(s, w, x, d, dt):
-    """Turn of a ball over a step, with what impulses are known to add to velocities."""
+    """Rotation of a ball over a step, with the known velocity change by impulses."""
     return (load_vec(s.v, d) + load_vec(w.a, d) * dt + load_vec(x.a, d)) * dt
 
 
 @kernel
 def is_wanted(held, i, far, again):
-    """Whether a limit that is `far` in some worlds is to be looked at; if not, it is noted that it has no row."""
+    """Whether a limit has to be evaluated because it is not `far` in all worlds; if not, clears its `held` flag."""
     if again != 0 or not all_lanes(far):
         return True
     store(held, i, zero(load(held, i)))
@@ -322,8 +322,8 @@ def is_wanted(held, i, far, again):
 def emit_ball_limits(s, w, x, l, r, held, dt, erp, close, again):
     """Rows of ball joints that will be within `close` of a limit at the end of the step.
 
-    `w` has the motion without rows, `x` what impulses add to it as far as they are known. What was `held` before keeps
-    its rows where `again` is not 0.
+    `w` has the motion without rows, `x` the velocity change by impulses that is known so far. If `again` is not 0,
+    limits that are `held` keep their rows.
     """
     for k in range(l.n_balls):
         d, i = load(l.ball_dof, k), 2 * l.n_limits + 3 * k
@@ -340,7 +340,7 @@ def emit_ball_limits(s, w, x, l, r, held, dt, erp, close, again):
 
 @kernel
 def cone_room(l, k, q, turn):
-    """Way from the swing after a turn to the cone, negative beyond; rad."""
+    """Distance from the swing after a rotation to the cone, negative beyond; rad."""
     none = zero(q.w)
     y, z = swing_vector(turned(q @ exp_turn(turn), load(l.ball_centre, k)), load(l.ball_frame, k))
     c, ny, nz = tangent(y, z, none + load(l.ball_cone_y, k), none + load(l.ball_cone_z, k))
@@ -349,8 +349,8 @@ def cone_room(l, k, q, turn):
 
 @kernel
 def stays(l, k, q, frame, centre, middle):
-    """Worlds in which ball k is within its limits with a rotation, found without arcs. Where that is not said, it may
-    still be so.
+    """Worlds in which ball k is within its limits at a rotation, found without arctangents. The test is conservative:
+    it may miss some.
     """
     none = zero(q.w)
     a, b = none + load(l.ball_cone_y, k), none + load(l.ball_cone_z, k)
@@ -367,9 +367,7 @@ def stays(l, k, q, frame, centre, middle):
 
 @kernel
 def strays(s, w, x, l, held, dt):
-    """Worlds in which impulses take a ball beyond a limit that has no row, or aside, and so further beyond its cone
-    than it is.
-    """
+    """Worlds in which impulses take a ball beyond a limit without a row, or along its cone and further beyond it."""
     wrong = load(s.q, 0) != load(s.q, 0)
     for k in range(l.n_balls):
         i = 2 * l.n_limits + 3 * k

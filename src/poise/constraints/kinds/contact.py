@@ -1,7 +1,7 @@
-"""Rows of contacts: from what collision found to blocks of a normal and two tangents (VON §3.5, KOK §8.1).
+"""Rows of contacts: from collision results to blocks of a normal and two tangents (VON §3.5, KOK §8.1).
 
-Two surfaces meet in a contact: friction and restitution combine by the rules of `combining`, and compliances add, as
-two springs in a line do. Contact pairs of the scene have friction of their own instead.
+A contact combines two surfaces: friction and restitution by the rules of `combining`; compliances add, as for two
+springs in series. Contact pairs of the scene have friction of their own instead.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ SURFACES = View(
     compliance=Real,  # m/N
     torsional=Real,  # m
     rolling=Real,  # m
-    rolls=Count,  # 0 where no contact has torsional or rolling friction
+    rolls=Count,  # 0 if no contact has torsional or rolling friction
     kind=Index,  # of surface
     kinds=Count,
     rules=Index,  # of a pair of kinds: those of friction, torsional and rolling friction, restitution
     n_pairs=Count,
-    thin=Real,  # least extent; infinite of planes and height fields; m
+    thin=Real,  # least extent; infinite for planes and height fields; m
     # (n_pairs) contact pairs: two shapes, and their own friction
     pair_a=Index,
     pair_b=Index,
@@ -60,7 +60,7 @@ SURFACES = View(
 )
 """Of every shape, and of contact pairs."""
 OVERLOOKED = 1e-4
-"""Overlap that impulses may bring about where a contact has no rows; m."""
+"""Overlap by impulses above which a contact without rows gets them; m."""
 
 
 def surfaces_block(model: Model, width: Width) -> Block:
@@ -86,7 +86,7 @@ def contact_friction(model: Model, a: int, b: int) -> float:
 
 
 def least_extents(solids: Solids) -> NDArray[Any]:
-    """(n,) what shapes measure where they are thinnest; infinite of planes, height fields and what is only seen; m."""
+    """(n,) least extents of shapes; infinite for planes, height fields and meshes that do not collide; m."""
     thin = np.full(len(solids), inf)
     touched = (solids.group != 0) | (solids.mask != 0)
     for i, kind in enumerate(solids.kind.tolist()):
@@ -98,7 +98,7 @@ def least_extents(solids: Solids) -> NDArray[Any]:
             thin[i] = 2.0 * solids.size[i].min()
         elif kind in (Solid.HULL, Solid.MESH) and touched[i]:
             points = solids.vertices[solids.vertex_start[i] : solids.vertex_start[i + 1]]
-            axes = np.linalg.eigh(np.cov(points.T))[1]  # a plate may lie askew in its own frame
+            axes = np.linalg.eigh(np.cov(points.T))[1]  # a plate may be rotated in its own frame
             thin[i] = min(np.ptp(points, axis=0).min(), np.ptp(points @ axes, axis=0).min())
     return thin
 
@@ -111,7 +111,7 @@ def covector(arm: Any, n: Any) -> Any:
 
 @kernel
 def of_shape(buffer, shape, there):
-    """What a shape has in a plain list, in the lanes of a mask."""
+    """Value of a shape in an array without lanes, in the lanes of a mask."""
     return spread(gather_where(buffer, shape, there), shape)
 
 
@@ -125,15 +125,15 @@ def rules_of(u, a, b, there):
 
 @kernel
 def combined_of(buffer, rule, a, b, there):
-    """A coefficient of the contacts of two shapes."""
+    """A combined coefficient of the contact of two shapes."""
     return combine(rule, gather_where(buffer, a, there), gather_where(buffer, b, there))
 
 
 @kernel
 def from_origin(w, g, shape, link, point, there):
-    """Way to a point from the origin that a shape's link moves about."""
+    """Vector to a point from the origin O of a shape's tree."""
     moves = there & (link >= 0)
-    if g.tree >= 0:  # there is but one
+    if g.tree >= 0:  # there is only one tree
         origin = load(w.origin, g.tree)
         return point - select(moves, origin, zero3(origin.x))
     return point - gather_where(w.origin, of_shape(g.root, shape, moves), moves)
@@ -150,7 +150,7 @@ def arm_of(w, body, link, away, there):
 
 @kernel
 def speed_along(motion, n, link, away, there):
-    """Speed of links along n at a point, as they move by `motion`; mostly one side of a contact never moves."""
+    """Speed of links along n at a point, for motions `motion`; mostly one side of a contact never moves."""
     moves = there & (link >= 0)
     if any_lane(moves):
         return dot(n, motion_at(gather_where(motion, link, moves), away))
@@ -159,13 +159,13 @@ def speed_along(motion, n, link, away, there):
 
 @kernel
 def parting(motion, n, link_a, link_b, away_a, away_b, there):
-    """Speed at which two links part at a point along n, as links move by `motion`."""
+    """Separation speed of two links at a point along n, for motions `motion`."""
     return speed_along(motion, n, link_b, away_b, there) - speed_along(motion, n, link_a, away_a, there)
 
 
 @kernel
 def most_contacts(c):
-    """Contacts of the world that has most, as many as there is room for."""
+    """The largest number of contacts in any world, up to the room."""
     count = load(c.count, 0)
     most = get_lane(count, 0)
     for lane in range(1, c.lanes):
@@ -175,7 +175,7 @@ def most_contacts(c):
 
 @kernel
 def gap_ahead(w, g, x, c, k, there, dt):
-    """Gap of contact k at the end of the step: without rows but for what impulses are known to do."""
+    """Predicted gap of contact k at the end of the step, with the velocity change by impulses that is known so far."""
     a, b, n, point = load(c.a, k), load(c.b, k), load(c.normal, k), load(c.point, k)
     link_a, link_b = of_shape(g.link, a, there), of_shape(g.link, b, there)
     away_a, away_b = from_origin(w, g, a, link_a, point, there), from_origin(w, g, b, link_b, point, there)
@@ -184,7 +184,7 @@ def gap_ahead(w, g, x, c, k, there, dt):
 
 @kernel
 def pick_contacts(w, g, x, c, r, dt, reach, margin, touch, again):
-    """Note the contacts that are to have rows."""
+    """List the contacts that get rows."""
     for k in range(most_contacts(c)):
         had = load(c.listed, k)
         there = (load(c.count, 0) > k) & (load(c.gap, k) <= reach)
@@ -202,8 +202,8 @@ def pick_contacts(w, g, x, c, r, dt, reach, margin, touch, again):
 
 @kernel
 def make_contact(w, g, u, c, r, slot, there, dt, erp, quick):
-    """Rows of the contact that was picked for a slot, in the lanes of a mask. It bounces where the bodies approach
-    faster than `quick`.
+    """Rows of the contact that was listed for a slot, in the lanes of a mask. It bounces if the approach speed exceeds
+    `quick`.
     """
     k = load(r.pick, slot)
     a, b = gather_where(c.a, k, there), gather_where(c.b, k, there)
@@ -241,10 +241,10 @@ def make_contact(w, g, u, c, r, slot, there, dt, erp, quick):
 @kernel
 def emit_contacts(w, g, u, x, c, r, dt, erp, quick, reach, margin, touch, again):
     """Rows of the contacts within reach whose gap is less than `touch` now, or less than `margin` at the end of the
-    step: what rests may be held by impulses alone.
+    step: impulses alone may hold a resting body.
 
-    `x` has the motion without rows, and what impulses add to it as far as they are known. What had rows before keeps
-    them where `again` is not 0. `delassus_kernels.place_centres` has been there.
+    `x` has the motion without rows, and the velocity change by impulses that is known so far. If `again` is not 0,
+    contacts that had rows keep them. `delassus_kernels.place_centres` must run before.
     """
     start = load(r.count, CONTACT)
     pick_contacts(w, g, x, c, r, dt, reach, margin, touch, again)
@@ -256,7 +256,7 @@ def emit_contacts(w, g, u, x, c, r, dt, erp, quick, reach, margin, touch, again)
 
 @kernel
 def overlooked_contacts(w, g, x, c, dt, reach):
-    """Worlds in which impulses make bodies overlap that have no rows against it."""
+    """Worlds in which impulses cause overlaps at contacts without rows."""
     wrong = load(c.gap, 0) != load(c.gap, 0)
     for k in range(most_contacts(c)):
         there = (load(c.count, 0) > k) & (load(c.gap, k) <= reach) & (load(c.listed, k) == 0)

@@ -1,21 +1,21 @@
-"""Joints as rows: what holds the links of a tree together when each of them is a rigid body of its own (VON §4).
+"""Joints as rows: constraints between the links of a tree in maximal coordinates (VON §4).
 
-A joint of k degrees of freedom leaves 6 − k rows. They are the same for every kind of joint in the table. At the point
-c where a joint is measured (see `joint_projection`), with S (6 × k) its axes at the coordinates that fit best, computed
-from the parent's frame as it is, motions of the child relative to the parent are split in two:
+A joint of k degrees of freedom has 6 − k rows, the same for every kind of joint in the table. At the joint's point c
+(see `joint_projection`), with S (6 × k) its axes at the coordinates that fit best, computed from the parent's actual
+frame, relative motions of the child are split in two:
 
     V_child − V_parent, both at c  =  S u + Tᵀ φ̇,     T S = 0,  T Tᵀ = 1,  u = Ψᵀ(V_child − V_parent),  Ψ = S (SᵀS)⁻¹
 
 u are the velocities of the joint, φ = T e its errors. Both sides of a row act as wrenches about c, so that together
 they exert no force and no couple. A row on a degree of freedom (limit, motor, spring, armature) has a column of Ψ in
 place of a row of T. Linear rows come first, then angular ones (one row of a screw is both). They are fixed in the frame
-before the joint's last motion: in the parent, but for universal joints and several joints on one body.
+before the joint's last motion: in the parent, except for universal joints and several joints on one body.
 
     φ̈ = J a + γ,   γ = T ((0, β) − Ṡ u − Ω Tᵀ φ̇)                                                      (1)
     u̇ = D a + γ,   γ = Ψᵀ((0, β) − Ṡ u) + (SᵀS)⁻¹ Ṡᵀ Tᵀ φ̇                                             (2)
 
-with a the bodies' (ω̇, v̇), β what they add at c by turning, Ω the turning of the frame in which rows are fixed. φ̇, γ are
-exact where e = 0; else off by the order of |e|.
+with a the bodies' (ω̇, v̇), β their centripetal acceleration at c, Ω the angular velocity of the frame in which rows are
+fixed. φ̇ and γ are exact where e = 0; else the error is of the order of |e|.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Indices = NDArray[np.intp]
 
 
 class Links(NamedTuple):
-    """Links of a model as rigid bodies: what the state of each is."""
+    """States of a model's links as rigid bodies."""
 
     quat_wxyz: Floats
     """(n_links, 4) orientations of the links' frames."""
@@ -59,7 +59,7 @@ class Links(NamedTuple):
 
 
 def place_links(model: Model, q: ArrayLike, v: ArrayLike | None = None) -> Links:
-    """Links where the coordinates have them.
+    """States of the links at given coordinates.
 
     >>> import poise
     >>> scene = poise.Scene()
@@ -78,7 +78,7 @@ def place_links(model: Model, q: ArrayLike, v: ArrayLike | None = None) -> Links
 
 @dataclass(frozen=True)
 class JointRows:
-    """Joints of all links at one state. Rows of a link follow one another; a, b are links, −1 the world.
+    """Joints of all links at one state. Rows are ordered by link; a, b are links, −1 the world.
 
     Jacobians pair with twists (ω, v) in world axes at centres of mass: six numbers on the twist of each body.
     """
@@ -88,7 +88,7 @@ class JointRows:
     v: Floats
     """(nv,) velocities u that fit best."""
     error: Floats
-    """(n_links, 6) e = (turn, offset) from where the joints expect their links; rad, m."""
+    """(n_links, 6) e = (rotation, offset) from the pose that the joints prescribe; rad, m."""
     point: Floats
     """(n_links, 3) c, where each joint is measured; m."""
     start: Indices
@@ -100,11 +100,11 @@ class JointRows:
     T: Floats
     """(m, 6) on motions at c, angular part first."""
     phi: Floats
-    """(m,) errors; m or rad, where rows are of one sort."""
+    """(m,) errors; m or rad, for rows that are not mixed."""
     rate: Floats
     """(m,) φ̇."""
     gamma: Floats
-    """(m,) φ̈ but for what the bodies' accelerations add (eq. 1)."""
+    """(m,) φ̈ without the bodies' accelerations (eq. 1)."""
     Ja: Floats
     """(m, 6)"""
     Jb: Floats
@@ -112,18 +112,18 @@ class JointRows:
     axes: Floats
     """(nv, 6) columns of S: motion at c per unit of each velocity."""
     duals: Floats
-    """(nv, 6) columns of Ψ: wrench about c per unit of each joint force; minus that acts on the parent."""
+    """(nv, 6) columns of Ψ: wrench about c per unit of each joint force; the opposite acts on the parent."""
     Da: Floats
     """(nv, 6) Jacobian of a joint's velocity on its parent."""
     Db: Floats
-    """(nv, 6) likewise on the link itself."""
+    """(nv, 6) the same on the link itself."""
     dof_gamma: Floats
-    """(nv,) u̇ but for what the bodies' accelerations add (eq. 2)."""
+    """(nv,) u̇ without the bodies' accelerations (eq. 2)."""
     dof_bodies: tuple[Indices, Indices]
     """Bodies a and b of each degree of freedom."""
 
     def wrenches(self, n_links: int, lam: Floats | None = None, tau: Floats | None = None) -> Floats:
-        """(n_links, 6) what multipliers of rows, and forces of degrees of freedom, exert at centres of mass."""
+        """(n_links, 6) wrenches of row multipliers, and of joint forces, at centres of mass."""
         out = np.zeros((n_links + 1, 6))  # the last one is the world
         if lam is not None:
             np.add.at(out, self.parent, self.Ja * lam[:, None])
@@ -138,12 +138,12 @@ class JointRows:
 def joint_rows(
     model: Model, q: ArrayLike, quat_wxyz: ArrayLike, x: ArrayLike, twist: ArrayLike | None = None
 ) -> JointRows:
-    """Rows of all joints of a model whose links are wherever they are.
+    """Rows of all joints of a model, for any poses of its links.
 
     Args:
         model: Of the scene.
-        q: (nq,) coordinates to start from, such as those of the step before: what fits is sought near them, so that
-            angles go on beyond ±π.
+        q: (nq,) coordinates to start from, such as those of the last step: the fit is the nearest one, so that
+            angles continue beyond ±π.
         quat_wxyz: (n_links, 4) orientations of the links' frames.
         x: (n_links, 3) centres of mass in the world; m.
         twist: (n_links, 6) (ω, velocity of the centre of mass) in world axes; at rest where missing; rad/s, m/s.
@@ -197,7 +197,7 @@ def joint_rows(
 
 
 class _Apart(NamedTuple):
-    """How links move away from their parents, (n_links, …)."""
+    """Motion of links relative to their parents, (n_links, …)."""
 
     point: Floats
     """c"""
@@ -208,7 +208,7 @@ class _Apart(NamedTuple):
     motion: Floats
     """V_child − V_parent at c."""
     beta: Floats
-    """Its rate, but for that of the bodies' accelerations: linear part."""
+    """Its rate without the bodies' accelerations: linear part."""
 
 
 def _apart(model: Model, x: Floats, twist: Floats, point: Floats) -> _Apart:
@@ -220,7 +220,7 @@ def _apart(model: Model, x: Floats, twist: Floats, point: Floats) -> _Apart:
     speed_b = twist[:, 3:] + cross(w_b, arm_b)
     speed_a = twist_a[:, 3:] + cross(w_a, arm_a)
     motion = np.concatenate((w_b - w_a, speed_b - speed_a), axis=1)
-    # c goes with the child, whichever body's motion there is looked at
+    # c is fixed to the child, for the motions of both bodies
     return _Apart(point, arm_a, arm_b, motion, cross(w_b, cross(w_b, arm_b)) - cross(w_a, speed_b - twist_a[:, 3:]))
 
 
@@ -259,9 +259,9 @@ def _at_centres(rows: Floats, apart: _Apart, link: Indices, parent: Indices) -> 
 
 @lru_cache(maxsize=8)
 def _favourites(model: Model) -> tuple[Floats, ...]:
-    """(6, 6 − k) what each link's rows should look like, in the frame before its last primitive: linear, then angular.
+    """(6, 6 − k) preferred rows of each link, in the frame before its last primitive: linear, then angular.
 
-    They span what the joint forbids at rest.
+    They span the motions that the joint locks at rest.
     """
     table = joint_table(model)
     links = place_links(model, model.q_rest)
@@ -276,11 +276,11 @@ def _favourites(model: Model) -> tuple[Floats, ...]:
 
 
 def _aligned(basis: Floats) -> Floats:
-    """An orthonormal basis of the same space that goes along the axes where it can, linear ones first."""
+    """An orthonormal basis of the same space, along the axes where possible, linear ones first."""
     found = np.zeros((6, 0))
     for axis in np.roll(np.eye(6), 3, axis=1):
         left = basis @ (basis.T @ axis)
-        for _ in range(2):  # once more, for what rounding has left
+        for _ in range(2):  # the second pass removes rounding errors
             left = left - found @ (found.T @ left)
         size = float(np.linalg.norm(left))
         if size > 0.3 and found.shape[1] < basis.shape[1]:
@@ -300,7 +300,7 @@ def _turned(columns: Floats, quat: Floats) -> Floats:
 
 
 def _complements(table: JointTable, fitted: Fit, moving: Expected) -> tuple[Indices, Indices, Floats]:
-    """First row of each link, link of each row, T: of all orthonormal bases the one nearest to the favourite."""
+    """First row of each link, link of each row, T: the orthonormal bases nearest to the preferred ones."""
     sizes = np.maximum(6 - table.counts, 0)
     start = np.concatenate(([0], np.cumsum(sizes)))
     T = np.zeros((int(start[-1]), 6))
@@ -326,11 +326,11 @@ def _checked(
     for (name, shape), given in zip(wanted.items(), (q, quat, x, twist), strict=True):
         array = np.array(given, np.float64)
         if array.shape != shape:
-            raise ValueError(f"{name} has shape {array.shape}; a model of {n} links wants {shape}")
+            raise ValueError(f"{name} has shape {array.shape}; a model of {n} links needs {shape}")
         if not np.isfinite(array).all():
             raise ValueError(f"{name} has NaN or infinity in it; all numbers must be finite")
         arrays.append(array)
     lengths = np.abs(arrays[1]).max(axis=1, initial=0.0)
     if not (lengths > 0.0).all():
-        raise ValueError(f"quat_wxyz of link {int(np.argmin(lengths))} is nought; it must be a rotation")
+        raise ValueError(f"quat_wxyz of link {int(np.argmin(lengths))} is zero; it must be a rotation")
     return arrays[0], quat_normalize(arrays[1]), arrays[2], arrays[3]

@@ -1,8 +1,8 @@
 """Rows of joints: limits of coordinates (KOK §8.2) and dry friction.
 
-A limit has a row when the coordinate will be near it at the end of the step, as far as that is known: first without
-impulses, then, if these take a coordinate beyond a limit that was overlooked, with them. Until it is reached the row is
-speculative: it takes only the speed that would go beyond.
+A limit has a row if the predicted coordinate at the end of the step is near it: first without impulses, then, if the
+impulses take a coordinate beyond a limit without a row, with them. Before the coordinate reaches the limit the row is
+speculative: it removes only the velocity that would exceed the limit.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ CODES = 8
 """Ids of rows on coordinate d are 8 d and up to 7 more, those on ball joint i 8 (nv + i) and up to 7 more."""
 
 NARROWEST, WIDEST = 1e-4, 100.0
-"""Half-axes of cones are taken to be within; rad. No swing is more than π."""
+"""Range to which half-axes of cones are clamped; rad. No swing is more than π."""
 
 OVERLOOKED = 1e-4
-"""How far impulses may take a coordinate beyond a limit that has no row; rad or m."""
+"""Distance beyond a limit by impulses above which a limit without a row gets one; rad or m."""
 TINY = 1e-30
-"""Changes of coordinates that are less are none."""
+"""Changes of coordinates below this count as zero."""
 
 LIMITS = View(
     "Limits",
@@ -72,7 +72,7 @@ LIMITS = View(
 
 
 def limits_block(model: Model, width: Width) -> Block:
-    """What bounds the joints of a model."""
+    """The joint limits and dry friction of a model."""
     limited = np.flatnonzero(np.isfinite(model.dof_limits).any(axis=1))
     coordinate = {int(d): int(j) for d, j in zip(model.primitive_v_start, model.primitive_q_start, strict=True)}
     rubbing = np.flatnonzero((model.joint_friction[model.dof_joint] > 0.0) & (model.dof_prescribed == 0))
@@ -91,7 +91,7 @@ def limits_block(model: Model, width: Width) -> Block:
 
 
 def _balls(model: Model) -> dict[str, Any]:
-    """What bounds the ball joints of a model, but for those that are moved along a path."""
+    """The limits of a model's ball joints, except those on a path."""
     cone, twist = model.joint_cone, model.joint_twist
     limited = np.isfinite(cone).any(axis=1) | np.isfinite(twist).any(axis=1)
     balls = np.array([i for i in np.flatnonzero(limited) if not model.dof_prescribed[model.joint_v_start[i]]], np.int32)
@@ -117,7 +117,7 @@ def _balls(model: Model) -> dict[str, Any]:
 
 @kernel
 def wanted(held, i, near, again):
-    """Lanes in which end i of a limit has a row: where it is near, or has had one `again`; noted in `held`."""
+    """Lanes in which end i of a limit has a row: if it is near, or if `again` and it had one; stored in `held`."""
     had = load(held, i)
     if again != 0:
         near = near | (had != 0)
@@ -127,7 +127,7 @@ def wanted(held, i, near, again):
 
 @kernel
 def room_ahead(s, w, x, l, k, dt):
-    """From a coordinate to both ends of its range, now and at the end of the step, as far as that is known."""
+    """Distances of a coordinate from both ends of its range, now and predicted at the end of the step."""
     d = load(l.limit_dof, k)
     q = load(s.q, load(l.limit_q, k))
     then = q + (load(s.v, d) + load(w.a, d) * dt + load(x.a, d)) * dt
@@ -137,8 +137,8 @@ def room_ahead(s, w, x, l, k, dt):
 
 @kernel
 def pick_limits(s, w, x, l, r, held, dt, close, at_end, again):
-    """Note the ends of ranges that are to have rows: the lower ones by their numbers, the upper ones by so many more
-    as there are limits.
+    """List the ends of ranges that get rows: lower ends by their numbers, upper ends by their numbers plus the number
+    of limits.
     """
     for k in range(l.n_limits):
         below, above, below_then, above_then = room_ahead(s, w, x, l, k, dt)
@@ -152,7 +152,7 @@ def pick_limits(s, w, x, l, r, held, dt, close, at_end, again):
 
 @kernel
 def make_limit(s, l, r, slot, there, erp):
-    """The row of the end that was picked for a slot, in the lanes of a mask."""
+    """The row of the end that was listed for a slot, in the lanes of a mask."""
     number = load(r.pick, slot)
     upper = number >= zero(number) + l.n_limits
     k = select(upper, number - l.n_limits, number)
@@ -170,10 +170,10 @@ def make_limit(s, l, r, slot, there, erp):
 @kernel
 def emit_limits(s, w, x, l, r, held, dt, erp, close, at_end, again, lanes):
     """Rows of coordinates that are within `at_end` of an end of their range, or will be within `close` at the end of
-    the step: what rests at its end may be held there by impulses alone.
+    the step: impulses alone may hold a coordinate at its end.
 
-    `w` has the motion without rows, `x` what impulses add to it as far as they are known. What was `held` before keeps
-    its rows where `again` is not 0.
+    `w` has the motion without rows, `x` the velocity change by impulses that is known so far. If `again` is not 0,
+    limits that are `held` keep their rows.
     """
     start = load(r.count, SINGLE)
     pick_limits(s, w, x, l, r, held, dt, close, at_end, again)
@@ -196,7 +196,7 @@ def overlooked_limits(s, w, x, l, held, dt):
 
 @kernel
 def share_within(s, w, x, l, held, dt):
-    """How much of a further change x of velocities leaves coordinates within the limits that have no rows."""
+    """Share of a further velocity change x that keeps coordinates within the limits without rows."""
     one = zero(load(s.q, 0)) + 1.0
     share = one
     for k in range(l.n_limits):
@@ -212,7 +212,7 @@ def share_within(s, w, x, l, held, dt):
 
 @kernel
 def emit_frictions(l, r):
-    """Rows that hold coordinates still, with a bounded force."""
+    """Dry friction: rows that hold coordinates still, with a bounded force."""
     for k in range(l.n_frictions):
         d, most = load(l.friction_dof, k), load(l.friction, k)
         none = zero(load(r.phi, 0))

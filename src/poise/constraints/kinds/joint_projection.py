@@ -1,14 +1,14 @@
-"""Where joints expect the links that hang from them, and the coordinates that fit links that are elsewhere.
+"""Poses of links by their joints and the actual poses of their parents, and the coordinates that fit actual poses.
 
-Each link is a rigid body of its own here, wherever it happens to be. A joint starts from the frame of its parent as
-that *is*, so that all joints are looked at side by side, without a pass over the tree. What is measured of a joint is
-measured at one point, fixed to the child: the anchor of its last turn. With R̂(q), ĉ(q) the orientation and the point
-where the joint would have the child, R, c where they are, the error is
+Each link is a separate rigid body here (maximal coordinates). A joint starts from the *actual* frame of its parent, so
+that all joints are computed side by side, without a pass over the tree. A joint is measured at one point, fixed to the
+child: the anchor of its last rotation. With R̂(q), ĉ(q) the orientation and the point of the child by its joint, and
+R, c the actual ones, the error is
 
     e = (log(R R̂ᵀ), c − ĉ)    rad, m; world axes
 
 and the coordinates that fit are those of the least |e|², a metre counted as a radian. There Sᵀe = 0, with S the axes
-of the joint: what is left of e cannot be mended by moving the joint.
+of the joint: no motion of the joint reduces the remaining e.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 STEPS = 50
-"""Newton's steps at most. Two or three are enough where bodies are nearly where their joints want them."""
+"""Most Newton steps. Two or three are enough for small errors."""
 REACH = 1.0
-"""A step turns a joint by so much at most; rad, m."""
+"""Largest change of a coordinate in a step; rad, m."""
 FLAT = 1e-9
-"""Singular values of S below this share of the largest count as nought: axes of several joints in one plane."""
+"""Singular values of S below this share of the largest count as zero: axes of several joints in one plane."""
 
 
 @dataclass(frozen=True)
 class JointTable:
-    """What is where among the joints of a model; links that have the same number of primitives go together."""
+    """Index tables of the joints of a model; links with the same number of primitives are processed together."""
 
     model: Model
     slots: tuple[tuple[tuple[Primitive, Indices, Indices], ...], ...]
@@ -54,11 +54,11 @@ class JointTable:
     last: Indices
     """(n_links,) the link's last primitive."""
     point: Floats
-    """(n_links, 3) where the joint is measured, in the link's frame; m."""
+    """(n_links, 3) point at which the joint is measured, in the link's frame; m."""
     dofs: Indices
     """(n_links, K) degrees of freedom of each link, nv where it has fewer than K."""
     counts: Indices
-    """(n_links,) how many degrees of freedom a link has."""
+    """(n_links,) number of degrees of freedom of each link."""
     slides: NDArray[np.bool_]
     """(nv,)"""
 
@@ -102,7 +102,7 @@ def joint_table(model: Model) -> JointTable:
 
 @dataclass
 class Expected:
-    """Where joints expect their links, seen from the parents as they are. World axes."""
+    """Poses of links by their joints, from the parents' actual poses. World axes."""
 
     quat_wxyz: Floats
     """(n_links, 4) R̂."""
@@ -111,7 +111,7 @@ class Expected:
     axes: Floats
     """(nv, 6) motion of the child, at ĉ, per unit of each velocity."""
     rates: Floats
-    """(nv, 6) how fast the axes change, for the velocities given; ĉ moves along."""
+    """(nv, 6) time derivatives of the axes, for the velocities given; ĉ moves along."""
     middle: Floats
     """(n_links, 4) orientation of the frame before a link's last primitive, in which its last axis is fixed."""
     middle_spin: Floats
@@ -120,7 +120,7 @@ class Expected:
 
 @dataclass
 class _Frames:
-    """Frames of all links on their way through their primitives."""
+    """Frames of all links, updated primitive by primitive."""
 
     quat: Floats
     r: Floats
@@ -133,12 +133,12 @@ class _Frames:
 def expect(
     table: JointTable, q: Floats, quat_wxyz: Floats, position: Floats, twist: Floats, speeds: Floats
 ) -> Expected:
-    """Where joints expect their links.
+    """Poses of links by their joints.
 
     Args:
         table: Of the model.
         q: (nq,) coordinates.
-        quat_wxyz: (n_links, 4) where the links are.
+        quat_wxyz: (n_links, 4) actual orientations of the links.
         position: (n_links, 3) origins of the links' frames; m.
         twist: (n_links, 6) (ω, velocity of the origin); rad/s, m/s.
         speeds: (nv,) velocities of the joints.
@@ -172,7 +172,7 @@ def expect(
 
 
 def _start(model: Model, quat: Floats, position: Floats, twist: Floats) -> _Frames:
-    """The frames that joints start from: at rest on their parents, or on the world."""
+    """Start frames of the joints: fixed to their parents, or to the world."""
     parent = np.asarray(model.link_parent)
     on_world = (parent < 0)[:, None]
     turn = np.where(on_world, np.array([1.0, 0.0, 0.0, 0.0]), quat[parent])
@@ -222,20 +222,20 @@ def _ball(model: Model, at: _Frames, i: Indices, k: Indices, q: Floats, speeds: 
 
 
 def _pivot(model: Model, at: _Frames, i: Indices, k: Indices) -> tuple[Floats, Floats]:
-    """Where a turn is anchored, and how fast that moves."""
+    """Anchor of a rotation, and its velocity."""
     arm = rotate(at.quat[i], model.primitive_anchor[k])
     return at.r[i] + arm, at.v[i] + cross(at.w[i], arm)
 
 
 def _hang(model: Model, at: _Frames, i: Indices, k: Indices, pivot: Floats, rate: Floats) -> None:
-    """Put links, turned already, back on their anchors."""
+    """Set the origins of rotated links from their anchors."""
     arm = rotate(at.quat[i], model.primitive_anchor[k])
     at.r[i], at.v[i] = pivot - arm, rate - cross(at.w[i], arm)
 
 
 @dataclass
 class Fit:
-    """Coordinates that fit links where they are."""
+    """Coordinates that fit the actual poses of links."""
 
     q: Floats
     """(nq,)"""
@@ -250,7 +250,7 @@ class Fit:
 
 
 def fit(table: JointTable, q: Floats, quat_wxyz: Floats, position: Floats, twist: Floats) -> Fit:
-    """Coordinates of the least |e|², near q: angles may be any number of turns, quaternions keep their sign."""
+    """Coordinates of the least |e|², near q: angles may exceed 2π, quaternions keep their sign."""
     model, still = table.model, np.zeros(table.model.nv)
     point = position + rotate(quat_wxyz, table.point)
     q = q.copy()
@@ -268,7 +268,7 @@ def fit(table: JointTable, q: Floats, quat_wxyz: Floats, position: Floats, twist
 
 
 def per_link(table: JointTable, by_dof: Floats) -> Floats:
-    """(n_links, 6, K) columns of each link, nought where it has fewer, of (nv, 6)."""
+    """(n_links, 6, K) columns of each link from (nv, 6), padded with zeros."""
     padded = np.concatenate((by_dof, np.zeros((1, by_dof.shape[1]))))
     return np.swapaxes(padded[table.dofs], 1, 2)
 

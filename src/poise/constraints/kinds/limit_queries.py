@@ -1,6 +1,7 @@
-"""Limits of a pose: one-sided rows of every coordinate and ball joint that is near an end of its range.
+"""Limits at a pose: one-sided rows of every coordinate and ball joint that is near an end of its range.
 
-Worlds look at limits where the step will lead; here nothing moves, and steps are displacements of a second.
+Worlds predict limits at the end of a step; here nothing moves, and a step takes one second, so that velocities are
+displacements.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from poise.kernel.jit import entry, kernel
 from poise.kernel.memory import Int, View
 
 HELD = View("Held", held=Int)
-"""Which ends had a row; two for a coordinate, three for a ball."""
+"""Ends that had a row; two for a coordinate, three for a ball."""
 
 
 @kernel
 def emit_limits_of_pose(s, w, x, l, r, h, close):
-    """Rows of all limits of one world that are nearer than `close`; v, a of the tree and of `x` are nought."""
+    """Rows of all limits of one world that are nearer than `close`; v, and a of the tree and of `x`, are zero."""
     emit_limits(s, w, x, l, r, h.held, 1.0, 1.0, close, -inf, 0, 1)
     emit_ball_limits(s, w, x, l, r, h.held, 1.0, 1.0, close, 0)
 

@@ -1,8 +1,7 @@
-"""Rows of loops: joints of every kind beside those of the tree (VON §4, §5), and couplings of coordinates.
+"""Rows of loop joints: joints of every kind that close chains of the tree (VON §4, §5), and couplings of coordinates.
 
-Rows that hold a joint together come first, side by side: displacements along locked axes of A's frame, then turns. Its
-free coordinates may have limits, dry friction, and motors. All are parts (`point_parts`, `orientation_parts`) of the
-two bodies.
+Rows of the locked motions come first: displacements along locked axes of A's frame, then rotations. Free coordinates
+may have limits, dry friction, and motors. All rows are parts (`point_parts`, `orientation_parts`) of the two bodies.
 """
 
 from __future__ import annotations
@@ -41,12 +40,12 @@ from poise.kernel.trace import formula
 from poise.kernel.vec import column0, column1, column2, cross, dot, norm, transpose, zero3
 
 NEAR = 0.01
-"""Distance from a limit at which it has a row in any case; rad or m."""
+"""Distance from a limit within which it always has a row; rad or m."""
 
 
 @kernel
 def body_at(m, w, body, link):
-    """State of a body, its axes being those of its link; of the world where there is no link."""
+    """State of a body, with the axes of its link; the world if there is no link."""
     like = load(w.a, 0)
     if link < 0:
         return world(like)
@@ -57,7 +56,7 @@ def body_at(m, w, body, link):
 
 @kernel
 def put_part(j, e, k, code, part, there):
-    """A row of loop k on its two bodies; gives its slot."""
+    """Add a row of loop k on its two bodies; returns its slot."""
     slot, there = open_block(e, SINGLE, there, zero(load(e.count, 0)) + (FIRST_LOOP - load(j.serial, k) * CODES - code))
     none = zero(slot)
     put_row(e, slot, there, none + load(j.body_a, k), none + load(j.body_b, k), part.a, part.b)
@@ -67,7 +66,7 @@ def put_part(j, e, k, code, part, there):
 
 @kernel
 def hold(j, e, k, code, part, there, erp):
-    """A row that keeps its part at nought."""
+    """Add an equality row: the part stays zero."""
     slot, there = put_part(j, e, k, code, part, there)
     scatter_where(e.phi, slot, part.phi, there)
     scatter_where(e.erp, slot, zero(part.phi) + erp, there)
@@ -75,14 +74,14 @@ def hold(j, e, k, code, part, there, erp):
 
 @formula
 def travel(a: Any, b: Any, pa: Any, pb: Any, n: Any) -> Any:
-    """Part of a displacement along n, fixed in A and given in the world's axes."""
+    """Part of a displacement along n, fixed in A and given in world axes."""
     r = reach(a, b, pa, pb)
     return reach_row(r, dot(n, r.d), n, zero(r.d.x))
 
 
 @formula
 def advance(slide: Any, turn: Any, pitch: Any) -> Any:
-    """What a screw keeps at nought."""
+    """The part that a screw keeps zero."""
     return slide + turn * -pitch
 
 
@@ -98,14 +97,14 @@ def column_of(F, what):
 
 @kernel
 def turn_about(j, a, b, k, what, at):
-    """The angle about an axis of A's frame; the turns that it has made are remembered at `at`."""
+    """The angle about an axis of A's frame; its value at `at` counts full turns."""
     Fa, Fb = load(j.frame_a, k), load(j.frame_b, k)
     return angle(a, b, column_of(Fa, what), Fa @ transpose(Fb), load(j.value, at))
 
 
 @kernel
 def hold_slides(j, e, k, a, b, there, erp):
-    """Rows against displacements along the locked axes of A's frame."""
+    """Rows that lock displacements along axes of A's frame."""
     F, pa, pb = a.R @ load(j.frame_a, k), load(j.point_a, k), load(j.point_b, k)
     for what in range(3):
         if (load(j.slides, k) >> what) & 1 != 0:
@@ -114,7 +113,7 @@ def hold_slides(j, e, k, a, b, there, erp):
 
 @kernel
 def hold_turns(j, e, k, a, b, there, erp):
-    """Rows against turns."""
+    """Rows that lock rotations."""
     Fa, Fb, turns = load(j.frame_a, k), load(j.frame_b, k), load(j.turns, k)
     if turns == PERPENDICULAR:
         hold(j, e, k, TURN, perpendicular(a, b, column0(Fa), column1(Fb)), there, erp)
@@ -144,7 +143,7 @@ def coordinate(j, a, b, k, c):
 
 @kernel
 def push(j, e, k, code, part, there, erp):
-    """A row that keeps its part at nought or more."""
+    """Add an inequality row: the part stays zero or more."""
     none = zero(part.phi)
     slot, there = put_part(j, e, k, code, part, there)
     put_bounds(e, slot, there, none, spread(inf, none))
@@ -172,7 +171,7 @@ def emit_coordinate(j, b, e, k, c, part, speed, there, dt, whole, erp):
 
 @kernel
 def emit_loop_motor(j, b, e, k, c, part, speed, there, dt, whole):
-    """The row of a motor on a coordinate of a loop. One that is a mere force has a row that knows no other."""
+    """The row of a motor on a coordinate of a loop. A pure force has a row with equal bounds."""
     motor, gear = load(j.motor, c), load(j.gear, c)
     force = maximum(minimum(load(b.torque, motor), load(b.high, motor)), load(b.low, motor))
     runs, error = drives(b, motor), load(b.target, motor) - part.phi * gear
@@ -189,7 +188,7 @@ def emit_loop_motor(j, b, e, k, c, part, speed, there, dt, whole):
 
 @kernel
 def emit_cone(j, e, k, a, b, there, dt, erp):
-    """How far a ball may swing."""
+    """Swing limit of a ball."""
     y, z = load(j.cone_y, k), load(j.cone_z, k)
     Fa, Fb = load(j.frame_a, k), load(j.frame_b, k)
     part = swing_ellipse(a, b, Fa, Fa @ transpose(Fb), y, y, z, z)
@@ -219,7 +218,7 @@ def emit_loop(m, w, j, b, e, k, there, dt, whole, erp):
 
 @kernel
 def emit_loops(m, s, w, j, b, e, dt, whole, erp):
-    """Rows of all loops that hold, and of motors on them."""
+    """Rows of all active loops, and of motors on them."""
     place_centres(m, w)
     for k in range(j.n_loops):
         there = load(j.active, k) > 0
@@ -232,8 +231,8 @@ def emit_loops(m, s, w, j, b, e, dt, whole, erp):
 
 @kernel
 def measure_loop(w, j, r, k, whole, part):
-    """Force and torque on B, at the joint's point, of the rows that hold loop k, as means over a step that is `whole`
-    long; world axes. Those of a `part` of it add to what the parts before have left.
+    """Force and torque on B, at the joint's point, of the rows that hold loop k, as means over a step of length
+    `whole`; world axes. If `part` is not 0, they are added to those of the step's earlier parts.
     """
     there = load(j.active, k) > 0
     arm = load(j.point_b, k)
@@ -254,7 +253,7 @@ def measure_loop(w, j, r, k, whole, part):
 
 @kernel
 def break_loops(j):
-    """Open the loops that a step has asked too much of."""
+    """Open the loops whose force or torque exceeds the breaking limit."""
     for k in range(j.n_loops):
         much = norm(load(j.force, k)) > load(j.break_force, k)
         breaks = (load(j.active, k) > 0) & (much | (norm(load(j.torque, k)) > load(j.break_torque, k)))
@@ -266,14 +265,14 @@ def break_loops(j):
 
 @kernel
 def forget_breaks(j):
-    """A new step: nothing has broken in it yet."""
+    """Reset the flags of loops that broke, at the beginning of a step."""
     for k in range(j.n_loops):
         store(j.broke, k, zero(load(j.broke, k)))
 
 
 @kernel
 def any_broke(j):
-    """Whether the step has broken a loop."""
+    """Whether any loop broke in the step."""
     broke = False
     for k in range(j.n_loops):
         broke = broke or load(j.broke, k) > 0
@@ -282,7 +281,7 @@ def any_broke(j):
 
 @kernel
 def clear_loop_forces(j):
-    """A step in parts: no impulse is there yet."""
+    """Reset the forces of all loops, at the beginning of a step in parts."""
     for k in range(j.n_loops):
         none = zero3(load(j.force, k).x)
         store(j.force, k, none)
@@ -291,7 +290,7 @@ def clear_loop_forces(j):
 
 @kernel
 def measure_loops(w, j, r, whole, part):
-    """Forces of all loops; what they are too much for breaks, but not before the end of a step in parts."""
+    """Forces of all loops; overloaded ones break, in a step in parts only at its end."""
     for k in range(j.n_loops):
         measure_loop(w, j, r, k, whole, part)
     if part == 0:
@@ -304,7 +303,7 @@ def measure_loops(w, j, r, whole, part):
 
 @kernel
 def emit_couplings(s, i, e, erp):
-    """Rows of coordinates that follow others: q₁ − p(q₂) = 0, p a polynomial."""
+    """Rows of coordinates that depend on others: q₁ − p(q₂) = 0, p a polynomial."""
     for k in range(i.n_couplings):
         there = load(i.active, k) > 0
         if any_lane(there):
@@ -330,7 +329,7 @@ def emit_couplings(s, i, e, erp):
 
 @kernel
 def make_guests(m, s, w, b, j, i, e, dt, whole, erp, kept, lanes):
-    """Rows of motors, loops and couplings, after those that are there where `kept` is not 0; 1 if all have room."""
+    """Rows of motors, loops and couplings, after those in the store if `kept` is not 0; returns 1 if all have room."""
     if kept == 0:
         for kind in range(N_KINDS):
             store(e.count, kind, zero(load(e.count, kind)))

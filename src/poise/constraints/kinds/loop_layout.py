@@ -1,4 +1,4 @@
-"""What kernels know of loops and couplings, from what a model says of them."""
+"""Memory layout of loop joints and couplings, filled from a model."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ FIRST_LOOP = -(1 << 20)
 """Ids of rows: of coupling k the first is FIRST_COUPLING − k, of a loop FIRST_LOOP − CODES · serial − code."""
 CODES = 32
 TURN, SCREW, LIMIT, CONE, FRICTION = 3, 6, 8, 16, 20
-"""Codes of rows: 0, 1, 2 along axes, then three turns; two limits and one friction for each coordinate."""
+"""Codes of rows: 0, 1, 2 along axes, then three rotations; two limits and one friction for each coordinate."""
 PERPENDICULAR, PARALLEL, RIGID = 1, 2, 3
-"""How turns are held: one axis across another, along another, or all."""
+"""How rotations are locked: one axis perpendicular to another, parallel to another, or all."""
 TURN_X = 3
 """Coordinates: 0, 1, 2 along an axis of A's frame, from here on about one."""
 _HELD = {
@@ -36,7 +36,7 @@ _HELD = {
     "ball": (7, 0, (TURN_X,)),
     "planar": (1, PARALLEL, (1, 2, TURN_X)),
 }
-"""Locked axes as bits, how turns are held, and the coordinates, by kind; in the order of `model.joints`."""
+"""Locked axes as bits, how rotations are locked, and the coordinates, by kind; in the order of `model.joints`."""
 _LOCKED_TURNS = {0: 0, PERPENDICULAR: 1, PARALLEL: 2, RIGID: 3}
 
 LOOPS = View(
@@ -44,14 +44,14 @@ LOOPS = View(
     n_loops=Count,
     body_a=Index,
     body_b=Index,
-    link_a=Index,  # −1 where the end does not move
+    link_a=Index,  # −1 if the end does not move
     link_b=Index,
     serial=Index,
     slides=Index,  # locked axes of A's frame, a bit each
     turns=Index,  # 0, PERPENDICULAR, PARALLEL or RIGID
     screws=Index,
     has_cone=Index,
-    n_rows=Index,  # that hold it
+    n_rows=Index,  # of the rows that hold it
     point_a=Vec3,  # from the centre of mass, in the axes of the link; m
     frame_a=Mat3,
     point_b=Vec3,
@@ -62,19 +62,19 @@ LOOPS = View(
     break_force=Real,
     break_torque=Real,
     active=Int,
-    broke=Int,  # 1 where it has broken since that was looked at
+    broke=Int,  # 1 if it broke since the flag was reset
     slot=Int,  # first row among the single ones
     force=Vec3,  # on B, mean of the last step; N
     torque=Vec3,  # on B at the joint's point; N·m
     coordinate_start=Index,  # (n_loops + 1)
     # of coordinates
     what=Index,
-    motor=Index,  # row of its motor, −1 where there is none
+    motor=Index,  # row of its motor, −1 if there is none
     gear=Real,
     low=Real,
     high=Real,
     friction=Real,
-    value=Real,  # as it was last; turns are counted from there
+    value=Real,  # last value, from which full turns are counted
 )
 REMEMBERED = ("active", "broke", "value", "force", "torque")
 
@@ -83,7 +83,7 @@ COUPLINGS = View(
     n_couplings=Count,
     first=Index,
     first_q=Index,
-    second=Index,  # −1 where there is none
+    second=Index,  # −1 if there is none
     second_q=Index,
     first_zero=Real,
     second_zero=Real,
@@ -98,7 +98,7 @@ def coordinates_of(kind: str) -> int:
 
 
 def loops_block(model: Model, loops: Sequence[LoopJoint], serials: Sequence[int], width: Width) -> Block:
-    """The loops as they are at first; those of the model come first."""
+    """The initial state of all loops; those of the model come first."""
     held = [_HELD[loop.kind] for loop in loops]
     n, starts = len(loops), np.cumsum([0, *(len(what) for _, _, what in held)])
     motors = _motors(model, int(starts[-1]))

@@ -1,24 +1,24 @@
 """Rows of motors: springs and dampers towards a goal, with a bounded force (LIU eqs. 9-13, VON §5.1-§5.3).
 
-With f as in `model.motors`, eq. 1, met at the end of a step h, a motor is a row on its coordinate x with
+With f as in `model.motors`, eq. 1, evaluated at the end of a step h, a motor is a row on its coordinate x with
 
     v_ref = erp (target − x)/h + (1 − erp) speed + h cfm torque,   erp, cfm as in `softness`
 
-and the bounds of f. All of it is in the row's target: a motor has no error that would be mended. Motors without
-stiffness and damping are no rows, but forces on the coordinates (`add_motor_forces`). What is negative of stiffness and
-damping joins the torque, as it is at the start of the step.
+and the bounds of f. The row's target includes all of it: a motor has no position error to correct. Motors without
+stiffness and damping are no rows, but forces on the coordinates (`add_motor_forces`). Negative stiffness and damping
+are evaluated at the start of the step and added to the torque.
 
-Ranges bound what all motors of a degree of freedom do together. Forces are known before rows are made: rows have what
-they leave of the range, and where there are no rows, what is beyond the range is taken off.
+Actuator ranges bound the total force of all motors of a degree of freedom. Forces are computed before rows: bounds of
+rows are the remaining range, and where there are no rows, the total is clamped to the range.
 
-Most motors are far from the bounds of their force. Such a motor on a single coordinate is a spring and damper without
-bounds, and is folded into the inertia as drives are (`fold_motors`): with f = f₀ − c a, a being the acceleration of its
-coordinate, f₀ is a force and c adds to the diagonal. It costs no row. Once impulses are known, `check_motors` looks
-whether its force is within bounds. If one is not, these are rows, and the step is taken again from its free motion on.
-Which ones are folded in the next step is a part of the state: those well within their bounds in this one.
+Most motors are far from the bounds of their force. Such a motor on a single coordinate is an unbounded spring and
+damper, and is folded into the inertia as drives are (`fold_motors`): with f = f₀ − c a, a being the acceleration of its
+coordinate, f₀ is a force and c adds to the diagonal. It costs no row. Once impulses are known, `check_motors` tests
+whether its force is within bounds. If one is not, those motors become rows, and the step is repeated from its free
+motion on. The motors to fold in the next step are part of the state: those well within their bounds in this one.
 
-At acceleration level (`explicit`) every motor is a force, that of eq. 1 at the present state, but for those that are to
-have an acceleration: they are rows with it as a_ref.
+At acceleration level (`explicit`) every motor is a force, that of eq. 1 at the present state, except those with a
+target acceleration: they are rows with it as a_ref.
 """
 
 from __future__ import annotations
@@ -45,28 +45,28 @@ from poise.model.model import Model
 
 Array = NDArray[Any]
 FOLDED_SHARE = 0.8
-"""Of its bound: a motor with less force is folded in the next step."""
+"""Share of its bound: a motor with less force is folded in the next step."""
 BEYOND = 1e-9
-"""By how much of its bounds the force of a folded motor may be beyond them."""
+"""Tolerance of a folded motor's bounds, relative to its force plus 1."""
 ATTEMPTS = 2
-"""At a step with folded motors; then all that can be are rows, in worlds where any were beyond their bounds."""
+"""Attempts at a step with folded motors; then all motors are rows, in worlds where any exceeded their bounds."""
 FIRST_ID = -2
-"""Id of the first motor's row; those of the others go downwards. Rows of joints have ids from 0 on."""
+"""Id of the first motor's row; those of the others decrease. Rows of joints have ids from 0 on."""
 MOST = 1e30
-"""Greatest force of motors that never pull: what pushes without end counts as a contact, elsewhere; N or N·m."""
+"""Greatest force of motors that only push: an infinite upper bound would mark a contact elsewhere; N or N·m."""
 
 MOTORS = View(
     "Motors",
     n_rows=Count,
-    explicit=Count,  # 1 where forces are those of the present state, at acceleration level
-    has_negative=Count,  # 1 where stiffness or damping may be negative
+    explicit=Count,  # 1 if forces are those of the present state, at acceleration level
+    has_negative=Count,  # 1 if stiffness or damping may be negative
     n_ranges=Count,
     term_start=Index,  # (n_rows + 1) coordinates of a row
     term_dof=Index,
     term_q=Index,  # coordinate, or the first of a ball's four
     term_part=Index,  # −1; of a ball 0, 1, 2: which part of its rotation vector
-    term_range=Index,  # range of its degree of freedom, −1 where there is none
-    ball=Index,  # (n_rows) number of the rotation that is the target, −1 where it is a number
+    term_range=Index,  # range of its degree of freedom, −1 if there is none
+    ball=Index,  # (n_rows) number of the target rotation, −1 if the target is a number
     term_gear=Real,
     # (n_rows)
     stiffness=Real,
@@ -75,37 +75,37 @@ MOTORS = View(
     speed=Real,
     torque=Real,
     acceleration=Real,
-    hurries=Real,  # 1 where the acceleration is the goal, whatever the others are
+    hurries=Real,  # 1 if the acceleration is the target, whatever the other targets are
     low=Real,
     high=Real,
-    force=Real,  # of the last step, where it was no row's; N or N·m
-    unsaturated=Real,  # 1 where it was well within its bounds in the last step: it may be folded in the next
-    folded=Real,  # 1 where it is folded into the inertia
-    barred=Real,  # 1 where it must not be in this step
-    base=Real,  # its force without acceleration; N or N·m
-    slope=Real,  # what acceleration takes off it; kg or kg·m²
-    folds=Count,  # 0 where none may be folded
-    attempts=Real,  # (1) at this step that ended beyond bounds
+    force=Real,  # of the last step, if it was not a row; N or N·m
+    unsaturated=Real,  # 1 if it was well within its bounds in the last step: it may be folded in the next
+    folded=Real,  # 1 if it is folded into the inertia
+    barred=Real,  # 1 if it must not be folded in this step
+    base=Real,  # its force at zero acceleration; N or N·m
+    slope=Real,  # decrease of its force with acceleration; kg or kg·m²
+    folds=Count,  # 0 if none may be folded
+    attempts=Real,  # (1) attempts at this step that exceeded bounds
     rotation=Real,  # (4 · balls) targets of balls; w, x, y, z
     # (n_ranges)
     range_dof=Index,
-    range_lifted=Index,  # 1 where gravity compensation is a force of motors
+    range_lifted=Index,  # 1 if gravity compensation counts as a motor force
     range_low=Real,
     range_high=Real,
-    range_known=Real,  # force of what is no row; N or N·m
-    range_rows=Real,  # 1 where there are rows
-    range_cut=Real,  # what is taken off, with its sign; N or N·m
+    range_known=Real,  # force of all that are not rows; N or N·m
+    range_rows=Real,  # 1 if there are rows
+    range_cut=Real,  # force added to stay in the range; N or N·m
 )
 SETTINGS = (
     *("stiffness", "damping", "target", "speed", "torque", "acceleration", "hurries", "low", "high", "rotation"),
     "force",
     "unsaturated",
 )
-"""What may change from step to step, and is a part of the state."""
+"""Fields that may change from step to step, and are part of the state."""
 
 
 def motors_block(model: Model, width: Width) -> Block:
-    """The motors of a model as they are at first."""
+    """The motors of a model in their initial state."""
     scalar = {int(d): int(j) for d, j in zip(model.primitive_v_start, model.primitive_q_start, strict=True)}
     starts, terms, ball, rotations = [0], [], [], []
     numbers: dict[str, list[float]] = {name: [] for name in ("stiffness", "damping", "speed", "torque", "low", "high")}
@@ -157,22 +157,22 @@ def motors_block(model: Model, width: Width) -> Block:
 
 
 def _place(model: Model, scalar: dict[int, int], d: int) -> tuple[int, int]:
-    """Coordinate of a degree of freedom, and which part of a ball's rotation vector it is, or −1."""
+    """Coordinate of a degree of freedom, and its component of a ball's rotation vector, or −1."""
     first = d if d in scalar else d - 1 if d - 1 in scalar else d - 2
     k = int(np.flatnonzero(model.primitive_v_start == first)[0])
     return scalar[first], d - first if model.primitive_kind[k] == Primitive.BALL else -1
 
 
 def is_endless(b: Block) -> Array:
-    """Whether motors, row by row, have a stiffness or damping without end, and use it: no force is that of a state."""
+    """Whether motors, row by row, use an infinite stiffness or damping: then no force follows from the state."""
     return np.asarray(((b.stiffness == inf) | (b.damping == inf)) & (b.hurries == 0.0))
 
 
 def plain_forces(b: Block, a: Array) -> Array:
-    """(nv,) forces on the coordinates of motors that were no rows in the last step, in one world; N or N·m.
+    """(nv,) forces on the coordinates of motors that were not rows in the last step, in one world; N or N·m.
 
-    Those of folded motors are by their law at the accelerations `a`, as `dynamics.passive` has them. In a step of
-    several parts these are not the accelerations of the last part, of which `force` is.
+    Those of folded motors follow from their law at the accelerations `a`, as in `dynamics.passive`. In a step of
+    several parts these are not the accelerations of the last part, for which `force` was computed.
     """
     nv, row = len(a), np.repeat(np.arange(len(b.force)), np.diff(b.term_start))
     by_law = b.base[row] - b.slope[row] * b.term_gear * a[b.term_dof]
@@ -182,7 +182,7 @@ def plain_forces(b: Block, a: Array) -> Array:
 
 @formula
 def within_most(x: Any) -> Any:
-    """A number that sums and products of motors do not carry beyond the largest ones there are."""
+    """A number clamped to ±MOST, so that sums and products of motors stay finite."""
     return maximum(minimum(x, MOST), -MOST)
 
 
@@ -199,13 +199,13 @@ def motor_law(
     dt: Any,
     whole: Any,
 ) -> Any:
-    """Wanted velocity and softness of a motor's row; `error` is from x to its target, `now` its velocity.
+    """Target velocity and softness of a motor's row; `error` is from x to its target, `now` its velocity.
 
-    Goals beyond all bounds want as much as numbers can hold: the force is then that of the motor's limit.
+    Targets are clamped, so that very large ones stay finite: the force is then at the motor's bound.
     """
     erp, cfm = spring_row(stiffness, damping, dt)
     error, speed, acceleration = within_most(error), within_most(speed), within_most(acceleration)
-    # the hard ones have the whole of a step to get there, also where it is split
+    # hard motors have the whole step to reach their target, also if it is split
     reach = select(stiffness == inf, error * (1.0 / whole), error * (1.0 / dt))
     wanted = reach * erp + speed * (1.0 - erp) + within_most(torque * cfm * dt)
     hurry = hurries > 0.0
@@ -214,7 +214,7 @@ def motor_law(
 
 @kernel
 def lawless_torque(b, j, error, now):
-    """The torque of a motor, with what is negative of its stiffness and damping, as it is now."""
+    """The torque of a motor, with the forces of negative stiffness and damping at the present state."""
     torque = load(b.torque, j)
     if b.has_negative != 0:
         none = zero(torque)
@@ -225,7 +225,7 @@ def lawless_torque(b, j, error, now):
 
 @kernel
 def put_motor(b, e, slot, there, j, error, now, dt, whole):
-    """What makes a row a motor's."""
+    """Write the fields of a motor's row."""
     none = zero(error)
     wanted, cfm = motor_law(
         maximum(load(b.stiffness, j), none),
@@ -251,8 +251,8 @@ def put_motor(b, e, slot, there, j, error, now, dt, whole):
 
 @kernel
 def within_ranges(b, j, low, high):
-    """Bounds of a row by what its coordinates have left of their ranges; where that is beyond the motor's own bounds,
-    the nearest of these.
+    """Bounds of a row from the remaining ranges of its coordinates; outside the motor's own bounds, the nearest of
+    these.
     """
     least, most = low, high
     for n in range(load(b.term_start, j), load(b.term_start, j + 1)):
@@ -266,7 +266,7 @@ def within_ranges(b, j, low, high):
 
 @kernel
 def begin_ranges(b, w):
-    """Forces of motors in each range, before there are any: gravity compensation, where that is one of them."""
+    """Initialize the motor force in each range: gravity compensation, if it counts as one, else zero."""
     none = zero(load(w.total, 0))
     for r in range(b.n_ranges):
         store(b.range_known, r, load(w.lift, load(b.range_dof, r)) if load(b.range_lifted, r) != 0 else none)
@@ -275,7 +275,7 @@ def begin_ranges(b, w):
 
 @kernel
 def note_in_ranges(b, j, force, row):
-    """Add the force of a motor to the ranges of its coordinates, and note where it is a row."""
+    """Add the force of a motor to the ranges of its coordinates, and mark those with rows."""
     for n in range(load(b.term_start, j), load(b.term_start, j + 1)):
         r = load(b.term_range, n)
         if r >= 0:
@@ -285,7 +285,7 @@ def note_in_ranges(b, j, force, row):
 
 @kernel
 def end_ranges(b, w):
-    """Take off what is beyond a range, where no row can."""
+    """Clamp the total force to the range, where there are no rows."""
     for r in range(b.n_ranges):
         known, d = load(b.range_known, r), load(b.range_dof, r)
         cut = maximum(minimum(known, load(b.range_high, r)), load(b.range_low, r)) - known
@@ -296,7 +296,7 @@ def end_ranges(b, w):
 
 @kernel
 def drives(b, j):
-    """Worlds in which a motor is a row."""
+    """Worlds in which a motor is a row, unless it is folded."""
     if b.explicit != 0:
         return load(b.hurries, j) > 0.0
     return (load(b.stiffness, j) > 0.0) | (load(b.damping, j) > 0.0) | (load(b.hurries, j) > 0.0)
@@ -310,7 +310,7 @@ def is_row(b, j):
 
 @kernel
 def begin_folding(b):
-    """A new step: none is barred from folding yet."""
+    """Start a step: all motors may be folded."""
     for j in range(b.n_rows):
         store(b.barred, j, zero(load(b.force, j)))
     if b.n_rows > 0:
@@ -332,7 +332,7 @@ def can_fold(b, j):
 
 @kernel
 def fold_motors(s, b, w, dt):
-    """Motors as forces and inertias of their coordinates, in worlds in which they can be and are well within bounds."""
+    """Fold motors into forces and inertias of coordinates, in worlds in which they can be and were unsaturated."""
     for j in range(b.n_rows):
         able = can_fold(b, j)
         none = zero(load(b.force, j))
@@ -354,8 +354,8 @@ def fold_motors(s, b, w, dt):
 
 @kernel
 def check_motors(b, change, dt):
-    """Worlds in which a folded motor is beyond its bounds, where velocities change so: it is barred from folding.
-    In the others the forces of folded motors, and which ones are well within their bounds.
+    """Worlds in which a folded motor exceeds its bounds at the velocity change `change`; it is barred from folding in
+    this step.
     """
     none = zero(load(change, 0))
     again = none != none
@@ -373,7 +373,7 @@ def check_motors(b, change, dt):
 
 @kernel
 def bar_all(b, again):
-    """After ATTEMPTS all motors are rows."""
+    """Count an attempt; after ATTEMPTS all motors are rows."""
     attempts = load(b.attempts, 0)
     store(b.attempts, 0, select(again, attempts + 1.0, attempts))
     many = again & (attempts + 1.0 >= float(ATTEMPTS))
@@ -383,7 +383,7 @@ def bar_all(b, again):
 
 @kernel
 def folded_force(b, j, change, dt):
-    """Force of a motor by its law, where velocities change so in a step."""
+    """Force of a folded motor by its law, for a velocity change in a step."""
     return force_by_law(b, j, load(b.term_start, j), load(change, load(b.term_dof, load(b.term_start, j))) / dt)
 
 
@@ -395,7 +395,7 @@ def force_by_law(b, j, n, a):
 
 @kernel
 def note_motors(b, change, dt):
-    """Note the forces of folded motors, and which motors are well within their bounds."""
+    """Store the forces of folded motors, and which motors are well within their bounds."""
     for j in range(b.n_rows):
         able = can_fold(b, j)
         none = zero(load(b.force, j))
@@ -415,7 +415,7 @@ def motor_force(b, j, error, now):
 
 @kernel
 def add_motor_forces(s, b, w):
-    """Forces of motors that are no rows, to those that act on the coordinates; worlds in which some are rows."""
+    """Add forces of motors that are not rows to those on the coordinates; returns worlds in which some are rows."""
     driven = load(w.total, 0) != load(w.total, 0)
     if b.n_ranges > 0:
         begin_ranges(b, w)
@@ -445,7 +445,7 @@ def add_motor_forces(s, b, w):
 
 @kernel
 def term_value(s, b, n):
-    """Coordinate of a term, of a ball a part of its rotation vector."""
+    """Coordinate of a term; for a ball, a component of its rotation vector."""
     part, q = load(b.term_part, n), load(b.term_q, n)
     if part < 0:
         return load(s.q, q)
@@ -454,7 +454,7 @@ def term_value(s, b, n):
 
 @kernel
 def ball_error(s, b, j):
-    """A part of the rotation vector from where a ball is to where it should be, in the child's axes."""
+    """A component of the rotation vector from a ball's rotation to its target, in the child's axes."""
     n = load(b.term_start, j)
     goal = normalize(load_four(b.rotation, 4 * load(b.ball, j)))
     turn = conjugate(normalize(load_four(s.q, load(b.term_q, n)))) @ goal
@@ -463,7 +463,7 @@ def ball_error(s, b, j):
 
 @kernel
 def motor_reach(s, b, j):
-    """From the coordinate x of a motor to its target, and its velocity."""
+    """Difference of a motor's target and its coordinate x, and the velocity of x."""
     x = zero(load(s.q, 0))
     now = x
     for n in range(load(b.term_start, j), load(b.term_start, j + 1)):

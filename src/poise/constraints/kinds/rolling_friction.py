@@ -1,4 +1,4 @@
-"""Rows of rolling and torsional friction: what a contact's patch holds against, beside sliding.
+"""Rows of rolling and torsional friction: torques of a contact's patch, beside sliding friction.
 
 At a contact with the normal force λ_n the torque about the normal is at most μ_t λ_n, that along the tangents μ_r λ_n
 together (coefficients in m: those of a contact pair, or combined ones, see `combining`). Each is a ball of rows on the
@@ -17,7 +17,7 @@ from poise.kernel.spatial import Force, no_force
 from poise.kernel.vec import norm, zero3
 
 SHORTEST, LONGEST = 1e-3, 1.0
-"""Levers are taken to be within; m."""
+"""Range to which levers are clamped; m."""
 
 
 @kernel
@@ -29,7 +29,7 @@ def put_spin(r, slot, there, body_a, body_b, axis):
 
 @kernel
 def emit_spins(r, contact, there, id, body_a, body_b, x, y, mu, lever):
-    """Rows on spins about x and y that a contact holds against; of two, or of one where y is nought."""
+    """Rows on spins about x and y of a contact; only one where y is zero."""
     slot, there = open_block(r, BALL, there, id)
     minus = zero(slot) - 1
     put_spin(r, slot, there, body_a, body_b, x * lever)

@@ -1,7 +1,7 @@
-"""The three rows of a contact on a tree at once: they act on the same two links, and their forces take the same way.
+"""The three rows of a contact on a tree at once: they act on the same two links, and propagate along the same paths.
 
-What they need of that way is read once for all three. Each row comes out as `delassus_kernels` and `row_velocity` would
-have it.
+The data of these paths is read once for all three. Each row has the same result as from `delassus_kernels` and
+`row_velocity`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from poise.kernel.vec import cross
 
 @kernel
 def is_contact(r, slot):
-    """Whether a contact begins at a slot, of whose rows none acts on a coordinate or has further terms."""
+    """Whether a contact starts at a slot, and its rows have no coordinates and no further terms."""
     if slot < load(r.first, CONTACT) or slot >= load(r.first, BALL):
         return False
     other = acts_elsewhere(r, slot, slot) | acts_elsewhere(r, slot, slot + 1) | acts_elsewhere(r, slot, slot + 2)
@@ -33,7 +33,7 @@ def acts_elsewhere(r, slot, at):
 
 @kernel
 def see_contact(m, w, r, t, x, k, slot):
-    """Rows k to k + 2, a contact: their Jacobians on links, J x, and Y."""
+    """Evaluate rows k to k + 2, a contact: their Jacobians on links, J x, and Y."""
     none = zero(load(t.tau, 0))
     for n in range(3):
         store(t.speed, k + n, none)
@@ -45,7 +45,7 @@ def see_contact(m, w, r, t, x, k, slot):
 @kernel
 def place_side(m, w, x, t, body, J, slot, links, forces, k):
     """One body of a contact: its link, the Jacobians of three rows on it, about O, and its share of J x. Mostly one of
-    two never moves.
+    the two never moves.
     """
     link = link_of(m, body)
     there, none = link >= 0, no_force(load(t.tau, 0))
@@ -87,7 +87,7 @@ def lean_three(m, w, t, k):
 
 @kernel
 def pass_three(m, w, t, k, i, base, count):
-    """The forces of three rows on link i to its parent, and what each degree of freedom takes: see
+    """Propagate the forces of three rows from link i to its parent, and write Y of its degrees of freedom: see
     `delassus_kernels.pass_on`.
     """
     none, nv, links = no_force(load(t.tau, 0)), load(t.n_dofs, 0), m.n_links

@@ -1,8 +1,8 @@
-"""The constraint matrix K = J M⁻¹ Jᵀ of rows on a tree (KOK eq. 10), computed in every way there is.
+"""The Delassus matrix K = J M⁻¹ Jᵀ of rows on a tree (KOK eq. 10), by four methods.
 
-    gram           YᵀY of the forces on their way to the root; rows in lanes       what simulations use
+    gram           YᵀY of the forces propagated to the root; rows in lanes         what simulations use
     deltas         an acceleration delta a row                                     KOK §4.3
-    test_forces    m + 1 calls of the articulated body method                      KOK §4.2
+    test_forces    m + 1 calls of the articulated-body algorithm                   KOK §4.2
     jacobians      J, and a factorization of the mass matrix                       textbooks
 
 and KOK §4.1's single constraint, as a function to learn from.
@@ -41,7 +41,7 @@ _by_deltas = entry(delassus_methods.by_deltas, MODEL, WORK, STORE, SYSTEM, FLOW,
 
 @few_blas_threads
 def constraint_matrix(rows: Rows, q: ArrayLike, method: str = "gram") -> Array:
-    """(m, m) K of rows at a pose; `method` is gram, deltas, test_forces or jacobians.
+    """(m, m) Delassus matrix of rows at a pose; `method` is gram, deltas, test_forces or jacobians.
 
     >>> import poise
     >>> from poise.constraints.rows import Rows
@@ -123,10 +123,10 @@ def row_jacobian(rows: Rows, q: ArrayLike, world: int = 0) -> Array:
 
 @dataclass(frozen=True)
 class SingleConstraint:
-    """What KOK §4.1 finds on its way."""
+    """Results of KOK §4.1."""
 
     force: float
-    """f^c: the force, of the test force's kind, that makes h nought; N or N·m."""
+    """f^c: the force, of the test force's kind, that makes h zero; N or N·m."""
     k: float
     """Net effect on h of a unit force (eq. 8)."""
     default: float
@@ -146,10 +146,10 @@ def single_constraint(
     test_forces: ArrayLike | None = None,
     forces: ArrayLike | None = None,
 ) -> SingleConstraint:
-    """The force that makes a linear function h(q̈) of the accelerations nought, by two calls of the dynamics (KOK §4.1).
+    """The force that makes a linear function h(q̈) of the accelerations zero, by two calls of the dynamics (KOK §4.1).
 
-    `h` may be affine, as the acceleration of a joint less the wanted one. The test force is `test_tau` (nv,) and
-    `test_forces` (n_bodies, 6): any that has an effect on h will do, whether it is h's own or not.
+    `h` may be affine, as the acceleration of a joint less its target. The test force is `test_tau` (nv,) and
+    `test_forces` (n_bodies, 6): any force that has an effect on h.
 
     >>> import numpy as np, poise
     >>> scene = poise.Scene()

@@ -1,13 +1,13 @@
-"""What a tree makes of rows: the constraint matrix A = J M⁻¹ Jᵀ, row velocities, and what multipliers change.
+"""Rows on a tree: the Delassus matrix A = J M⁻¹ Jᵀ, row velocities, and the response to multipliers.
 
-`aba.factor` eliminates the degrees of freedom one by one from the leaves, so that M⁻¹ = L D L^T with D the 1/d that it
-leaves behind, and L^T the way of a force to the root (KOK §4.3, the inbound loop). With Y = √D L^T J^T
+`aba.factor` eliminates the degrees of freedom one by one from the leaves, so that M⁻¹ = L D L^T with its 1/d as D, and
+L^T the propagation of a force to the root (KOK §4.3, the inbound loop). With Y = √D L^T J^T
 
     A = Y^T Y        M⁻¹ J^T λ = L √D Y λ
 
-so the matrix needs the inbound half of the deltas alone, and comes out symmetric to the last bit.
+so the matrix needs the inbound half of the deltas alone, and is symmetric to the last bit.
 
-One source serves three shapes, by the widths of its views (tree, store, system):
+The same source compiles to three variants, by the widths of its views (tree, store, system):
 
     one world, row by row             f64, f64, f64
     one world, lanes of rows          f64, f64, f64x8      eight test forces an instruction (KOK §4.2: "in parallel")
@@ -40,23 +40,23 @@ from poise.kernel.vec import cross
 SYSTEM = View(
     "System",
     n_rows=Index,  # (1)
-    n_groups=Index,  # (1) of lanes of rows; as many as rows where each stands alone
+    n_groups=Index,  # (1) of lanes of rows; as many as rows if lanes are not rows
     slot=Index,  # (n_rows)
     lane_slot=Int,  # (n_groups) the same, a lane a row
     root=Real,  # (nv) √D
     n_lanes=Count,
-    n_links=Index,  # (1) that rows may move, and how many degrees of freedom they have
-    n_dofs=Index,  # (1)
-    link=Index,  # (n_links) which they are, children before parents
-    link_first=Index,  # (n_links of the model) where the degrees of freedom of a link begin among these
-    dof=Index,  # (n_dofs) which these are
-    touched=Index,  # (n_links) THROUGH or OWN where some lane has a force on the link or beyond; nought between rows
+    n_links=Index,  # (1) links that rows may move
+    n_dofs=Index,  # (1) degrees of freedom of these links
+    link=Index,  # (n_links) the links, children before parents
+    link_first=Index,  # (n_links of the model) place of the first degree of freedom of a link in `dof`
+    dof=Index,  # (n_dofs) the degrees of freedom
+    touched=Index,  # (n_links) THROUGH or OWN if some lane has a force on the link or its subtree; zero between rows
     n_filled=Index,  # (n_groups) degrees of freedom that rows of a group move
-    filled=Index,  # (n_groups · n_dofs) which they are: y of the others is nought
-    together=Index,  # (n_groups) 3 where three rows from here on move the same ones
-    p=Force,  # (3 n_links) force that is still to be balanced, of three rows at once; nought between rows
-    tau=Real,  # (nv) on coordinates; nought between rows
-    link_a=Int,  # (n_groups) links of a row's bodies, −1 where they do not move
+    filled=Index,  # (n_groups · n_dofs) which they are: y of the others is zero
+    together=Index,  # (n_groups) 3 if the three rows from here on move the same ones
+    p=Force,  # (3 n_links) force that is not yet balanced, of three rows at once; zero between rows
+    tau=Real,  # (nv) on coordinates; zero between rows
+    link_a=Int,  # (n_groups) links of a row's bodies, −1 if they do not move
     link_b=Int,
     force_a=Force,  # (n_groups) a row's Jacobian on them, about O
     force_b=Force,
@@ -68,19 +68,19 @@ SYSTEM = View(
 )
 
 THROUGH, OWN = 1, 2
-"""What is on a link: forces from beyond, or a row's own one too."""
+"""Forces on a link: from its subtree alone, or from a row itself too."""
 
 PLAIN = View("Plain", lane_slot=Int, y=Real, A=Real, speed=Real, lam=Real)
-"""Memory of a system row by row: of one world in lanes of rows number by number, of lanes of worlds as it is."""
+"""The memory of a system as plain rows: for one world in lanes of rows, number by number; else as it is."""
 
 FLOW = View(
     "Flow",
-    x=Real,  # (nv) velocities, or whatever moves along the degrees of freedom
-    motion=Motion,  # (n_links) and how the links move with it, about O
+    x=Real,  # (nv) velocities, or other motions along the degrees of freedom
+    motion=Motion,  # (n_links) motions of the links for x, about O
     share=Real,  # (nv)
     a=Real,  # (nv) M⁻¹ Jᵀ λ
     acceleration=Motion,  # (n_links)
-    ahead=Motion,  # (n_links) how links move at the end of a step, as far as that is known
+    ahead=Motion,  # (n_links) predicted motion of links at the end of a step
 )
 """Motions of the tree, at its own width."""
 
@@ -92,7 +92,7 @@ def flow_block(nv: int, n_links: int, width: Width) -> Block:
 
 @kernel
 def take_links(m, t, i, start, end):
-    """Let rows move links of a list, children before parents, and no others."""
+    """Restrict rows to the links of a list, children before parents."""
     dofs = 0
     for n in range(start, end):
         store(t.link, n - start, load(i.link, n))
@@ -126,14 +126,14 @@ def place_centres(m, w):
 
 @kernel
 def link_of(m, body):
-    """Link that carries a body, −1 for the world and what never moves."""
+    """Link of a body, −1 for the world and for bodies that never move."""
     there = body >= 0
     return select(there, spread(gather_where(m.body_link, body, there), body), body)
 
 
 @kernel
 def about_origin(w, body, link, J):
-    """A covector at a body's centre of mass as one about O; nought where the body does not move."""
+    """A covector at a body's centre of mass as one about O; zero if the body does not move."""
     there = link >= 0
     f = Force(J.t + cross(gather_where(w.centre, body, there), J.f), J.f)
     return select(there, f, no_force(J.t.x))
@@ -155,7 +155,7 @@ def place_row(m, w, r, t, k, at):
 
 @kernel
 def touch(t, link, what):
-    """Note what is on links, of any lane."""
+    """Mark the links of all lanes as loaded."""
     for lane in range(t.n_lanes):
         i = get_lane(link, lane)
         if i >= 0:
@@ -164,7 +164,7 @@ def touch(t, link, what):
 
 @kernel
 def lay(t, link, f):
-    """Take a force off what a link has to balance."""
+    """Subtract a force from the forces that links have to balance."""
     there = link >= 0
     if any_lane(there):
         scatter_where(t.p, link, gather_where(t.p, link, there) - f, there)
@@ -173,7 +173,7 @@ def lay(t, link, f):
 
 @kernel
 def lay_on_dof(m, t, dof, J):
-    """Put a force on a coordinate."""
+    """Add a force on a coordinate."""
     there = dof >= 0
     if any_lane(there):
         scatter_where(t.tau, dof, gather_where(t.tau, dof, there) + J, there)
@@ -182,7 +182,7 @@ def lay_on_dof(m, t, dof, J):
 
 @kernel
 def lay_terms(m, w, r, t, at):
-    """Put the further terms of a row on links and coordinates."""
+    """Add the further terms of a row to links and coordinates."""
     term = gather(r.term, at)
     while any_lane(term >= 0):
         there = term >= 0
@@ -196,7 +196,7 @@ def lay_terms(m, w, r, t, at):
 
 @kernel
 def own_force(t, k, i, p):
-    """What link i has to balance, less the force of row k on it: lanes look at the link, and nothing is scattered."""
+    """The force that link i has to balance, less that of row k on it, by comparison in all lanes, without scatter."""
     on_a, on_b = load(t.link_a, k), load(t.link_b, k)
     none = no_force(p.t.x)
     p = p - select(on_a == spread(i, on_a), load(t.force_a, k), none)
@@ -205,7 +205,7 @@ def own_force(t, k, i, p):
 
 @kernel
 def pass_on(m, w, t, k, i, base, count):
-    """The force of row k on link i to its parent, and what each degree of freedom takes of it: how many are filled."""
+    """Propagate the force of row k from link i to its parent, and write Y of its dofs; returns how many are filled."""
     none = no_force(load(t.tau, 0))
     p = load(t.p, i)
     if load(t.touched, i) == OWN:
@@ -230,7 +230,7 @@ def pass_on(m, w, t, k, i, base, count):
 
 @kernel
 def lean(m, w, r, t, k, at):
-    """Y of a row: its force on the way to the root, and what each degree of freedom takes of it."""
+    """Y of a row: its force propagated to the root, with the part that each degree of freedom takes of it."""
     touch(t, load(t.link_a, k), OWN)
     touch(t, load(t.link_b, k), OWN)
     lay_on_dof(m, t, gather(r.dof, at), gather(r.Jdof, at))
@@ -253,7 +253,7 @@ def lean(m, w, r, t, k, at):
 
 @kernel
 def gram(m, t):
-    """A = YᵀY where rows stand one by one; degrees of freedom that a row does not move add nothing."""
+    """A = YᵀY where lanes are not rows; degrees of freedom that a row does not move add nothing."""
     i = 0
     while i < load(t.n_rows, 0):
         if load(t.together, i) == 3:
@@ -266,7 +266,7 @@ def gram(m, t):
 
 @kernel
 def multiply_one(t, i):
-    """Row i of A up to its diagonal, four entries at a time: each sum waits for itself only."""
+    """Row i of A up to its diagonal, four entries at a time, to hide the latency of each sum."""
     n, nv = load(t.n_rows, 0), load(t.n_dofs, 0)
     for j in range(0, i + 1, 4):
         one, two, three, four = zero(load(t.y, 0)), zero(load(t.y, 0)), zero(load(t.y, 0)), zero(load(t.y, 0))
@@ -330,7 +330,7 @@ def gram_lanes(m, t, plain):
     for g in range(groups):
         i = g * lanes
         while i < n:
-            # four rows at a time: each sum waits for itself only
+            # four rows at a time, to hide the latency of each sum
             other = i // lanes
             first = (other * nv) * lanes + i % lanes
             none = zero(load(t.y, 0))

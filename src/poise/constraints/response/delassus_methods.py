@@ -1,7 +1,7 @@
-"""The constraint matrix as KOK has it: from test forces (§4.2), and from acceleration deltas (§4.3).
+"""The Delassus matrix by KOK's methods: from test forces (§4.2), and from acceleration deltas (§4.3).
 
-`delassus_kernels.gram` gives the same matrix for less than either. These are here to be read, measured, and to check
-it.
+`delassus_kernels.gram` computes the same matrix faster than either. These are here to be read, to be measured, and to
+check it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def push_dof(tau, dof, J, size):
 
 @kernel
 def push_row(m, x, w, tau, r, at, size):
-    """Add a row's test force to whatever it acts on; one of the opposite size takes it away."""
+    """Add a row's test force to its bodies and coordinates; one of the opposite size removes it."""
     push_body(m, x, w, load(r.a, at), load(r.Ja, at), size)
     push_body(m, x, w, load(r.b, at), load(r.Jb, at), size)
     push_dof(tau, load(r.dof, at), load(r.Jdof, at), size)
@@ -79,7 +79,7 @@ def net_effects(m, w, r, t, i, size):
 
 @kernel
 def by_test_forces(m, s, x, w, r, t, size):
-    """K from m + 1 calls of the articulated body method (KOK §4.2)."""
+    """K from m + 1 calls of the articulated-body algorithm (KOK §4.2)."""
     default_accelerations(m, s, x, w, r, t)
     for i in range(load(t.n_rows, 0)):
         at = load(t.slot, i)
@@ -93,7 +93,7 @@ def by_test_forces(m, s, x, w, r, t, size):
 
 @kernel
 def by_cached_test_forces(m, s, x, w, r, t, size):
-    """The same with what depends on the state alone kept ("implemented carefully", end of KOK §4.3)."""
+    """The same, with the terms that depend on the state alone cached ("implemented carefully", end of KOK §4.3)."""
     default_accelerations(m, s, x, w, r, t)
     for i in range(load(t.n_rows, 0)):
         at = load(t.slot, i)
@@ -109,7 +109,7 @@ def by_cached_test_forces(m, s, x, w, r, t, size):
 
 @kernel
 def delta_effect(m, w, r, t, x, j, at):
-    """h_j(dq̈) of a row (KOK eq. 13): its Jacobian on what the links gain."""
+    """h_j(dq̈) of a row (KOK eq. 13): its Jacobian on the links' acceleration changes."""
     value = coordinate(x.a, load(r.dof, at), load(r.Jdof, at))
     if load(t.link_a, j) >= 0:
         value = value + pair(load(x.acceleration, load(t.link_a, j)), load(t.force_a, j))
@@ -129,7 +129,7 @@ def delta_effect(m, w, r, t, x, j, at):
 
 @kernel
 def by_deltas(m, w, r, t, x):
-    """K from one acceleration delta a row (KOK §4.3). The inertias of `aba.prepare` are there already."""
+    """K from one acceleration delta a row (KOK §4.3). `aba.prepare` must run before."""
     place_centres(m, w)
     take_roots(m, w, t)
     n = load(t.n_rows, 0)

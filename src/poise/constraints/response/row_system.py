@@ -1,6 +1,6 @@
-"""Rows on a tree: what solvers need to know of them at a state, and what the multipliers then do.
+"""Rows on a tree: the solver's inputs at a state, and the response to multipliers.
 
-Rows in lanes take a batch of as many states as there are lanes, and answer with one entry a world.
+Rows in lanes take a batch of as many states as there are lanes, and return one entry a world.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _forward = entry(aba.articulated_body, MODEL, STATE, INPUT, WORK, extra=("float6
 
 
 def rows_width(width: Width) -> Width:
-    """What rows are in lanes of: themselves where there is one world, else worlds."""
+    """Width of a row system: for one world, lanes of rows; else lanes of worlds."""
     return lane_width(np.float64) if width == F64 else width
 
 
 SYSTEM_IN_LANES = At(SYSTEM, rows_width)
-"""In lanes of rows where there is one world."""
+"""In lanes of rows for one world."""
 _SEEN = (MODEL, STATE, WORK, STORE, SYSTEM, FLOW)
 _SEEN_IN_LANES = (MODEL, STATE, WORK, STORE, SYSTEM_IN_LANES, FLOW)
 _LEVEL = ("float64", "int64")
@@ -53,7 +53,7 @@ _SPREAD = entry(spread_acceleration, MODEL, WORK, FLOW)
 
 
 def row_by_row(t: Block, width: Width) -> Block:
-    """The memory of a system, as worlds of a width see it."""
+    """The memory of a system, as views of worlds of a width."""
 
     def shared(name: str) -> Shared:
         array = t.arrays[name]
@@ -70,7 +70,7 @@ def all_links(model: Model) -> dict[str, Any]:
 
 
 class System:
-    """Memory for what a tree makes of the present list of rows; `lanes` puts rows of one world in lanes.
+    """Memory for the response of a tree to the present list of rows; `lanes` puts rows of one world in lanes.
 
     The methods are steps of a simulation: they take a workspace that holds a state and its free accelerations.
     """
@@ -94,14 +94,14 @@ class System:
         self.plain = row_by_row(self.t, rows.width)
 
     def see(self, space: Workspace, dt: float, level: int) -> None:
-        """Y and row velocities, and at acceleration level row accelerations."""
+        """Compute Y and row velocities, and at acceleration level row accelerations."""
         width, state = self.rows.width, (space.m.handle, space.s.handle, space.w.handle)
         look, call = (_LOOK_LANES, SEE_LANES) if self.in_lanes else (_LOOK_ROWS, SEE_ROWS)
         look[width](*state, self.t.handle, self.flow.handle, dt)
         call[width](*state, self.rows.now.handle, self.t.handle, self.flow.handle, dt, level)
 
     def multiply(self, space: Workspace) -> None:
-        """A from Y."""
+        """Compute A from Y."""
         if self.in_lanes:
             GRAM_LANES[F64](space.m.handle, self.t.handle, self.plain.handle)
         else:
@@ -133,7 +133,7 @@ class System:
 
 @dataclass(frozen=True)
 class Seen:
-    """Rows at a state, as solvers want them. In lanes every array has a first axis of worlds."""
+    """Rows evaluated at a state: inputs of solvers. In lanes every array has a first axis of worlds."""
 
     A: Array
     """(m, m) J M⁻¹ Jᵀ, without softness."""
@@ -158,10 +158,10 @@ def see(
     dt: float | None = None,
     lanes: bool = True,
 ) -> Seen:
-    """The constraint matrix and what rows read off the free motion: at velocity level if there is a `dt`.
+    """The Delassus matrix, and row velocities or accelerations of the free motion: at velocity level if `dt` is given.
 
-    Springs and dampers are then met at the end of the step, in A as well. `lanes=False` takes the rows of one world one
-    at a time.
+    Springs and dampers are then evaluated at the end of the step, in A as well. `lanes=False` processes the rows of one
+    world one at a time.
 
     >>> import poise
     >>> scene = poise.Scene()
@@ -185,7 +185,7 @@ def see(
 
 
 def answer(rows: Rows, q: ArrayLike, lam: ArrayLike, *, dt: float = 0.0, lanes: bool = True) -> Array:
-    """(nv,) what multipliers add to the accelerations (of forces) or velocities (of impulses): M⁻¹ Jᵀ λ.
+    """(nv,) change of accelerations (by forces) or velocities (by impulses) for multipliers: M⁻¹ Jᵀ λ.
 
     >>> import poise
     >>> scene = poise.Scene()
@@ -233,7 +233,7 @@ def moving(rows: Rows, fields: dict[str, Any], dt: float) -> Workspace:
 
 
 def _check_inertias(model: Model, inverse: Array) -> None:
-    """Next to singular poses rounding may leave less than nothing of an inertia, of which there is no root."""
+    """Raise `Singular` if an inertia is negative by rounding, near singular poses: it has no square root."""
     if not (inverse >= 0.0).all():
         where = np.argwhere(~(inverse >= 0.0))[0]
         world = f" of world {where[0]}" if inverse.ndim > 1 else ""

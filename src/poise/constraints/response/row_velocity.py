@@ -1,8 +1,8 @@
-"""What rows read off the motion of a tree, and what their multipliers do to it.
+"""Row velocities and accelerations from the motion of a tree, and the response to multipliers.
 
 row velocities       J x, for velocities x of any kind
-row accelerations    J a + γ: KOK's h(q̈) (§4), with a the accelerations that `aba.accelerate` left behind
-shares               √D Y λ with the Y of `delassus_kernels`; `spread_acceleration` makes M⁻¹ Jᵀ λ of them
+row accelerations    J a + γ: KOK's h(q̈) (§4), with a the accelerations from `aba.accelerate`
+shares               √D Y λ with the Y of `delassus_kernels`, from which `spread_acceleration` computes M⁻¹ Jᵀ λ
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ VELOCITY, ACCELERATION = 0, 1
 
 @kernel
 def spread_velocity(m, w, x):
-    """Motions of all links along x."""
+    """Motions of all links for x."""
     motion = no_motion(load(x.x, 0))
     for d in range(m.nv):
         parent = load(m.dof_parent, d)
         if parent < 0:
             motion = no_motion(load(x.x, 0))
-        elif parent < d - 1:  # else it is still at hand
+        elif parent < d - 1:  # else it is still in registers
             motion = load(x.motion, load(m.dof_link, parent))
         motion = motion + load(w.axis, d) * load(x.x, d)
         if load(m.dof_ends_link, d) != 0:
@@ -45,7 +45,7 @@ def spread_velocity(m, w, x):
 
 @kernel
 def power(x, link, f):
-    """Rate at which a force on a link does work along the motion."""
+    """Power of a force on a link at its motion."""
     there = link >= 0
     return pair(gather_where(x.motion, link, there), f)
 
@@ -59,7 +59,7 @@ def coordinate(buffer, dof, J):
 
 @kernel
 def term_velocity(m, w, r, x, at, value):
-    """Value with what further terms add to J x."""
+    """The value plus J x of a row's further terms."""
     term = gather(r.term, at)
     while any_lane(term >= 0):
         there = term >= 0
@@ -74,7 +74,7 @@ def term_velocity(m, w, r, x, at, value):
 
 @kernel
 def row_velocity(m, w, r, t, x, k, at):
-    """J x of a row; `delassus_kernels.place_row` has been there."""
+    """J x of a row; `delassus_kernels.place_row` must run before."""
     value = power(x, load(t.link_a, k), load(t.force_a, k)) + power(x, load(t.link_b, k), load(t.force_b, k))
     value = value + coordinate(x.x, gather(r.dof, at), gather(r.Jdof, at))
     store(t.speed, k, term_velocity(m, w, r, x, at, value))
@@ -84,7 +84,7 @@ def row_velocity(m, w, r, t, x, k, at):
 def pull(m, w, body, link, f):
     """A covector f, about O, on the acceleration (ω̇, v̇) of a body's centre of mass.
 
-    Links know their spatial acceleration less gravity: v̇ is that at the centre of mass, and ω × v, and gravity.
+    Links store their spatial acceleration less gravity: v̇ is that at the centre of mass, plus ω × v and gravity.
     """
     there = link >= 0
     velocity = gather_where(w.velocity, link, there)
@@ -95,7 +95,7 @@ def pull(m, w, body, link, f):
 
 @kernel
 def term_acceleration(m, w, r, at, value):
-    """Value with what further terms add to J a."""
+    """The value plus J a of a row's further terms."""
     term = gather(r.term, at)
     while any_lane(term >= 0):
         there = term >= 0
@@ -110,7 +110,7 @@ def term_acceleration(m, w, r, at, value):
 
 @kernel
 def row_acceleration(m, w, r, t, k, at):
-    """J a + γ of a row; `delassus_kernels.place_row` has been there."""
+    """J a + γ of a row; `delassus_kernels.place_row` must run before."""
     value = gather(r.gamma, at) + coordinate(w.a, gather(r.dof, at), gather(r.Jdof, at))
     value = value + pull(m, w, gather(r.a, at), load(t.link_a, k), load(t.force_a, k))
     value = value + pull(m, w, gather(r.b, at), load(t.link_b, k), load(t.force_b, k))
@@ -132,7 +132,7 @@ def see_row(m, w, r, t, x, k, at, level):
 
 @kernel
 def look(m, s, w, t, x, dt):
-    """Make ready to see rows; x = v + dt a."""
+    """Prepare the evaluation of rows, with x = v + dt a."""
     place_centres(m, w)
     take_roots(m, w, t)
     for d in range(m.nv):
@@ -142,7 +142,7 @@ def look(m, s, w, t, x, dt):
 
 @kernel
 def see_rows(m, s, w, r, t, x, dt, level):
-    """All rows, one by one: of one world, or row k of every world. `look` has been there."""
+    """Evaluate all rows, one by one: of one world, or row k of every world. `look` must run before."""
     k = 0
     while k < load(t.n_rows, 0):
         slot = load(t.slot, k)
@@ -156,7 +156,7 @@ def see_rows(m, s, w, r, t, x, dt, level):
 
 @kernel
 def see_lanes(m, s, w, r, t, x, dt, level):
-    """All rows of one world, lanes of them. `look` has been there."""
+    """Evaluate all rows of one world, in lanes of rows. `look` must run before."""
     for k in range(load(t.n_groups, 0)):
         see_row(m, w, r, t, x, k, load(t.lane_slot, k), level)
 
@@ -166,7 +166,7 @@ def see_lanes(m, s, w, r, t, x, dt, level):
 
 @kernel
 def share(m, w, t, x):
-    """What every degree of freedom takes of the rows' forces, where rows stand one by one: √D Y λ."""
+    """Response of every degree of freedom to the rows' multipliers, where lanes are not rows: √D Y λ."""
     n = load(t.n_dofs, 0)
     for e in range(n):
         d = load(t.dof, e)
@@ -193,13 +193,13 @@ def share_lanes(m, w, t, x):
 
 @kernel
 def velocity_along(motion, link, f):
-    """Velocity of links along a covector about O, as they move; 0 where there is no link."""
+    """Velocity of links along a covector about O, for their motions; 0 if there is no link."""
     return pair(gather_where(motion, link, link >= 0), f)
 
 
 @kernel
 def stored_row_velocity(m, w, r, slot, v, motion):
-    """Velocity of a row, for velocities `v` of the degrees of freedom and the `motion` of all links that they make."""
+    """Velocity of a row, for velocities `v` of the degrees of freedom and the `motion` of all links for `v`."""
     a, b = load(r.a, slot), load(r.b, slot)
     link_a, link_b = link_of(m, a), link_of(m, b)
     value = coordinate(v, load(r.dof, slot), load(r.Jdof, slot))

@@ -4,13 +4,13 @@ A curve c(s) is fixed in A. The parameter s is no unknown: it is that of the foo
 
     (y − c) · c' = 0,   ṡ = c' · ẏ / (c' · c' − (y − c) · c'')                              (1)
 
-and what remains of y − c are two components along normals g and h. Let the normals turn with the curve, but not about
+and the remaining two components of y − c are along normals g and h. The normals follow the curve without rotation about
 it: g' is along c'. Then ġ · (y − c) = 0, and
 
     φ = g · (y − c),   φ̇ = g · ẏ,   φ̈ = g · ÿ − (g · c'') (c' · ẏ) ṡ / (c' · c')           (2)
 
-hold wherever the bodies are, not only on the curve. The caller evaluates c, c' and c'' at its last s; with `foot` it
-finds the next one.
+hold for all poses of the bodies, not only on the curve. The caller evaluates c, c' and c'' at its last s; `foot`
+computes the next one.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def foot(a: Any, b: Any, pb: Any, c: Any, c1: Any, c2: Any) -> Any:
 
 @formula
 def carry_normal(g: Any, c1: Any) -> Any:
-    """The normal g moved to a point near by with tangent c1 without turning about the curve, to first order."""
+    """The normal g moved to a nearby point with tangent c1 without rotation about the curve, to first order."""
     t = unit(c1, zero3(c1.x))
     return unit(g - t * dot(g, t), g)
 

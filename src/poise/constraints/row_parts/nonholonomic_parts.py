@@ -1,4 +1,4 @@
-"""Constraints on velocities: C(x, v) = 0 that no C(x) = 0 stands behind (UBC's C(x, v); VON §3.3).
+"""Nonholonomic constraints: C(x, v) = 0 that is not the derivative of a C(x) = 0 (UBC's C(x, v); VON §3.3).
 
 Such a part has φ = 0; its row velocity is C, and γ completes Ċ. At a place p where A and B touch, their material slides
 along a direction t at
@@ -27,7 +27,7 @@ from poise.kernel.vec import column, cross, dot, identity3, zero3
 def slip(a: Any, b: Any, rb: Any, p_rate: Any, t: Any, t_rate: Any) -> Any:
     """C = the velocity of B's material over A's along t (eqs. 1 and 2, all in world axes); m/s.
 
-    The place is given by its arm rb = p − x_B, which stays precise in float32 however far away the bodies are.
+    The place is given by its arm rb = p − x_B, which is exact in float32 at any distance of the bodies from the origin.
     """
     ra = (b.x - a.x) + rb
     slide = b.v + cross(b.w, rb) - a.v - cross(a.w, ra)
@@ -48,11 +48,11 @@ def wheel(a: Any, b: Any, n: Any, centre: Any, axle: Any, radius: Any) -> Any:
     """Two rows, along and across: a thin wheel of B rolls without slip on a plane of A; m/s.
 
     n: unit normal of the plane, in A's axes. centre and axle (unit): of the wheel, in B's axes. It touches at the
-    lowest point of its rim, however it leans. Lying flat it touches everywhere; the rows are then any, and finite.
+    lowest point of its rim, however inclined. A flat wheel touches everywhere; the rows are then arbitrary but finite.
     """
     up, hub, e = a.R @ n, b.R @ centre, b.R @ axle
     up_rate, hub_rate, e_rate = cross(a.w, up), cross(b.w, hub), cross(b.w, e)
-    # where a wheel that turns about +axle rolls to; axle × level then points down in the wheel's own plane
+    # rolling direction of a wheel that rotates about +axle; axle × level then points down in the wheel's own plane
     side = cross(e, up)
     level = unit(side, perpendiculars(up)[0])
     level_rate = unit_rate(side, cross(e_rate, up) + cross(e, up_rate), level)
@@ -67,7 +67,7 @@ def wheel(a: Any, b: Any, n: Any, centre: Any, axle: Any, radius: Any) -> Any:
 def skate(a: Any, b: Any, n: Any, pb: Any, blade: Any) -> Any:
     """The blade of B, at pb and along `blade`, does not slide sideways on a plane of A with unit normal n; m/s.
 
-    A blade that stands upright has no sideways; the row is then any, and finite.
+    An upright blade has no sideways direction; the row is then arbitrary and finite.
     """
     up, r, t = a.R @ n, b.R @ pb, b.R @ blade
     side = cross(up, t)

@@ -4,18 +4,18 @@ They depend on R_AᵀR_B. With Ω = ω_B − ω_A, a function whose gradient is 
 
     φ̇ = n · Ω,   φ̈ = n · Ω̇ + (ω_A × n) · Ω + ṁ · R_AᵀΩ,   a = (−n, 0),   b = (n, 0)       (1)
 
-Angles are measured against a pose of rest, R₀ = R_AᵀR_B there: the turn is Q = R_AᵀR_BR₀ᵀ, in A's axes. Let q = (w, v)
+Angles are measured from a rest pose, R₀ = R_AᵀR_B there: the rotation is Q = R_AᵀR_BR₀ᵀ, in A's axes. Let q = (w, v)
 be its quaternion, e a unit axis, s = e · v, p = v − s e. The twist about e and its gradient are
 
     θ = 2 atan2(s, w),   m = e + (w p×e + s p) / (w² + s²)                                  (2)
 
-m is e where B turns about the axis alone, as a hinge does, and exact where it does not. The swing is what carries e
-into Q e. As a rotation vector across e, σ = (σ_y, σ_z) in a frame whose x axis is e, with σ⊥ = (−σ_z, σ_y) and
+m is e where B rotates about the axis alone, as a hinge does, and exact in general. The swing is the shortest rotation
+from e to Q e. As a vector across e, σ = (σ_y, σ_z) in a frame whose x axis is e, with σ⊥ = (−σ_z, σ_y) and
 k = (1 − |σ| cot |σ|)/|σ|², it obeys
 
     σ̇ = Ω_yz − k σ⊥ (σ⊥ · Ω_yz) + σ⊥ Ω_x                                                    (3)
 
-which is smooth but at |σ| = π, where e has come to point backwards and no swing is nearest.
+which is smooth except at |σ| = π, where e points backwards and no shortest swing is unique.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from poise.kernel.trace import formula, precision
 from poise.kernel.vec import Vec3, column, cross, dot, identity3, transpose, transpose_times, zero3
 
 _BLUNT = 1e-5
-"""Sines are at least this where they are divided by: next to |σ| = π rows stay finite, but are no longer exact."""
+"""Lower bound of sines in denominators: near |σ| = π rows stay finite, but are no longer exact."""
 _NARROW = 1e-4
 """Smallest half-axis of a swing limit; rad."""
 
@@ -47,7 +47,7 @@ def perpendicular(a: Any, b: Any, u: Any, w: Any) -> Any:
     """φ = −u · w for axes u fixed in A and w fixed in B: universal joint (VON §4.2); rad near 0 for unit axes."""
     ua, ub = a.R @ u, b.R @ w
     spin = b.w - a.w
-    # n follows both axes; eq. 1 has the part that follows A, and what is left is u × ((ω_B − ω_A) × w)
+    # n follows both axes; eq. 1 includes the part that follows A, and the rest is u × ((ω_B − ω_A) × w)
     return turn_row(a, spin, -dot(ua, ub), cross(ua, ub), dot(cross(ua, cross(spin, ub)), spin))
 
 
@@ -62,17 +62,17 @@ def parallel(a: Any, b: Any, u: Any, w: Any) -> Any:
 
 
 def _turn(a: Any, b: Any, R0: Any) -> Any:
-    """Quaternion (w ≥ 0) of the turn from rest, relative angular velocity in world axes and in A's axes."""
+    """Quaternion (w ≥ 0) of the rotation from rest, relative angular velocity in world axes and in A's axes."""
     spin = b.w - a.w
     return quaternion(transpose(a.R) @ (b.R @ transpose(R0))), spin, transpose_times(a.R, spin)
 
 
 @formula
 def angle(a: Any, b: Any, e: Any, R0: Any, previous: Any) -> Any:
-    """φ = the angle about the unit axis e, fixed in A, that B has turned by since rest: hinge, twist of a ball; rad.
+    """φ = the angle of B's rotation since rest about the unit axis e, fixed in A: hinge, twist of a ball; rad.
 
-    Turns are counted: of the angles 2π apart, φ is the one nearest to the previous angle. Eq. 2; on a hinge the motor
-    of VON §5.3.1. Where the axis points backwards there is no twist: φ is then any angle, and finite.
+    Full turns are counted: of the angles that differ by 2π, φ is the one nearest to the previous angle. Eq. 2; on a
+    hinge the motor of VON §5.3.1. Where the axis points backwards the twist is undefined: φ is arbitrary but finite.
     """
     q, spin, omega = _turn(a, b, R0)
     v = Vec3(q.x, q.y, q.z)
@@ -106,7 +106,7 @@ _BEND = [
     174611 / 802857662698291200000,
 ]
 _BEND_RATE = [k * c for k, c in enumerate(_BEND)][1:]
-# up to these θ² the series is good to the last place, and beyond them differences keep enough of theirs
+# up to these θ² the series is exact to rounding, and beyond them the differences lose few digits
 _BEND_NEAR = {24: 4.0, 53: 0.5}
 
 
@@ -129,7 +129,7 @@ def _bend(t2: Any) -> Any:
 def orientation(a: Any, b: Any, R0: Any) -> Any:
     """Three rows: the rotation vector φ of R_AᵀR_BR₀ᵀ, in A's axes: fixed joint, angular motor (VON §5.2); rad.
 
-    φ̇ = Ω − ½ φ×Ω + κ φ×(φ×Ω), the inverse of the exponential's Jacobian. At a half turn φ jumps to −φ, as it must.
+    φ̇ = Ω − ½ φ×Ω + κ φ×(φ×Ω), the inverse of the exponential's Jacobian. At half a turn φ jumps to −φ.
     """
     q, spin, omega = _turn(a, b, R0)
     phi = log_rotation(q)
@@ -155,7 +155,7 @@ def _swing(a: Any, b: Any, F: Any, R0: Any) -> Any:
     sigma = atan2(rho, d.x)
     k = sigma / select(none, one, rho)
     back = d.x < 0.0
-    # without a direction the swing is what it is to first order, or half a turn about y
+    # without a direction the swing is that of first order, or half a turn about y
     y = select(none, select(back, sigma, -d.z), -d.z * k)
     z = select(none, select(back, zero(rho), d.y), d.y * k)
     return frame, spin, transpose_times(frame, spin), y, z, sigma, rho, d.x
@@ -169,7 +169,7 @@ def _swing_gradient(y: Any, z: Any, gy: Any, gz: Any, k: Any) -> Any:
 
 @formula
 def swing_vector(R: Any, F: Any) -> Any:
-    """σ_y and σ_z of a rotation R from rest: the turn across the x axis of the frame F that takes it along; rad."""
+    """σ_y and σ_z of a rotation R from rest: the rotation vector that swings the x axis of the frame F; rad."""
     still = world(R.xx)
     turned = Body(still.x, R, still.w, still.v)
     _, _, _, y, z, _, _, _ = _swing(still, turned, F, still.R)
@@ -178,14 +178,14 @@ def swing_vector(R: Any, F: Any) -> Any:
 
 @formula
 def swing_gradient(F: Any, y: Any, z: Any, gy: Any, gz: Any) -> Any:
-    """m of a function of the swing vector (y, z) that has the gradient (gy, gz), in the axes that F is given in."""
+    """m of a function of the swing vector (y, z) with the gradient (gy, gz), in the axes in which F is given."""
     kappa, _ = _bend(4.0 * (y * y + z * z))
     return F @ _swing_gradient(y, z, gy, gz, 4.0 * kappa)
 
 
 @formula
 def swing(a: Any, b: Any, F: Any, R0: Any) -> Any:
-    """φ = the angle by which B has swung the x axis of the frame F, fixed in A, since rest, 0 to π; rad.
+    """φ = the swing angle of the x axis of the frame F, fixed in A, since rest, 0 to π; rad.
 
     J is of unit length; at 0 and π, where the swing has no direction, it is that about y. Limits: `swing_ellipse`.
     """
@@ -203,8 +203,8 @@ def swing(a: Any, b: Any, F: Any, R0: Any) -> Any:
 def swing_ellipse(a: Any, b: Any, F: Any, R0: Any, y_plus: Any, y_minus: Any, z_plus: Any, z_minus: Any) -> Any:
     """φ ≥ 0 while the swing vector (σ_y, σ_z) is within an ellipse with its own half-axis in each of ±y, ±z; rad, > 0.
 
-    φ = h (1 − (σ_y/h_y)² − (σ_z/h_z)²)/2, h the smallest half-axis: for a cone the angle that is left, to first order
-    at the limit. Unlike that angle it is smooth at 0, where J is 0. J is exact but within 1e-5 rad of π, and finite
+    φ = h (1 − (σ_y/h_y)² − (σ_z/h_z)²)/2, h the smallest half-axis: for a cone the remaining angle, to first order at
+    the limit. Unlike that angle it is smooth at 0, where J is 0. J is exact except within 1e-5 rad of π, and finite
     there. Half-axes below 1e-4 rad are taken as 1e-4.
     """
     frame, spin, omega, y, z, _, _, _ = _swing(a, b, F, R0)

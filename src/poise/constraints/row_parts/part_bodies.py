@@ -1,4 +1,4 @@
-"""Bodies of a tree as parts see them: at their centres of mass."""
+"""States of a tree's bodies at their centres of mass, as inputs of parts."""
 
 from __future__ import annotations
 

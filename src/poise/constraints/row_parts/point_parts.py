@@ -1,7 +1,7 @@
-"""Parts: the formulas that rows are made of. Here what a part is, and those of points; turns are in
+"""Parts: the formulas of rows. This module defines a part, and has those of points; rotations are in
 `orientation_parts`, curves in `curve_parts`, rolling in `nonholonomic_parts`.
 
-A part takes the state of two bodies A and B and where it is attached to them, and gives rows: an error φ, the covectors
+A part takes the states of two bodies A and B and its attachments to them, and gives rows: an error φ, the covectors
 that pair with the bodies' twists, and γ = J̇v:
 
     φ̇ = pair(twist of A, a) + pair(twist of B, b)
@@ -10,8 +10,8 @@ that pair with the bodies' twists, and γ = J̇v:
 Twists are (ω, v) in world axes at the centre of mass, accelerations (ω̇, v̇). A positive multiplier pushes B away from A.
 Vectors are attached in body axes, relative to the centre of mass; the world is a body at rest (`world`).
 
-Whatever depends on the relative pose alone exerts no net force and no net couple on the two bodies. Points of B are
-therefore seen from A: y = R_Aᵀ(p_B − p_A). For any function f of y with gradient g and Hessian H,
+A function of the relative pose alone exerts no net force and no net couple on the two bodies. Points of B are therefore
+expressed in A: y = R_Aᵀ(p_B − p_A). For any function f of y with gradient g and Hessian H,
 
     φ = f(y),   φ̇ = g · ẏ,   φ̈ = g · ÿ + ẏᵀHẏ                                              (1)
 
@@ -34,9 +34,9 @@ from poise.kernel.values import Value
 from poise.kernel.vec import Mat3, Vec3, column, cross, dot, identity3, skew, transpose_times, zero3
 
 TINY = 1e-30
-"""Vectors whose square is less have no direction. float32 squares them without underflow."""
+"""Vectors whose square is less count as zero. float32 squares them without underflow."""
 CLOSE = 1e-8
-"""Lengths are taken to be at least this where curvature is divided by them: γ grows without bound, but stays finite."""
+"""Lower bound of lengths that divide curvatures: γ grows, but stays finite."""
 
 
 class Body(Value):
@@ -134,13 +134,13 @@ def perpendiculars(u: Any) -> Any:
     return g, cross(axis, g)
 
 
-# ---- a point of B seen from A ----------------------------------------------------------------------------------------
+# ---- a point of B relative to A --------------------------------------------------------------------------------------
 
 
 class Reach(Value):
-    """A point of B seen from A, in world axes: d from A's own point to it (m), velocity u relative to A (m/s),
-    acceleration c relative to A but for that of the bodies' own accelerations (m/s²), arms ra and rb of the point on
-    both bodies (m).
+    """A point of B relative to A, in world axes: d from A's own point to it (m), velocity u relative to A (m/s),
+    acceleration c relative to A without the bodies' own accelerations (m/s²), arms ra and rb of the point on both
+    bodies (m).
     """
 
     fields = (("d", Vec3), ("u", Vec3), ("c", Vec3), ("ra", Vec3), ("rb", Vec3))
@@ -154,7 +154,7 @@ class Reach(Value):
 
 @formula
 def reach(a: Any, b: Any, pa: Any, pb: Any) -> Any:
-    """The point pb of B seen from the point pa of A: eqs. 2 and 3."""
+    """The point pb of B relative to the point pa of A: eqs. 2 and 3."""
     ra, rb = a.R @ pa, b.R @ pb
     d = (b.x - a.x) + (rb - ra)
     arm = ra + d
@@ -165,13 +165,13 @@ def reach(a: Any, b: Any, pa: Any, pb: Any) -> Any:
 
 @formula
 def reach_row(r: Any, phi: Any, n: Any, bend: Any) -> Any:
-    """Row of a function of the point seen from A: value, gradient n in world axes, ẏᵀHẏ (eq. 1)."""
+    """Row of a function of a point of B in A: value, gradient n in world axes, ẏᵀHẏ (eq. 1)."""
     return Part(phi, dot(n, r.c) + bend, Force(-cross(r.ra, n), -n), Force(cross(r.rb, n), n))
 
 
 @formula
 def seen_from(a: Any, b: Any, pb: Any) -> Any:
-    """The point pb of B in A's axes, from A's centre of mass: where to evaluate a curve or a surface; m."""
+    """The point pb of B in A's axes, from A's centre of mass: the argument of a curve or a surface; m."""
     return transpose_times(a.R, (b.x - a.x) + b.R @ pb)
 
 
@@ -179,7 +179,7 @@ def seen_from(a: Any, b: Any, pb: Any) -> Any:
 def point(a: Any, b: Any, pa: Any, pb: Any) -> Any:
     """Three rows in world axes, φ = p_B − p_A: ball and socket (VON §3.1, §4.1), linear motor (§5.1); m.
 
-    World axes turn with neither body: while φ is not 0, a force along them leaves the couple φ × f. See `offset`.
+    World axes are fixed in neither body: while φ is not 0, a force along them leaves the couple φ × f. See `offset`.
     """
     ra, rb = a.R @ pa, b.R @ pb
     phi = (b.x - a.x) + (rb - ra)
@@ -222,7 +222,7 @@ def on_line(a: Any, b: Any, pa: Any, pb: Any, u: Any) -> Any:
 
 @formula
 def on_segment(a: Any, b: Any, pa: Any, pb: Any, u: Any, low: Any, high: Any) -> Any:
-    """Three rows: two of a line through A's point along the unit vector u, and the way to the nearer end; m.
+    """Three rows: two of a line through A's point along the unit vector u, and the distance to the nearer end; m.
 
     The third is an inequality: 0 or more between the ends at `low` and `high`, negative beyond.
     """
@@ -238,7 +238,7 @@ def on_segment(a: Any, b: Any, pa: Any, pb: Any, u: Any, low: Any, high: Any) ->
 def distance(a: Any, b: Any, pa: Any, pb: Any) -> Any:
     """φ = |p_B − p_A|: rods, and with `at_least` and `at_most` struts and ropes; m.
 
-    Where the points coincide, the direction is A's x axis: any one would do. γ is exact down to 1e-8 m.
+    Where the points coincide, the direction is A's x axis, an arbitrary choice. γ is exact down to 1e-8 m.
     """
     r = reach(a, b, pa, pb)
     d2 = dot(r.d, r.d)
@@ -250,7 +250,7 @@ def distance(a: Any, b: Any, pa: Any, pb: Any) -> Any:
 
 @formula
 def inside_sphere(a: Any, b: Any, pa: Any, pb: Any, radius: Any) -> Any:
-    """φ = (radius² − |p_B − p_A|²) / (2 radius): the way to the wall, to first order at the wall; m.
+    """φ = (radius² − |p_B − p_A|²) / (2 radius): the distance to the wall, to first order at the wall; m.
 
     Smooth everywhere, unlike radius − distance; J is 0 in the centre.
     """
