@@ -136,10 +136,10 @@ def test_inverse_masses():
 @pytest.mark.parametrize(
     ("body", "J", "M", "message"),
     [
-        ([[0.5, 1]], np.zeros((1, 2, 6)), np.zeros((2, 6, 6)), "body holds float64; whole numbers are wanted"),
+        ([[0.5, 1]], np.zeros((1, 2, 6)), np.zeros((2, 6, 6)), "body holds float64; whole numbers are required"),
         ([0, 1], np.zeros((1, 2, 6)), np.zeros((2, 6, 6)), "body has shape (2,) and J (1, 2, 6)"),
-        ([[0, 1]], np.zeros((1, 2, 5)), np.zeros((2, 6, 6)), "(m, E) and (m, E, 6) are wanted"),
-        ([[0, 1]], np.zeros((1, 2, 6)), np.zeros((2, 6)), "inverse_mass has shape (2, 6); (n, 6, 6) is wanted"),
+        ([[0, 1]], np.zeros((1, 2, 5)), np.zeros((2, 6, 6)), "(m, E) and (m, E, 6) are required"),
+        ([[0, 1]], np.zeros((1, 2, 6)), np.zeros((2, 6)), "inverse_mass has shape (2, 6); (n, 6, 6) is required"),
         ([[0, 2]], np.zeros((1, 2, 6)), np.zeros((2, 6, 6)), "a row names body 2; there are bodies 0 to 1"),
         ([[0, -2]], np.zeros((1, 2, 6)), np.zeros((2, 6, 6)), "a row names body -2; there are bodies 0 to 1"),
         ([[0, 1]], np.full((1, 2, 6), np.nan), np.zeros((2, 6, 6)), "J and inverse_mass must be finite"),
@@ -154,7 +154,7 @@ def test_what_is_no_row_is_refused(body, J, M, message):
 @pytest.mark.parametrize(
     ("mass", "inertia", "message"),
     [
-        ([1.0], np.eye(3), "mass has shape (1,), inertia (3, 3); (n,) and (n, 3, 3) are wanted"),
+        ([1.0], np.eye(3), "mass has shape (1,), inertia (3, 3); (n,) and (n, 3, 3) are required"),
         ([1.0, 0.0], np.array([np.eye(3)] * 2), "body 1: mass and inertia must be positive, found 0.0 kg"),
         ([1.0], -np.eye(3)[None], "body 0: mass and inertia must be positive"),
     ],

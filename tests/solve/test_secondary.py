@@ -433,8 +433,8 @@ def test_units_do_not_matter(scale):
 @pytest.mark.parametrize(
     ("helps", "message"),
     [
-        ([Help(0, (), ())], "row 0 wants helpers, each with a tolerance"),
-        ([Help(0, (1, 2), (0.1,))], "row 0 wants helpers, each with a tolerance"),
+        ([Help(0, (), ())], "row 0 needs helpers, each with a tolerance"),
+        ([Help(0, (1, 2), (0.1,))], "row 0 needs helpers, each with a tolerance"),
         ([Help(0, (1, 1), (0.1, 0.1))], "row 0 names a helper twice"),
         ([Help(0, (1,), (0.1,)), Help(0, (2,), (0.1,))], "row 0 is helped twice"),
         ([Help(0, (0,), (0.1,))], "row 0 helps and is helped"),

@@ -1,1 +1,1 @@
-"""Solvers for A λ + b = w under a law between each multiplier λ and its residual w. They never see a body."""
+"""Solvers for A λ + b = w under a law between each multiplier λ and its residual w, independent of bodies."""

@@ -1,12 +1,12 @@
-"""The pieces of the natural map that rows are on, and the linear system that they make: kernels.
+"""Linear pieces of the natural map, and the linear system of a Newton step: kernels.
 
-Rows at a bound take steps of their own; the others make a system of lines, one after another without gaps. Its last
-column is the right side. Those that are lines of A come first, for A is symmetric: bounded rows, cones that stick and
-balls within their radius, whose multipliers are where they take w to nought. Of them only what is right of the diagonal
-is laid. Cones that slip and balls at their radius follow; a radius changes as the normal multiplier that it follows.
+Rows at a bound have steps of their own; the others make a system of contiguous lines, whose last column is the right
+side. Lines that are rows of A come first, as A is symmetric: bounded rows, sticking cones, and balls within their
+radius, whose multipliers make w zero. Of these lines only the part right of the diagonal is filled. Slipping cones and
+balls at their radius follow; a radius changes with the normal multiplier that it depends on.
 
-In lanes of problems the system has the rows that are free in any lane that moves, in their own order. Where one is not,
-it neither takes part nor is felt: whatever rows its neighbours have, a lane has the same bits.
+In lanes of problems the system has the rows that are free in any moving lane, in their own order. In lanes where such a
+row is not free, it has no effect: a lane has the same bits for any rows of its neighbours.
 """
 
 from __future__ import annotations
@@ -37,46 +37,46 @@ NEWTON = View(
     "Newton",
     lanes=Count,  # problems
     n_active=Index,  # (1) rows of the linear system
-    n_even=Index,  # (1) of these, the first ones: what is left of the diagonal is as what is right of it
-    across=Index,  # (1) from one row of the matrix to the next
-    row=Index,  # which they are
+    n_even=Index,  # (1) of these, the first ones, in which the matrix is symmetric
+    across=Index,  # (1) stride of the matrix, from one line to the next
+    row=Index,  # (n_active) these rows
     matrix=Real,
-    right=Real,  # what steps are to do, of the system's lines
+    right=Real,  # right sides of the system's lines
     known=Real,  # steps of the system's lines
-    change=Real,  # how far rows would go by themselves
-    free=Real,  # 1 where rows are not at a bound, else 0; 2 where they slip, of one problem
-    aim=Vec3,  # of each block that is a cone or a ball: where it would be then, if there were no bounds
+    change=Real,  # change that the natural map asks of each row alone
+    free=Real,  # 1 for rows that are not at a bound, else 0; 2 for rows that slip, of one problem
+    aim=Vec3,  # of each block that is a cone or a ball: the point that is projected onto it
     way=Real,  # of the first two rows of a cone: the direction of slip
     step=Real,  # of all multipliers
-    shift=Real,  # what the steps of rows at bounds do to w
+    shift=Real,  # change of w by the steps of rows at bounds
     kept=Real,  # multipliers before a step
-    swept=Real,  # and before all steps since the last sweep; of light sweeps, those of lanes that rest
-    # of light sweeps
-    above=Real,  # what rows before a block do to w of its rows
-    below=Real,  # and those after it
-    start=Real,  # multipliers where a pair of sweeps starts
-    last=Real,  # and those that the one before it found
-    below_start=Real,  # what these do to w of the rows before them
+    swept=Real,  # multipliers before all steps since the last sweep; in accelerated PGS, those of resting lanes
+    # of accelerated PGS
+    above=Real,  # contribution to w of a block's rows by rows before the block
+    below=Real,  # and by rows after it
+    start=Real,  # multipliers at the start of a pair of sweeps
+    last=Real,  # and at the end of the pair before
+    below_start=Real,  # contribution of these to w of the rows before them
     below_last=Real,
-    # of rows of joints, in search of those that are redundant (`rank`)
+    # of rows of joints, to find redundant ones (`rank`)
     n_joint=Index,  # (1)
-    depends=Index,  # (1) 1 where any depends on others, in any lane
-    joint=Index,  # which rows they are
-    part=Real,  # 1 where a lane has such a row, else 0
-    weight=Real,  # inverse masses that they would have if bodies were free
+    depends=Index,  # (1) 1 if any depends on others, in any lane
+    joint=Index,  # these rows
+    part=Real,  # 1 if a lane has such a row, else 0
+    weight=Real,  # inverse masses of the rows if bodies were free
     own=Real,  # diagonal entries
-    open=Real,  # 1 where they are still to be taken
-    redundant=Real,  # 1 where they are
-    turn=Real,  # round in which they were taken, from 1; 0 where they were not
-    blur=Real,  # (1) least pivot, of the diagonal, that counts
+    open=Real,  # 1 for rows that are not factored yet
+    redundant=Real,  # 1 for redundant rows
+    turn=Real,  # round in which a row was factored, from 1; 0 if it was not
+    blur=Real,  # (1) least pivot, relative to the diagonal, that is not zero
     softness=Real,  # (1)
     allowed=Real,  # (1) merit below which a step is accepted
-    steps=Real,  # (1) that were
+    steps=Real,  # (1) accepted steps
 )
 
 
 def newton_block(width: Width, rows: int) -> Block:
-    """Room for so many rows."""
+    """Work arrays for `rows` rows."""
     names = ("row", "change", "free", "aim", "way", "step", "shift", "kept", "swept", "right")
     names = (*names, "joint", "part", "weight", "own", "open", "redundant", "turn")
     sizes = dict.fromkeys((*names, "above", "below", "start", "last", "below_start", "below_last"), rows)
@@ -88,9 +88,9 @@ def newton_block(width: Width, rows: int) -> Block:
 
 
 FOUR = 4
-"""Lines that are laid at once."""
+"""Lines that are filled at once."""
 HOLDS, SLIPS = 1.0, 2.0
-"""See `free`."""
+"""Values of `free`."""
 
 
 # ---- pieces ----------------------------------------------------------------------------------------------------------
@@ -98,7 +98,7 @@ HOLDS, SLIPS = 1.0, 2.0
 
 @kernel
 def row_piece(p, s, r):
-    """Of a bounded row: how far it would go by itself, and where it is free."""
+    """Of a bounded row: its change by the natural map, and where it is free."""
     lam, lo, hi = load(s.lam, r), load(p.lo, r), load(p.hi, r)
     aim = lam - load(s.w, r) / load(p.scale, r)
     return clip(aim, lo, hi) - lam, (aim > lo) & (aim < hi)
@@ -112,10 +112,10 @@ def cone_scale(p, at):
 
 @kernel
 def cone_piece(p, s, n, k, at, scale):
-    """Of a cone: how far it would go by itself, where it is not below and where not within; `lay_cone` finds here what
-    it needs.
+    """Of a cone: its change by the natural map, and masks of lanes where the projection is not 0 and not the identity;
+    writes what `lay_cone` reads.
 
-    Its aim is where w with De Saxcé's correction would take it, its way the direction of slip.
+    The aim is the point of the natural map, with De Saxcé's correction of w; the way is the direction of slip.
     """
     lam, mu = load_plain(s.lam, at), load(p.bound, k)
     w = load_plain(s.w, at)
@@ -131,7 +131,7 @@ def cone_piece(p, s, n, k, at, scale):
 
 @kernel
 def load_plain(buffer, at):
-    """A number of each row of a cone: its rows lie side by side."""
+    """A number of each row of a cone: its rows are contiguous."""
     return Vec3(load(buffer, at), load(buffer, at + 1), load(buffer, at + 2))
 
 
@@ -150,7 +150,7 @@ def cone_slope(aim, mu):
     yy = (turn * (1.0 - y * y) + mu * mu * y * y) * share
     zz = (turn * (1.0 - z * z) + mu * mu * z * z) * share
     yz = (mu * mu - turn) * y * z * share
-    left = mu * aim.x * inverse  # of the tangents, if the cone is steep
+    left = mu * aim.x * inverse  # factor of the tangents, if the cone is steep
     normal_first = Mat3(
         one,
         none,
@@ -170,8 +170,8 @@ def cone_slope(aim, mu):
 
 @kernel
 def ball_piece(p, s, n, k, at, scale):
-    """Of a ball: how far it would go by itself, where its radius is not 0 or may not stay so, and where it is not
-    within. The normal row whose multiplier the radius follows comes before it.
+    """Of a ball: its change by the natural map, and masks of lanes where it moves and where the aim is outside. A ball
+    moves if its radius is or may become positive. The normal row that determines the radius comes before it.
     """
     lam, radius, normal = load_plain(s.lam, at), radius_of(p, s, k), load(p.normal, k)
     aim = lam - load_plain(s.w, at) * (1.0 / scale)
@@ -200,7 +200,7 @@ def ball_slope(aim, radius):
 
 @kernel
 def leave_blank(p, n, at, end):
-    """Rows at the end of a ball that nothing can move are no lines of the system."""
+    """Mark rows at the end of a ball that nothing can move as not free: they are no lines of the system."""
     blank = load(p.scale, at) == load(p.scale, at)
     for back in range(end - at):
         r = end - 1 - back
@@ -210,8 +210,8 @@ def leave_blank(p, n, at, end):
 
 @kernel
 def look(p, s, n):
-    """The largest natural residual, as `pgs_kernels.natural` tells it, and the merit; and of each row, for the step
-    that may follow, how far it would go by itself, and whether it is at a bound.
+    """The largest natural residual, as of `pgs_kernels.natural`, and the merit; writes for each row its change by the
+    natural map and whether it is free, for a Newton step.
     """
     worst = zero(load(s.tolerance, 0))
     merit = worst
@@ -260,7 +260,7 @@ def look(p, s, n):
 
 @kernel
 def add_rows(p, n, active, state):
-    """Rows of the blocks in a state, after so many: how many there are then."""
+    """Append the rows of the blocks in a state to `active` rows; returns the new number."""
     for k in range(load(p.n_blocks, 0)):
         at = load(p.block_start, k)
         if any_lane(load(n.free, at) == state):
@@ -273,7 +273,7 @@ def add_rows(p, n, active, state):
 
 @kernel
 def list_rows(p, n, moving):
-    """Rows of the linear system: those that are free in a lane of a mask."""
+    """List the rows of the linear system: those that are free in a lane of a mask."""
     active = even = 0
     if n.lanes == 1:
         even = add_rows(p, n, 0, HOLDS)
@@ -290,7 +290,7 @@ def list_rows(p, n, moving):
 
 @kernel
 def shift_residuals(p, n):
-    """Steps of rows at bounds, and what they do to w."""
+    """Write the steps of rows at bounds, and their change of w."""
     rows, stride = load(p.n_rows, 0), load(p.stride, 0)
     for r in range(rows):
         store(n.shift, r, zero(load(n.change, r)))
@@ -305,8 +305,8 @@ def shift_residuals(p, n):
 
 @kernel
 def pick_rows(p, n, i):
-    """Four lines of the system from line i on, those beyond the last being the last one: rows of A, as far as they
-    count. A column goes in one: which row of A it is takes as long to find out as to copy an entry.
+    """Copy four lines of the system from line i on from A; lines beyond the last repeat the last one. All four share
+    one loop over columns: the lookup of a column takes as long as the copy of an entry.
     """
     active, across, stride = load(n.n_active, 0), load(n.across, 0), load(p.stride, 0)
     last, none = active - 1, zero(load(n.softness, 0))
@@ -314,7 +314,7 @@ def pick_rows(p, n, i):
     at, to, by, on = i * across, j * across, k * across, l * across
     x, y, z, w = load(n.row, i) * stride, load(n.row, j) * stride, load(n.row, k) * stride, load(n.row, l) * stride
     first, step = i // GROUP * GROUP if l < load(n.n_even, 0) else 0, group_size(n.matrix)
-    for c in range(active // step * step, across, step):  # what is beyond the last column
+    for c in range(active // step * step, across, step):  # the padding after the last column
         store_group(n.matrix, at + c, none)
         store_group(n.matrix, to + c, none)
         store_group(n.matrix, by + c, none)
@@ -329,7 +329,7 @@ def pick_rows(p, n, i):
 
 @kernel
 def blank_entries(n, i):
-    """Line i in lanes: rows are not felt where they are not free."""
+    """Clear the entries of line i for rows that are not free, in lanes."""
     at = i * load(n.across, 0)
     for j in range(load(n.n_active, 0)):
         store(n.matrix, at + j, load(n.matrix, at + j) * load(n.free, load(n.row, j)))
@@ -337,7 +337,7 @@ def blank_entries(n, i):
 
 @kernel
 def end_row(n, i, r, wanted):
-    """The last column of line i, row r: what the step is to do, less what rows at bounds do."""
+    """The right side of line i, row r: the wanted change less the effect of rows at bounds."""
     at = i * load(n.across, 0) + load(n.n_active, 0)
     right = wanted - load(n.matrix, at)
     if n.lanes > 1:
@@ -347,7 +347,7 @@ def end_row(n, i, r, wanted):
 
 @kernel
 def lay_row(p, n, i, r, scale, softness):
-    """Line i of the system, row r of A; its scale where it is not free."""
+    """Line i of the system, row r of A; a multiple of the identity in lanes where the row is not free."""
     across = load(n.across, 0)
     if n.lanes > 1:
         free = load(n.free, r)
@@ -360,7 +360,7 @@ def lay_row(p, n, i, r, scale, softness):
 
 @kernel
 def lay_stuck(p, n, i, k, at, softness):
-    """Lines i, i + 1 and i + 2 of the system: a cone that sticks. Less De Saxcé's correction, it wants −w."""
+    """Lines i, i + 1 and i + 2 of the system: a sticking cone. Without De Saxcé's correction its right side is −w."""
     mu, scale, across = dilation(load(p.bound, k)), cone_scale(p, at), load(n.across, 0)
     change, x, y = load_plain(n.change, at), load(n.way, at), load(n.way, at + 1)
     end_row(n, i, at, scale * (change.x - mu * (x * change.y + y * change.z)))
@@ -372,7 +372,7 @@ def lay_stuck(p, n, i, k, at, softness):
 
 @kernel
 def lay_cone(p, n, i, k, at, softness):
-    """Lines i, i + 1 and i + 2 of the system: a cone, whatever it does."""
+    """Lines i, i + 1 and i + 2 of the system: a cone in any state."""
     mu, scale = load(p.bound, k), cone_scale(p, at)
     f = cone_slope(load(n.aim, k), mu)
     across = load(n.across, 0)
@@ -401,7 +401,7 @@ def lay_cone(p, n, i, k, at, softness):
 
 @kernel
 def lay_within(p, n, i, at, size, softness):
-    """Lines i and on of the system, `size` of them: a ball within its radius."""
+    """Lines from i on of the system, `size` of them: a ball within its radius."""
     scale, across = cone_scale(p, at), load(n.across, 0)
     for j in range(size):
         end_row(n, i + j, at + j, scale * load(n.change, at + j))
@@ -410,7 +410,7 @@ def lay_within(p, n, i, at, size, softness):
 
 @kernel
 def lay_ball(p, s, n, i, k, at, size, softness):
-    """Lines i and on of the system, `size` of them: a ball, whatever it does."""
+    """Lines from i on of the system, `size` of them: a ball in any state."""
     scale, across, none = cone_scale(p, at), load(n.across, 0), zero(softness)
     there = load(n.free, at) > 0.5
     f, out = ball_slope(load(n.aim, k), radius_of(p, s, k))
@@ -429,7 +429,7 @@ def lay_ball(p, s, n, i, k, at, size, softness):
             store_group(n.matrix, y + j, felt.y)
         if size > 2:
             store_group(n.matrix, z + j, felt.z)
-    # what the radius gains, by a normal multiplier that is at a bound, or is among the lines
+    # change of the radius by a normal multiplier, which is at a bound or is among the lines
     normal = load(p.normal, k)
     follows = there & (normal > 0)
     grows = out * (scale * select(follows, load(p.bound, k), none))
@@ -463,7 +463,7 @@ def lay_ball(p, s, n, i, k, at, size, softness):
 
 @kernel
 def listed_rows(p, n, i, k):
-    """How many rows of block k are lines of the system, from line i on: of a ball those that are not blank."""
+    """Number of rows of block k that are lines of the system, from line i on; blank rows of a ball are not."""
     count, at = 1, load(p.block_start, k)
     for j in range(1, load(p.block_start, k + 1) - at):
         if i + j < load(n.n_active, 0) and load(n.row, i + j) == at + j:
@@ -483,7 +483,7 @@ def lay_system(p, s, n, moving):
     list_rows(p, n, moving)
     shift_residuals(p, n)
     even, active, softness = load(n.n_even, 0), load(n.n_active, 0), load(n.softness, 0)
-    for i in range(0, active, FOUR):  # all lines first: what was just written entry by entry is slow to read in groups
+    for i in range(0, active, FOUR):  # all lines first: entries written one by one are slow to read in groups
         pick_rows(p, n, i)
     for i in range(active):
         if n.lanes > 1:
@@ -512,7 +512,7 @@ def lay_system(p, s, n, moving):
 
 @kernel
 def take_steps(n):
-    """The steps of the system's lines to their rows, where these are free."""
+    """Copy the steps of the system's lines to their rows, where these are free."""
     for k in range(load(n.n_active, 0)):
         r, step = load(n.row, k), load(n.known, k)
         if n.lanes > 1:

@@ -4,8 +4,8 @@ The next point is the combination of the last ones whose steps f = G(λ) − λ 
 
     min |f_k − ΔF γ|,   λ_{k+1} = G(λ_k) − ΔG γ
 
-Where the iteration is linear this is GMRES in disguise. The iteration at hand has kinks, so that a combination may lead
-astray: when the residual grows, what was learned is forgotten.
+If the iteration is linear this is GMRES in disguise. The actual iteration has kinks, so that a combination may diverge:
+when the residual grows, the history is cleared.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 TRUST = 2.0
-"""Growth of the residual over the best one at which the past is forgotten."""
+"""Growth of the residual over the best one at which the history is cleared."""
 RANK = 1e-10
 """Singular values below this share of the largest are noise."""
 
 
 REACH = 1e6
-"""Times the last step that a proposal may go: multipliers that drift without end would be sent where only rounding
-errors decide."""
+"""Largest proposal, relative to the last step: rounding errors would dominate the direction of multipliers that drift
+without bound."""
 
 
 STALL = 30
-"""Steps without a better residual after which the past is forgotten."""
+"""Steps without a better residual after which the history is cleared."""
 
 
 class Anderson:
-    """Remembers the last steps and proposes where to go on.
+    """Keeps the last steps and proposes the next point.
 
-    When proposals lead astray it goes back to the best point and lets the iteration go its own way for a while, each
-    time for twice as long: what converges by itself still does.
+    When proposals diverge it returns to the best point and pauses the acceleration, each time for twice as long: plain
+    convergence is kept.
     """
 
     def __init__(self, memory: int) -> None:
@@ -44,7 +44,7 @@ class Anderson:
         self._rest, self._next_rest = 0, 1
 
     def propose(self, before: Floats, after: Floats, residual: float) -> Floats:
-        """Where to go on after G has led from `before` to `after`, whose residual is given."""
+        """The next point, after G has mapped `before` to `after`, whose residual is given."""
         self._stalled += 1
         if residual < self._best:
             self._best, self._best_point, self._stalled = residual, after, 0

@@ -1,10 +1,10 @@
-"""Lanes of problems: light sweeps together, then those that are left, one by one.
+"""Lanes of problems: accelerated PGS in all lanes together, then the unsolved problems one by one.
 
-Light sweeps cost lanes next to nothing, and their momentum (`nesterov_kernels`) takes most problems within a tolerance
-as contacts want it. Newton's steps are not taken together: a step costs lanes as much as the hardest problem needs,
-with all rows of each of them, as what is at a bound in one need not be in another. A problem on its own has lanes of
-rows, none of other problems, and leaves out what is at a bound. No number of a lane depends on its neighbours:
-neither where it is left alone nor how it is solved there.
+These sweeps are cheap in lanes, and their momentum (`nesterov_kernels`) solves most problems within the tolerances of
+contacts. Newton steps are not taken in lanes: a step would cost as much as the hardest problem needs, with all rows of
+all lanes, as a row may be at a bound in one lane only. A problem on its own has lanes of rows, has no rows of other
+problems, and leaves out rows at bounds. No result of a lane depends on its neighbours: neither when it leaves the lanes
+nor how it is solved after that.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from poise.solve.newton_kernels import NEWTON, solve
 from poise.solve.pgs_kernels import ANSWER, BOUNDED, LAW, ROWS, SOLVED
 
 SWEEPS = 36
-"""That lanes take together at most."""
+"""Most sweeps in lanes."""
 
 FIRST_SHARE = 0.6
-"""Of the sweeps and the work that a problem on its own has left: what it takes from the multipliers at hand, before it
-begins from nought."""
+"""Share of a single problem's remaining sweeps and work that is spent from the present multipliers, before it restarts
+from zero."""
 
 ALONE = View("Alone", row=Index, place=Index)
 """Rows of a problem among those of its lane, and places of the lane's rows in it."""
@@ -33,7 +33,7 @@ ALONE = View("Alone", row=Index, place=Index)
 
 @kernel
 def is_blank(p, k, lane):
-    """Whether a lane has nothing where others have block k: neither entries of A nor anything wanted nor allowed."""
+    """Whether a lane lacks block k, which others have: its diagonal, right sides and bounds are zero."""
     at, stride = load(p.block_start, k), load(p.stride, 0)
     blank = load_lane(p.hi, at, lane) <= load_lane(p.lo, at, lane)
     if load(p.block_kind, k) != BOUNDED:
@@ -45,13 +45,13 @@ def is_blank(p, k, lane):
 
 @kernel
 def take_block(p, s, one, answer, alone, k, block, row, lane):
-    """Block k of a lane as one of the problem on its own."""
+    """Copy block k of a lane to the single problem."""
     at = load(p.block_start, k)
     store(one.block_kind, block, load(p.block_kind, k))
     store(one.block_start, block, row)
     store(one.bound, block, load_lane(p.bound, k, lane))
     normal = load_lane(p.normal, k, lane)
-    if normal > 0:  # of a contact, which comes before
+    if normal > 0:  # of a contact, whose block comes before
         normal = load(alone.place, normal - 1) + 1
     store(one.normal, block, normal)
     store(one.local, block, load_lane(p.local, k, lane))
@@ -71,7 +71,7 @@ def take_block(p, s, one, answer, alone, k, block, row, lane):
 
 @kernel
 def take_law(p, one, k, block, vertices, lane):
-    """The vertices of a block's law: where the next ones go."""
+    """Copy the vertices of a block's law; returns the next free place."""
     store(one.law_start, block, vertices)
     for i in range(load(p.law_start, k), load(p.law_start, k + 1)):
         store(one.law_lam, vertices, load_lane(p.law_lam, i, lane))
@@ -82,7 +82,7 @@ def take_law(p, one, k, block, vertices, lane):
 
 @kernel
 def take_matrix(half, one, alone, n, lane):
-    """A of a lane, without rows that are not its own, from the half that sweeps have packed."""
+    """Copy A of a lane, without rows of other lanes, from the half that sweeps have packed."""
     across = (n + GROUP - 1) // GROUP * GROUP
     store(one.stride, 0, across)
     for i in range(n):
@@ -98,7 +98,7 @@ def take_matrix(half, one, alone, n, lane):
 
 @kernel
 def take_lane(p, s, half, one, answer, alone, lane):
-    """The problem of a lane, with the multipliers that it has."""
+    """Copy the problem of a lane, with its multipliers."""
     row, block, vertices = 0, 0, 0
     for k in range(load(p.n_blocks, 0)):
         if not is_blank(p, k, lane):
@@ -121,7 +121,7 @@ def take_lane(p, s, half, one, answer, alone, lane):
 
 @kernel
 def give_back(s, n, one, answer, newton, alone, lane):
-    """What was found to the lane."""
+    """Copy the results to the lane."""
     for i in range(load(one.n_rows, 0)):
         store_lane(s.lam, load(alone.row, i), lane, load(answer.lam, i))
     store_lane(s.residual, 0, lane, load(answer.residual, 0))
@@ -134,7 +134,7 @@ def give_back(s, n, one, answer, newton, alone, lane):
 
 @kernel
 def solve_alone(one, answer, newton, sweeps, every, most):
-    """The problem of a lane: where the multipliers at hand lead nowhere, from nought."""
+    """Solve the problem of a lane from its present multipliers; if that fails, from zero."""
     swept, worked = load(answer.sweeps, 0), load(answer.work, 0)
     most_swept, most_worked = load(answer.most_sweeps, 0), load(answer.most_work, 0)
     store(answer.most_sweeps, 0, swept + (most_swept - swept) * FIRST_SHARE)
@@ -144,7 +144,7 @@ def solve_alone(one, answer, newton, sweeps, every, most):
     store(answer.most_work, 0, most_worked)
     if load(answer.residual, 0) > load(answer.tolerance, 0):
         steps = load(newton.steps, 0)
-        for r in range(load(one.n_rows, 0)):  # the best so far stay, in case
+        for r in range(load(one.n_rows, 0)):  # the best ones so far are kept
             store(answer.lam, r, zero(load(answer.lam, r)))
         solve(one, answer, newton, sweeps, every, most)
         store(newton.steps, 0, load(newton.steps, 0) + steps)
@@ -152,7 +152,7 @@ def solve_alone(one, answer, newton, sweeps, every, most):
 
 @kernel
 def measure(p, s, n):
-    """Look at all lanes: those within their tolerance."""
+    """Measure all lanes; returns those within their tolerance."""
     weigh(p, s, n)
     store(s.residual, 0, look(p, s, n))
     return load(s.residual, 0) <= load(s.tolerance, 0)
@@ -160,7 +160,7 @@ def measure(p, s, n):
 
 @kernel
 def own_square(p, s):
-    """Products of a sweep over the rows of each lane: blank ones count for nothing, so that neighbours do not."""
+    """Products of a sweep over the rows of each lane, without blank rows, so that they do not depend on neighbours."""
     count = zero(load(s.work, 0))
     for r in range(load(p.n_rows, 0)):
         count = count + select(load(p.a, r * load(p.stride, 0) + r) > 0.0, zero(count) + 1.0, zero(count))
@@ -169,7 +169,7 @@ def own_square(p, s):
 
 @kernel
 def solve_lanes(p, s, n, one, answer, newton, alone, sweeps, every, most):
-    """Multipliers of every lane: see `newton_kernels.solve`, which takes those that light sweeps leave."""
+    """Multipliers of every lane: accelerated PGS, then `newton_kernels.solve` for the lanes that are unsolved."""
     none = zero(load(s.tolerance, 0))
     store(n.steps, 0, none)
     store(s.status, 0, none + SOLVED)
@@ -190,7 +190,7 @@ def solve_lanes(p, s, n, one, answer, newton, alone, sweeps, every, most):
 
 SOLVE_LANES = entry(
     solve_lanes,
-    *(ROWS, ANSWER, NEWTON),  # lanes of problems, then one by itself
+    *(ROWS, ANSWER, NEWTON),  # lanes of problems, then a single one
     *(At(view, single) for view in (ROWS, ANSWER, NEWTON, ALONE)),
     extra=("int64", "int64", "int64"),
 )

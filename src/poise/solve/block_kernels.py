@@ -1,6 +1,6 @@
-"""What one block does while the rest of the system holds still: kernels for laws, balls and friction cones.
+"""Solution of one block with the other blocks fixed: kernels for laws, balls and friction cones.
 
-The rest of the system is seen through the line (the plane …) w = A λ + q, A being the block's own part of the matrix.
+The other blocks enter through the line (the plane …) w = A λ + q, A being the block's own part of the matrix.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from poise.kernel.vec import Sym3, Vec3, dot
 from poise.solve.cones import STEEP
 
 UPRIGHT = -1.0
-"""Stands for an end ray at which λ stays: slopes are given as compliances −dw/dλ ≥ 0, and this one has none."""
+"""Marks an end ray with constant λ: slopes are given as compliances −dw/dλ ≥ 0, and this one has none."""
 ROOTS = 60
-"""Steps at most in search of a root; Newton's method takes some four."""
+"""Most steps of a root search; Newton's method takes about four."""
 ROUGH = 1e-9
-"""Relative change of a slip at which the search for it ends, this time."""
+"""Relative change of a slip at which a search for it ends."""
 
 
 @formula
 def clip(x, lo, hi):
-    """The number between two bounds that is nearest."""
+    """The number clamped to two bounds."""
     return maximum(minimum(x, hi), lo)
 
 
@@ -35,20 +35,20 @@ def unit(x):
 
 @formula
 def least(x):
-    """A number to divide by instead of nought, in the type of x."""
+    """A small divisor in place of zero, in the type of x."""
     return constant(1e-30 if precision(x) == 24 else 1e-280, x)
 
 
 @formula
 def handy(x):
-    """Where a square has lost nothing to its size."""
+    """Whether a square has neither underflow nor overflow."""
     small = constant(1e-30 if precision(x) == 24 else 1e-250, x)
     return (x > small) & (x < 1.0 / small)
 
 
 @kernel
 def length(x, y):
-    """√(x² + y²), without overflow in between."""
+    """√(x² + y²), without intermediate overflow."""
     square = x * x + y * y
     fine = handy(square)
     if all_lanes(fine):
@@ -61,7 +61,7 @@ def length(x, y):
 
 @kernel
 def length3(v):
-    """Length of a vector, without overflow in between."""
+    """Length of a vector, without intermediate overflow."""
     return length(length(v.x, v.y), v.z)
 
 
@@ -89,7 +89,7 @@ def solve_law(p, k, a, r):
     first = load(p.law_start, k)
     last = load(p.law_start, k + 1) - 1
     out = on_ray(a, r, load(p.law_lam, last), load(p.law_w, last), load(p.law_right, k))
-    for n in range(last - first):  # from the right, so that the leftmost vertex that the line has come up to decides
+    for n in range(last - first):  # from the right, so that the leftmost vertex below the line decides
         i = last - n
         lam, w = load(p.law_lam, i), load(p.law_w, i)
         piece = on_piece(a, r, load(p.law_lam, i - 1), load(p.law_w, i - 1), lam, w)
@@ -122,14 +122,14 @@ def add_diagonal(a, alpha):
 
 @kernel
 def in_ball(point, radius):
-    """The nearest point of a ball about nought."""
+    """The nearest point of a ball about zero."""
     size = length3(point)
     return point * select(size > radius, radius / maximum(size, least(size)), zero(size) + 1.0)
 
 
 @kernel
 def solve_ball(a, q, radius):
-    """The λ of length ≤ radius for which A λ + q is nought, or points against λ: (A + α) λ = −q, α ≥ 0.
+    """The λ of length ≤ radius for which A λ + q is zero, or opposite to λ: (A + α) λ = −q, α ≥ 0.
 
     Newton's method on 1/radius − 1/|λ(α)|, from α = 0 upwards (Moré and Sorensen 1983, the trust-region subproblem).
     """
@@ -154,7 +154,7 @@ def solve_ball(a, q, radius):
 
 @formula
 def dilation(mu):
-    """How many times |w_t| is added to w_n in the natural map of a cone: μ (De Saxcé's correction), 0 if steep."""
+    """Factor of |w_t| that is added to w_n in the natural map of a cone: μ (De Saxcé's correction), 0 if steep."""
     return select(mu > STEEP, zero(mu), mu)
 
 
@@ -170,8 +170,8 @@ def cone_region(point, slide, mu):
 def in_cone(point, mu):
     """A projection onto the cone |(y, z)| ≤ μ x: the nearest point; of a steep one x ≥ 0 first, then the tangents.
 
-    The nearest point of a steep cone forgives a missing normal by a tangent: at −w it lies only |w_n|/μ from 0, however
-    fast a body falls. With x first (Alart and Curnier 1991), what is left does not depend on how large μ is.
+    The nearest point of a steep cone hides a missing normal force in a tangent: at −w it is only |w_n|/μ from 0,
+    however fast a body falls. With x first (Alart and Curnier 1991), the residual does not depend on how large μ is.
     """
     n, slide = point.x, length(point.y, point.z)
     inside, below = cone_region(point, slide, mu)
@@ -207,9 +207,9 @@ def slip(c, alpha):
 
 @kernel
 def excess(c, alpha, mu):
-    """By how much friction at a slip of α is too strong, and its change with α: (mean S + α) (|λ_t| − μ λ_n).
+    """Excess of friction at a slip of α, and its derivative by α: (mean S + α) (|λ_t| − μ λ_n).
 
-    The factor makes the function a straight line where S is alike in all directions and g is nought.
+    The factor makes the function linear where S is isotropic and g is zero.
     """
     lam = slip(c, alpha)
     d11, d22 = c.s11 + alpha, c.s22 + alpha
@@ -224,13 +224,12 @@ def excess(c, alpha, mu):
 
 @kernel
 def solve_cone(a, q, mu, start):
-    """Coulomb's law for one contact: λ in the cone, w = A λ + q, normal first; and the slip α, for next time.
+    """Coulomb's law for one contact: λ in the cone, w = A λ + q, normal first; and the slip α, for the next visit.
 
-    Lifting off (λ = 0, w_n ≥ 0), sticking (w = 0, λ in the cone), or sliding: w_n = 0, w_t = −α λ_t with |λ_t| = μ λ_n.
-    Sliding is one equation for α. Between α = 0, where friction would be too strong, and an α at which it is surely
-    too weak there is a root, and Newton's method kept between the two finds it. It begins at `start`, the slip of the
-    last visit, and ends when a step changes little: what is left is the square of that, and the next visit goes on.
-    (The law is that of De Saxcé and Feng 1998; Bonnefon and Daviet 2011 solve the same local problem as a quartic.)
+    Separation (λ = 0, w_n ≥ 0), sticking (w = 0, λ in the cone), or sliding: w_n = 0, w_t = −α λ_t with |λ_t| = μ λ_n.
+    Sliding is one equation for α. Between α = 0, where friction is too strong, and an α at which it is certainly too
+    weak there is a root, which safeguarded Newton steps find. They start at `start`, the slip of the last visit, and
+    end when a step is small: the error is the square of that, and the next visit continues.
     """
     c = without_normal(a, q)
     alpha, low = zero(mu), zero(mu)
@@ -261,7 +260,7 @@ def solve_cone(a, q, mu, start):
 
 @kernel
 def settle(lam, n, mu, sliding):
-    """λ of a contact: nought where it lifts off, n without friction where μ is nought, on the cone where it slides."""
+    """λ of a contact: zero if it separates, n without friction if μ is zero, on the cone if it slides."""
     smooth, nought = mu <= 0.0, zero(n)
     normal = maximum(select(smooth, n, lam.x), nought)
     reach = mu * normal

@@ -14,11 +14,11 @@ from poise.solve.residuals import report, size_of
 from poise.solve.solver_registry import check_form
 
 FLAT = 1e-13
-"""Curvature pᵀAp, of the largest seen, at which a direction counts as one that A does not feel."""
+"""Curvature pᵀAp, relative to the largest one, below which a direction counts as one of the null space of A."""
 CERTIFIED = 1e-7
-"""|A r| of |A| |r| at which the residual r that is left proves that the rows contradict each other."""
+"""|A r| relative to |A| |r| below which the remaining residual r proves that the rows contradict each other."""
 DONE = 1e-13
-"""The same, at which no more can be had in the numbers of the machine."""
+"""The same ratio at which rounding prevents further progress."""
 
 
 @dataclass(frozen=True)
@@ -33,13 +33,13 @@ class CG:
     """
 
     preconditioner: Callable[[Floats], Floats] | None = None
-    """r → M⁻¹ r, symmetric and positive definite; Jacobi's, r over the diagonal of A, where none is given."""
+    """r → M⁻¹ r, symmetric and positive definite; by default Jacobi's, r over the diagonal of A."""
 
     takes: ClassVar[Form] = Form.EQUALITY | Form.OPERATOR
 
     @few_blas_threads
     def solve(self, problem: Problem, options: Options = Options()) -> Result:  # noqa: B008  frozen, never changed
-        """The answer; CONFLICTING, with one of least squares, where what is left proves that there is none."""
+        """The answer; CONFLICTING, with that of least squares, if the remaining residual proves that there is none."""
         check_form(self, problem, options)
         start = np.zeros(problem.size) if options.warm is None else np.array(options.warm, np.float64)
         run = _Run(problem, options, start, self.preconditioner or jacobi(problem))
@@ -55,7 +55,7 @@ class CG:
 
 
 def jacobi(problem: Problem) -> Callable[[Floats], Floats]:
-    """r → r over the diagonal; rows without one are left as they are."""
+    """r → r over the diagonal; unchanged for rows with a zero diagonal."""
     diagonal = problem.diagonal
     inverse = 1.0 / np.where(diagonal > 0.0, diagonal, 1.0)
     return lambda r: inverse * r
@@ -63,7 +63,7 @@ def jacobi(problem: Problem) -> Callable[[Floats], Floats]:
 
 @dataclass
 class _Run:
-    """One solution on its way: the best answer so far, and how many iterations are spent."""
+    """State of one solve: the best answer so far, and the number of iterations."""
 
     problem: Problem
     options: Options
@@ -73,7 +73,7 @@ class _Run:
     least: float = np.inf
     """Largest |residual| at the best answer."""
     steepest: float = 0.0
-    """Largest |M⁻¹ A p| / |p| seen: an estimate of the norm."""
+    """Largest |M⁻¹ A p| / |p|: an estimate of the norm."""
     history: list[float] = field(default_factory=list)
 
     @property
@@ -88,7 +88,7 @@ class _Run:
         return np.asarray(applied + np.asarray(self.problem.cfm) * p, np.float64)
 
     def keep(self, x: Floats, r: Floats) -> bool:
-        """Note an answer; whether it is good enough."""
+        """Record an answer; returns whether it is good enough."""
         size = float(np.abs(r).max(initial=0.0))
         if size < self.least:
             self.best, self.least = x.copy(), size
@@ -99,9 +99,9 @@ class _Run:
     def descend(self) -> bool:
         """Conjugate gradients on A λ = −b (UBC, "CG algorithm", with a preconditioner); whether the goal is reached.
 
-        β in the form of Polak and Ribière bears a preconditioner that is not quite the same each time. Ends early
-        where a direction has no curvature: then the rows may contradict each other, in which case the iterates would
-        grow without end.
+        β in the form of Polak and Ribière tolerates a preconditioner that is not quite the same each time. Ends early
+        at a direction without curvature: the rows may contradict each other, and the iterates would then grow without
+        bound.
         """
         x = self.best
         r = -self.problem.residual(x)
@@ -119,7 +119,7 @@ class _Run:
                 return False
             x = x + (rho / curvature) * p
             fresh = r - (rho / curvature) * q
-            if np.abs(fresh).max() <= self.goal:  # what has only been added up must prove true
+            if np.abs(fresh).max() <= self.goal:  # confirm the updated residual by a computed one
                 fresh = -self.problem.residual(x)
             if self.keep(x, fresh):
                 return True
@@ -129,7 +129,7 @@ class _Run:
         return False
 
     def least_squares(self, x: Floats) -> Floats:
-        """Conjugate gradients on min |A λ + b| (Hestenes and Stiefel 1952), which has an answer in any case."""
+        """Conjugate gradients on min |A λ + b| (Hestenes and Stiefel 1952), which always has an answer."""
         nearest = x
         r = -self.problem.residual(x)
         s = self.product(r)
@@ -155,7 +155,7 @@ class _Run:
         return nearest
 
     def contradicts(self, x: Floats) -> bool:
-        """Whether the residual r that is left proves that no answer exists: A r = 0 while b · r = −|r|² is not."""
+        """Whether the remaining residual r proves that no answer exists: A r = 0 while b · r = −|r|² is not."""
         r = self.problem.residual(x)
         q = self.product(r)
         self._measure(r, q)

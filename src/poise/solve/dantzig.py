@@ -1,16 +1,15 @@
 """Dantzig: Baraff's pivoting method for bounds, piecewise laws and friction pyramids.
 
-Rows are driven onto their laws one at a time while those before them stay on theirs (LIU, "Solving with Complementarity
-Conditions"; see `dantzig_kernels`). For a symmetric positive semi-definite A this ends at an answer, exact but for
-rounding, or at a proof that there is none: multipliers that could grow for ever and change no residual.
+Rows are driven onto their laws one at a time while the earlier ones stay on theirs (LIU, "Solving with Complementarity
+Conditions"; see `dantzig_kernels`). For a symmetric positive semi-definite A this ends at an answer that is exact up to
+rounding, or at a proof that there is none: a direction of unbounded multipliers that changes no residual.
 
-Friction is a pyramid whose bounds μ λ_normal are set from the normal forces as they stand and then set again, pass by
-pass, until they no longer change (ODE stops after the second). A pass starts from the answer of the one before, so it
-costs little. Passes that swing are damped. Where they do not converge, and where rounding leads pivots round and round
-(rows that nearly depend on each other, in units many powers of ten apart), Newton's method on the natural map, the
-normals being unknown as well, goes on from the best answer and from other starts. What is found either way is an answer
-of the whole pyramid; where neither leads to one, the status is STOPPED. Of several answers, which friction may have, it
-finds one.
+Friction is a pyramid whose bounds μ λ_normal are set from the present normal forces and updated, pass by pass, until
+they no longer change (ODE stops after the second). A pass starts from the answer of the one before, so it costs little.
+Oscillating passes are damped. If they do not converge, or if rounding makes the pivots cycle (rows that nearly depend
+on each other, in units many powers of ten different), Newton's method on the natural map, with unknown normals as well,
+continues from the best answer and from other starts. Either result is an answer of the whole pyramid; if neither
+succeeds, the status is STOPPED. If friction allows several answers, one of them is found.
 """
 
 from __future__ import annotations
@@ -44,15 +43,15 @@ Piece = tuple[float, float, float, float, float, float]
 
 KEPT_ROWS = 1024
 ROUND = 10
-"""Pivots and steps for each row, after which pivots go round."""
+"""Pivots and steps for each row, above which pivots are taken to cycle."""
 
 _local = threading.local()
 
 
 class Dantzig:
-    """Solves by pivoting. Its iterations are pivots and steps: so many at most in a pass for every 50 rows.
+    """Solves by pivoting. Its iterations are pivots and steps: at most `iterations` in a pass for every 50 rows.
 
-    SINGULAR is certain: other multipliers would do as well. SOLVED does not prove that there are no others, where
+    SINGULAR is certain: other multipliers solve the problem too. SOLVED does not prove that there are no others, if
     several rows would have to leave their bounds at once.
 
     >>> problem = Problem([[2.0, 1.0], [1.0, 2.0]], [-3.0, 4.0], lo=[0.0, 0.0])
@@ -65,7 +64,7 @@ class Dantzig:
 
     @few_blas_threads
     def solve(self, problem: Problem, options: Options = Options()) -> Result:  # noqa: B008  (frozen)
-        """An answer, with an honest status."""
+        """The answer, with its measured status."""
         check_form(self, problem, options)
         if wants_rounds(problem):
             return solve_in_rounds(self, problem, options)
@@ -88,18 +87,18 @@ def _limit(problem: Problem, options: Options) -> int:
 
 @dataclass(frozen=True)
 class Pivoted:
-    """What the kernel answers, nothing measured."""
+    """Results of the kernel, without a measured residual."""
 
     lam: Floats
     """(m,) multipliers."""
     steps: int
     """Pivots and steps."""
     passes: int
-    """Times that all rows were looked at."""
+    """Passes over all rows."""
     conflicting: bool
-    """A row could not be brought onto its law: it contradicts others."""
+    """A row could not be driven onto its law: it contradicts others."""
     singular: bool
-    """Other multipliers would do as well."""
+    """Other multipliers solve the problem too."""
     stopped: bool
     """Out of steps."""
 
@@ -126,9 +125,9 @@ def pivot_rows(
     warm: Floats | None = None,
     limit: int = 1000,
 ) -> Pivoted:
-    """The pivoting alone, on arrays: for those who step a simulation. Nothing is checked, nothing measured.
+    """The pivoting alone, on arrays, for simulation steps. Arguments are not checked, and residuals not measured.
 
-    A is symmetric, (m, m), softness included. Normals of `slides` want bounds of 0 and inf; bounds of tangents are not
+    A is symmetric, (m, m), softness included. Normals of `slides` need bounds of 0 and inf; bounds of tangents are not
     read. Rows of `laws` have no other bounds.
     """
     n = len(b)
@@ -156,7 +155,7 @@ def pivot_rows(
 
 
 def _pivot(problem: Problem, options: Options, softness: float = 0.0) -> Result:
-    """The kernel's answer, measured. Softness, of the diagonal, is added to every row."""
+    """The kernel's answer, with measured residuals. Softness, relative to the diagonal, is added to every row."""
     A = problem.matrix()
     A += np.diag(softness * np.diag(A))
     lo, hi = np.array(problem.lo), np.array(problem.hi)
@@ -167,7 +166,7 @@ def _pivot(problem: Problem, options: Options, softness: float = 0.0) -> Result:
         tangents = [(tangent, f.normal, f.mu) for f in problem.frictions for tangent in f.tangents]
         tangent, normal, mu = (np.array(column) for column in zip(*tangents, strict=True))
         slides = Slides(tangent, normal, mu)
-    with np.errstate(all="ignore"):  # numbers near the end of the range overflow; what comes of it is measured
+    with np.errstate(all="ignore"):  # very large numbers overflow; the result is measured
         run = pivot_rows(A, np.asarray(problem.b), lo, hi, slides, problem.laws, options.warm, _limit(problem, options))
         failed = Status.CONFLICTING if run.conflicting and not run.stopped else Status.STOPPED
         found = report(problem, run.lam, run.steps, options, failed)
@@ -186,7 +185,7 @@ def _fill_laws(block: Block, n: int, pieces: dict[int, tuple[Piece, ...]]) -> No
 
 
 def _tableau(n: int, n_extra: int, n_tangents: int) -> Block:
-    """This thread's memory, at least so large; that of large problems is not kept."""
+    """This thread's memory, at least of the given size; memory of large problems is not kept."""
     wanted = (n, n_extra, n_tangents)
     known: tuple[int, int, int] = getattr(_local, "room", (-1, -1, -1))
     if all(want <= have for want, have in zip(wanted, known, strict=True)):
@@ -205,7 +204,7 @@ def _tableau(n: int, n_extra: int, n_tangents: int) -> Block:
 
 @lru_cache(maxsize=4096)
 def pieces_of(law: Law) -> tuple[Piece, ...]:
-    """A law's graph from left to right: (left, right, top, bottom, slope, base), slope −1 of upright pieces.
+    """A law's graph from left to right: (left, right, top, bottom, slope, base), slope −1 for vertical pieces.
 
     >>> pieces_of(Law(((0.0, 0.0),), left=UPRIGHT))
     ((0.0, 0.0, inf, 0.0, -1.0, 0.0), (0.0, inf, 0.0, 0.0, 0.0, 0.0))
@@ -230,7 +229,7 @@ def _ray(vertex: tuple[float, float], slope: float, end: float) -> Piece:
 
 
 def _merged(pieces: list[Piece]) -> list[Piece]:
-    """Upright pieces that follow each other at one λ become one."""
+    """Merge adjacent vertical pieces at one λ."""
     out: list[Piece] = []
     for piece in pieces:
         before = out[-1] if out else None
@@ -241,11 +240,11 @@ def _merged(pieces: list[Piece]) -> list[Piece]:
     return out
 
 
-# ---- what is tried where pivoting alone is not enough ----------------------------------------------------------------
+# ---- when pivoting alone is not enough -------------------------------------------------------------------------------
 
 
 def _least_squares(problem: Problem, found: Result, options: Options) -> Result:
-    """Rows without bounds that depend on each other: the shortest of the answers that come nearest."""
+    """Rows without bounds that depend on each other: the shortest of the answers of least squares."""
     lam, _, rank, _ = np.linalg.lstsq(problem.matrix(), -np.asarray(problem.b), rcond=1e-12)
     result = report(problem, lam, found.iterations, options, Status.CONFLICTING)
     if result.ok:
@@ -254,7 +253,7 @@ def _least_squares(problem: Problem, found: Result, options: Options) -> Result:
 
 
 def _or_nothing(problem: Problem, found: Result, options: Options) -> Result:
-    """No forces, or as little as bounds allow, where what was found is worse than that."""
+    """No forces, or the least that bounds allow, if the found answer is worse than that."""
     lo, hi = np.array(problem.lo), np.array(problem.hi)
     blocks = list(problem.block_rows())
     lo[blocks], hi[blocks] = 0.0, 0.0
@@ -265,9 +264,9 @@ def _or_nothing(problem: Problem, found: Result, options: Options) -> Result:
 
 
 def _softened(problem: Problem, found: Result, options: Options) -> Result:
-    """The last resort where pivots went round or rounding misled them: a trace of softness in every row.
+    """Last resort for pivots that cycled or failed by rounding: a trace of softness in every row.
 
-    It counts only where the answer meets the tolerance of the problem as it was.
+    It counts only if the answer meets the tolerance of the original problem.
     """
     for softness in (1e-12, 1e-10, 1e-8):
         result = _pivot(problem, options, softness)
@@ -277,11 +276,11 @@ def _softened(problem: Problem, found: Result, options: Options) -> Result:
 
 
 def _coupled(problem: Problem, found: Result, options: Options) -> Result:
-    """Friction whose passes did not converge, and pivots that went round: Newton's method on the natural map of all
-    rows at once.
+    """Newton's method on the natural map of all rows at once, for friction passes that did not converge and for pivots
+    that cycled.
 
-    From the best answer so far, from nought, and from soft rows, evenly and unevenly so: what one start does not lead
-    to another one does.
+    Starts are the best answer so far, zero, and soft rows, uniformly and non-uniformly: a start may succeed where
+    another one fails.
     """
     tolerance, best = options.tolerance * size_of(problem), found
     for start in (found.lam, np.zeros(problem.size), 0, 1, 2):

@@ -1,15 +1,15 @@
-"""Kernels of the pivoting method: rows are driven onto their laws one at a time, all others staying on theirs.
+"""Kernels of the pivoting method: rows are driven onto their laws one at a time, while all others stay on theirs.
 
 D. Baraff, "Fast contact force computation for nonpenetrating rigid bodies", SIGGRAPH 1994; R. W. Cottle and
-G. B. Dantzig, "Complementary pivot theory of mathematical programming", 1968; seen as target manifolds: LIU, "Solving
+G. B. Dantzig, "Complementary pivot theory of mathematical programming", 1968; as target manifolds: LIU, "Solving
 with Complementarity Conditions". Every row is on a piece of its law's graph:
 
-    upright piece    λ fixed, w free between `bottom` and `top`             the row is in N
+    vertical piece   λ fixed, w free between `bottom` and `top`             the row is in N
     sloping piece    w = base − slope λ, λ free from `left` to `right`      the row is in S
 
-Pushing λ_d of a row outside S by t moves λ_S by −t T_Sd and all other w by t T_Nd (LIU eq. 15; T: `dantzig_tableau`).
-Since T_kd² ≤ T_kk T_dd for a semi-definite A, a row of N whose w moves can always enter S; a d whose T_dd is nought
-moves nobody's w, and goes on until a row of S leaves or for ever: then the rows contradict each other.
+A change of λ_d by t, of a row outside S, changes λ_S by −t T_Sd and all other w by t T_Nd (LIU eq. 15; T:
+`dantzig_tableau`). Since T_kd² ≤ T_kk T_dd for a semi-definite A, a row of N whose w changes can always enter S. A row
+d with zero T_dd changes no w, and λ_d grows until a row of S leaves, or without bound: then rows contradict each other.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ from poise.solve.dantzig_tableau import (
 )
 
 INDEFINITE = 1e-8
-"""A pivot that is more negative than this tells that A is not semi-definite."""
+"""A pivot that is more negative than this shows that A is not semi-definite."""
 FRICTION_PASSES = 150
 FORESEEN = 12
-"""Passes that look ahead. They may go in circles where the tangents that slide keep changing; plain ones get on."""
+"""Passes that predict normals. They may cycle if the set of sliding tangents keeps changing; plain passes then help."""
 PASSES_AT_MOST = 12
 
 
 @kernel
 def move_on(t, k, piece, way):
-    """Put row k, outside S, on the next piece of its law that is no mere point, to the right (1) or left (−1)."""
+    """Put row k, outside S, on the next piece of its law that is not a point, to the right (1) or left (−1)."""
     piece += way
     while load(t.start, k) <= piece < load(t.end, k):
         if load(t.slope, piece) < 0.0:
@@ -73,7 +73,7 @@ def move_on(t, k, piece, way):
 
 @kernel
 def offside(t, k, slack):
-    """How far w of row k, outside S, is from its law at this λ: positive below the graph, where λ must grow."""
+    """Distance of w of row k, outside S, from its law at this λ: positive below the graph, where λ must grow."""
     first, last = load(t.start, k), load(t.end, k) - 1
     lam, w = load(t.y, k), load(t.x, k)
     if lam < load(t.left, first):
@@ -98,7 +98,7 @@ def offside(t, k, slack):
 
 @kernel
 def settle(t, k, slack):
-    """Put row k, which is on its law, on a piece: an upright one where it can be, since that costs nothing."""
+    """Put row k, which is on its law, on a piece: a vertical one if possible, since that costs nothing."""
     lam, w = load(t.y, k), load(t.x, k)
     end = load(t.end, k)
     chosen = end  # none
@@ -120,7 +120,7 @@ def settle(t, k, slack):
 
 @kernel
 def own_step(t, k, way):
-    """How far λ of row k can grow (1) or fall (−1) until it meets its law (landed) or a piece ends, and that piece."""
+    """Largest growth (1) or decrease (−1) of λ of row k until it meets its law (landed) or a piece ends; that piece."""
     lam, w = load(t.y, k), load(t.x, k)
     first, last = load(t.start, k), load(t.end, k) - 1
     piece, final = (first, last) if way > 0 else (last, first)
@@ -148,7 +148,7 @@ def own_step(t, k, way):
 
 @kernel
 def blocking(t, d, way, step, by_index):
-    """The row that comes to the end of its piece first when λ_d moves, and how far λ_d gets."""
+    """The row that first reaches the end of its piece when λ_d changes, and the change of λ_d."""
     n = t.n
     best, rate_best, found = step, 0.0, -1
     for j in range(n):
@@ -168,7 +168,7 @@ def blocking(t, d, way, step, by_index):
 
 @kernel
 def turn_round(t, k, way):
-    """Row k has come to the end of its piece, x growing (1) or falling (−1): put it on the next."""
+    """Put row k, at the end of its piece with x growing (1) or decreasing (−1), on the next piece."""
     place, piece = load(t.place, k), load(t.piece, k)
     if place == INSIDE:
         leave(t, k, load(t.high, k) if way > 0 else load(t.low, k))
@@ -182,7 +182,7 @@ def turn_round(t, k, way):
 
 @kernel
 def drive(t, d):
-    """Bring row d onto its law while all addressed rows stay on theirs (Baraff's drive-to-zero)."""
+    """Drive row d onto its law while all addressed rows stay on theirs (Baraff's drive-to-zero)."""
     n = t.n
     if load(t.place, d) == INSIDE:
         leave(t, d, load(t.x, d))
@@ -223,7 +223,7 @@ def drive(t, d):
 
 @kernel
 def can_shift(t, d, way):
-    """Whether λ_d can move while every w stays and every λ of S keeps within its piece."""
+    """Whether λ_d can change while every w stays and every λ of S stays within its piece."""
     n = t.n
     for j in range(n):
         rate = -load(t.T, d * n + j) * way
@@ -236,7 +236,7 @@ def can_shift(t, d, way):
 
 @kernel
 def other_answers(t):
-    """Whether a row outside S could take over some of what rows in S do."""
+    """Whether a row outside S could replace part of the multipliers in S: the answer is then not unique."""
     n = t.n
     for d in range(n):
         place, piece, slack = load(t.place, d), load(t.piece, d), load(t.loose, d)
@@ -256,7 +256,7 @@ def other_answers(t):
 
 @kernel
 def off_law(t, d):
-    """Whether row d has to be driven. Rows that were given up are tried again: others may have moved since."""
+    """Whether row d has to be driven. Rows that were given up are tried again, as others may have changed since."""
     place, noise = load(t.place, d), load(t.noise, d)
     if place == INSIDE:
         return load(t.x, d) < load(t.low, d) - noise or load(t.x, d) > load(t.high, d) + noise
@@ -267,7 +267,7 @@ def off_law(t, d):
 
 @kernel
 def address(t, ahead, share):
-    """Drive every row that is off its law, in order; whether anything changed."""
+    """Drive every row that is off its law, in order; returns whether anything changed."""
     worked = False
     store(t.told, CONFLICTING, 0)
     for turn in range(3):
@@ -285,7 +285,7 @@ def address(t, ahead, share):
 
 @kernel
 def pivot(t):
-    """Solve: passes over all rows until each is on its law, with refinement and, where that fails, a fresh tableau."""
+    """Solve: passes over all rows until each is on its law, with refinement and, if that fails, a fresh tableau."""
     n = t.n
     scale(t)
     set_noise(t)
@@ -294,7 +294,7 @@ def pivot(t):
     at_most = FRICTION_PASSES if t.n_tangents > 0 else PASSES_AT_MOST
     while passes < at_most and load(t.told, STOPPED) == 0:
         ahead = passes < FORESEEN
-        share = 1.0 if passes < 2 * FORESEEN else 0.5 if passes < 60 else 0.2  # passes that swing are damped
+        share = 1.0 if passes < 2 * FORESEEN else 0.5 if passes < 60 else 0.2  # damps passes that oscillate
         store(t.told, LAST, load(t.told, STEPS) + t.limit)
         worked = address(t, ahead, share)
         passes += 1
@@ -312,7 +312,7 @@ def pivot(t):
         if load(t.place, j) == INSIDE:
             lam = minimum(maximum(lam, load(t.low, j)), load(t.high, j))
         store(t.lam, j, lam)
-    for i in range(t.n_tangents):  # bounds were set from normals that have moved since, if only by rounding
+    for i in range(t.n_tangents):  # normals have changed since bounds were set, if only by rounding
         k, reach = load(t.tangent, i), load(t.mu, i) * maximum(load(t.lam, load(t.normal, i)), 0.0)
         store(t.lam, k, minimum(maximum(load(t.lam, k), -reach), reach))
     for j in range(n):

@@ -1,4 +1,4 @@
-"""Friction in the pivoting method: the bounds of tangent rows, which their normals set, from pass to pass."""
+"""Friction in the pivoting method: bounds of tangent rows from their normals, updated from pass to pass."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from poise.solve.dantzig_tableau import INSIDE, OUTSIDE, multiplier, set_bounds
 
 @kernel
 def slides(t, i):
-    """1 or −1 where tangent i is at the upper or lower bound that a normal in S gives it, else 0."""
+    """1 or −1 if tangent i is at the upper or lower bound that a normal in S sets, else 0."""
     k = load(t.tangent, i)
     if load(t.place, k) != OUTSIDE or load(t.place, load(t.normal, i)) != INSIDE:
         return 0
@@ -19,13 +19,13 @@ def slides(t, i):
 
 @kernel
 def couple(t):
-    """What sliding tangents lack, with their normals answering: number of them, and λ_tangent that each wants.
+    """Equations of sliding tangents, coupled with their normals, for the changes of λ_tangent; returns their number.
 
-    λ of a sliding tangent is ±μ λ_normal. Moving tangents by δ moves the normals by −T_nt δ, so that
+    λ of a sliding tangent is ±μ λ_normal. A change δ of tangents changes the normals by −T_nt δ, so that
 
         δ_i ± μ_i Σ_j T_nj δ_j = ±μ_i λ_n − λ_i
 
-    Solved as it stands, the bounds of the next pass are those of the answer, as long as the same tangents slide.
+    With this solution the bounds of the next pass are those of the answer, as long as the same tangents slide.
     """
     c, across = 0, t.n_tangents + 1
     for i in range(t.n_tangents):
@@ -44,7 +44,7 @@ def couple(t):
 
 @kernel
 def eliminate(buffer, c, across):
-    """Solve c equations, right side last; whether they could be: Gauss, with the largest pivots of a column."""
+    """Solve c equations, right side last, by Gaussian elimination with partial pivoting; returns whether it worked."""
     for a in range(c):
         best = a
         for b in range(a + 1, c):
@@ -72,7 +72,7 @@ def eliminate(buffer, c, across):
 
 @kernel
 def foresee(t, ahead):
-    """λ of every tangent's normal once sliding tangents are where they want to be, to `aim`; else as it is."""
+    """Predict λ of every tangent's normal after the change of sliding tangents, into `aim`; else its present value."""
     across = t.n_tangents + 1
     c = couple(t) if ahead else 0
     solved = c > 0 and eliminate(t.couple, c, across)
@@ -93,7 +93,7 @@ def foresee(t, ahead):
 
 @kernel
 def widen_pyramids(t, ahead, share):
-    """Bounds of tangent rows a share of the way to μ λ_normal, foreseen or as it is; whether any was elsewhere."""
+    """Move bounds of tangent rows by a share towards μ λ_normal, predicted or present; returns whether any changed."""
     moved = False
     foresee(t, ahead)
     for i in range(t.n_tangents):

@@ -1,11 +1,11 @@
-"""The tableau of the pivoting method: rows enter and leave the inverse, w is formed anew, units are taken off.
+"""The tableau of the pivoting method: rows enter and leave the inverse, w is recomputed, rows are scaled.
 
-Kept is a symmetric matrix T, A swept on the rows in S (with the slopes of their pieces on the diagonal):
+It is a symmetric matrix T, A swept on the rows in S (with the slopes of their pieces on the diagonal):
 
     T_SS = −A_SS⁻¹      T_SN = A_SS⁻¹ A_SN      T_NN = A_NN − A_NS A_SS⁻¹ A_SN
 
 A row that enters or leaves S costs one sweep, n² multiplications (the sweep operator; a principal pivot, Cottle and
-Dantzig 1968). All is scaled to a unit diagonal: λ = D λ', w' = D w, D = 1/√A_ii.
+Dantzig 1968). Rows are scaled to a unit diagonal: λ = D λ', w' = D w, D = 1/√A_ii.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ TABLEAU = View(
     "Tableau",
     n=Count,  # rows
     n_tangents=Count,  # tangent rows of pyramids
-    limit=Count,  # sweeps and steps in a pass at most
+    limit=Count,  # most sweeps and steps in a pass
     A=Real,  # (n n) scaled in place
     T=Real,  # (n n)
     b=Real,  # (n) scaled in place
     lo=Real,  # (n)
     hi=Real,  # (n)
-    lam=Real,  # (n) in: where to start from; out: the answer, in the problem's own units
+    lam=Real,  # (n) in: the start; out: the answer, in the problem's own units
     unit=Real,  # (n) D
     x=Real,  # (n) λ of rows in S, w of others
     y=Real,  # (n) λ of rows outside S
     low=Real,  # (n) least x
     high=Real,  # (n) greatest x
     noise=Real,  # (n) a smaller w counts as rounding
-    loose=Real,  # (n) a smaller w counts as nought where nothing can change it
+    loose=Real,  # (n) a smaller w counts as zero if nothing can change it
     row=Real,  # (n) scratch
     change=Real,  # (n) scratch
-    place=Int,  # (n) where a row is: see below
+    place=Int,  # (n) state of a row: see below
     piece=Int,  # (n) which piece it is on
     start=Int,  # (n) its first piece
     end=Int,  # (n) after its last piece
@@ -45,27 +45,27 @@ TABLEAU = View(
     right=Real,  # (pieces) greatest λ
     top=Real,  # (pieces) w at the left end
     bottom=Real,  # (pieces) w at the right end
-    slope=Real,  # (pieces) −dw/dλ ≥ 0; negative of upright pieces
+    slope=Real,  # (pieces) −dw/dλ ≥ 0; negative for vertical pieces
     base=Real,  # (pieces) w at λ = 0
     tangent=Int,  # (tangents) row
     normal=Int,  # (tangents) row of its normal
     mu=Real,  # (tangents) scaled in place
-    aim=Real,  # (tangents) λ of its normal, as foreseen
+    aim=Real,  # (tangents) predicted λ of its normal
     slider=Int,  # (tangents) those that slide
     couple=Real,  # (tangents · (tangents + 1)) their equations
-    told=Int,  # (6) sweeps and steps, passes, conflicting, singular, stopped; steps at which this pass ends
+    told=Int,  # (6) sweeps and steps, passes, conflicting, singular, stopped; step limit of this pass
 )
 
 WAITING, OUTSIDE, INSIDE, PARKED, GIVEN_UP = range(5)
-"""Not addressed; N; S; on a sloping piece, but what it asks follows from S; contradicts S."""
+"""Not addressed; N; S; on a sloping piece, but dependent on S; contradicts S."""
 STEPS, PASSES, CONFLICTING, SINGULAR, STOPPED, LAST = range(6)
 NOUGHT = 1e-11
-"""A pivot, of a unit diagonal, that is taken for nought."""
+"""A pivot, of a unit diagonal, below which it counts as zero."""
 
 
 @kernel
 def sweep(t, k):
-    """Take row k into the inverse, or out of it."""
+    """Sweep row k into the inverse, or out of it."""
     n = t.n
     pivot = load(t.T, k * n + k)
     inverse = 1.0 / pivot
@@ -99,7 +99,7 @@ def enter(t, k, piece):
 
 @kernel
 def leave(t, k, lam):
-    """Take row k out of S; λ stays, w is free from now on."""
+    """Remove row k from S; λ stays, and w is free."""
     n, piece = t.n, load(t.piece, k)
     slope = load(t.slope, piece)
     sweep(t, k)
@@ -108,7 +108,7 @@ def leave(t, k, lam):
     store(t.x, k, load(t.base, piece) - slope * lam)
     store(t.low, k, -inf)
     store(t.high, k, inf)
-    if slope > 0.0:  # formed anew: taking the slope off again would cancel
+    if slope > 0.0:  # recomputed: to subtract the slope would cancel
         own = load(t.A, k * n + k)
         for j in range(n):
             if load(t.place, j) == INSIDE:
@@ -118,7 +118,7 @@ def leave(t, k, lam):
 
 @kernel
 def rest(t, k, piece):
-    """Put row k on an upright piece: it joins N."""
+    """Put row k on a vertical piece: it joins N."""
     store(t.place, k, OUTSIDE)
     store(t.piece, k, piece)
     store(t.low, k, load(t.bottom, piece))
@@ -127,7 +127,7 @@ def rest(t, k, piece):
 
 @kernel
 def park(t, k, piece):
-    """Leave row k on a sloping piece outside S. When its w would move, it enters."""
+    """Keep row k on a sloping piece outside S. It enters when its w would change."""
     store(t.place, k, PARKED)
     store(t.piece, k, piece)
     store(t.low, k, load(t.x, k))
@@ -142,7 +142,7 @@ def multiplier(t, j):
 
 @kernel
 def fresh(t):
-    """w of rows outside S anew. Of rows in S how far w is off their piece, to `row`; the largest, of `loose`."""
+    """Recompute w of rows outside S. For rows in S, write the residual to `row`; returns the largest, over `loose`."""
     n, worst = t.n, 0.0
     for j in range(n):
         store(t.row, j, load(t.b, j))
@@ -168,7 +168,7 @@ def fresh(t):
 
 @kernel
 def refine(t):
-    """Iterative refinement of λ_S; how far rows in S are still off, of `loose`."""
+    """Iterative refinement of λ_S; returns the residual of rows in S, over `loose`."""
     n = t.n
     worst = fresh(t)
     for _ in range(3):
@@ -192,7 +192,7 @@ def refine(t):
 
 @kernel
 def rebuild(t):
-    """Sweep A anew on the rows in S, largest pivots first. Rows whose pivot is nought are parked."""
+    """Sweep A again on the rows in S, largest pivots first. Rows with a zero pivot are parked."""
     n = t.n
     for l in range(n * n):
         store(t.T, l, load(t.A, l))
@@ -221,7 +221,7 @@ def rebuild(t):
 
 @kernel
 def set_noise(t):
-    """What counts as rounding: a 1e-13th of the terms that a w is made of."""
+    """Set the rounding level of each row: 1e-13 of the terms of its w."""
     n, largest = t.n, 0.0
     for j in range(n):
         largest = maximum(largest, fabs(multiplier(t, j)))
@@ -260,7 +260,7 @@ def scale_pieces(t, j, unit):
 
 @kernel
 def scale(t):
-    """Unit diagonal; pieces and bounds in scaled units. All rows wait, at the λ within bounds nearest to the given."""
+    """Scale to a unit diagonal. All rows wait, at the given λ clamped to their bounds."""
     n = t.n
     for j in range(n):
         own = load(t.A, j * n + j)

@@ -1,4 +1,4 @@
-"""A = J M⁻¹ Jᵀ that is never formed: an operator whose columns an iterative solver can reach through v = M⁻¹Jᵀλ."""
+"""A = J M⁻¹ Jᵀ without forming it: an operator that an iterative solver applies through v = M⁻¹Jᵀλ."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Factors(Operator):
     def __init__(self, J: ArrayLike, response: ArrayLike) -> None:
         rows, columns = np.array(J, np.float64), np.array(response, np.float64)
         if rows.ndim != 2 or columns.shape != rows.shape[::-1]:
-            raise ValueError(f"J has shape {rows.shape} and M⁻¹Jᵀ {columns.shape}; (m, n) and (n, m) are wanted")
+            raise ValueError(f"J has shape {rows.shape} and M⁻¹Jᵀ {columns.shape}; (m, n) and (n, m) are required")
         if not (np.isfinite(rows).all() and np.isfinite(columns).all()):
             raise ValueError("J and M⁻¹Jᵀ must be finite")
         super().__init__(lambda x: np.asarray(rows @ (columns @ x)), np.einsum("ij,ji->i", rows, columns))

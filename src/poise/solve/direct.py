@@ -1,7 +1,7 @@
 """Rows without bounds, solved by factorization: A λ = −b (VON §3.2.4: "standard factorization techniques").
 
-A definite system is solved by Cholesky's factors. Any other is split by its singular vectors: the shortest answer has
-no part in the null space, and b's own part in there is what no multiplier can mend, the conflict between the rows.
+A definite system is solved by Cholesky factorization. Any other is split by its singular vectors: the shortest answer
+has no part in the null space, and no multiplier can remove b's part in it, the conflict between the rows.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from poise.solve.solver_registry import check_form
 
 @dataclass(frozen=True)
 class Direct:
-    """Dense factorization: the exact answer of linear systems, the shortest one of least squares where there is none.
+    """Dense factorization: the exact answer of linear systems, or the shortest answer of least squares.
 
     >>> from poise.solve.problem import Problem
     >>> result = Direct().solve(Problem([[2.0, 1.0], [1.0, 2.0]], [-3.0, -3.0]))
@@ -29,15 +29,15 @@ class Direct:
     """
 
     rank: float = 1e-12
-    """Singular values of the equilibrated A that are smaller than this, of the largest, count as nought."""
+    """Singular values of the equilibrated A below this share of the largest count as zero."""
     refinements: int = 3
-    """Steps of iterative refinement at most."""
+    """Most steps of iterative refinement."""
 
     takes: ClassVar[Form] = Form.EQUALITY | Form.NONSYMMETRIC | Form.OPERATOR
 
     @few_blas_threads
     def solve(self, problem: Problem, options: Options = Options()) -> Result:  # noqa: B008  frozen, never changed
-        """The answer; SINGULAR with the shortest one where there are many, CONFLICTING where there is none."""
+        """The answer; SINGULAR with the shortest one if there are many, CONFLICTING if there is none."""
         check_form(self, problem, options)
         if problem.size == 0:
             return report(problem, np.zeros(0), 0, options)
@@ -57,7 +57,7 @@ class Direct:
     def _definite(
         self, A: Floats, scaled: Floats, d: Floats, b: Floats, problem: Problem, options: Options
     ) -> Result | None:
-        """The answer by Cholesky's factors, or None where A is not definite enough to trust them."""
+        """The answer by Cholesky factorization, or None if A is not definite enough for it."""
         if not np.allclose(scaled, scaled.T, rtol=0.0, atol=1e-10):
             return None
         try:
@@ -65,7 +65,7 @@ class Direct:
         except np.linalg.LinAlgError:
             return None
         pivots = np.diag(factor)
-        # a pivot bounds the smallest eigenvalue from above only, so singular systems need a wide berth
+        # a pivot is only an upper bound of the smallest eigenvalue, so singular systems need a wide margin
         if not pivots.min() ** 2 > 100.0 * self.rank * pivots.max() ** 2:
             return None
         lam = np.zeros(len(b))
@@ -98,5 +98,5 @@ class Direct:
 
 
 def _orthonormal(vectors: Floats) -> Floats:
-    """The same space, its vectors orthonormal; they are made alike in length first."""
+    """An orthonormal basis of the same space; the vectors are first scaled to equal length."""
     return np.asarray(np.linalg.qr(vectors / np.linalg.norm(vectors, axis=0))[0])

@@ -17,11 +17,11 @@ class Coefficients:
     """
 
     static: float
-    """Of contacts at rest; inf: they never slip."""
+    """Of contacts at rest; with inf they never slip."""
     sliding: float | None = None
-    """Of contacts that slide, no more than the static one; the same where missing."""
+    """Of contacts that slide, at most the static one, which is the default."""
     impulsive: float | None = None
-    """Of impacts (KOK §5): how large the tangent impulse may be, of the normal one; the sliding one where missing."""
+    """Of impacts (KOK §5): the ratio of the largest tangent impulse to the normal one; by default the sliding one."""
 
     def __post_init__(self) -> None:
         for name in ("static", "sliding", "impulsive"):
@@ -36,7 +36,7 @@ class Coefficients:
     def contact(
         self, normal: int, tangents: tuple[int, ...], *, cone: bool = True, sliding_now: bool = False
     ) -> Friction:
-        """Friction of a contact that lasts, told whether it slides as it is."""
+        """Friction of a lasting contact; `sliding_now` gives whether it slides now."""
         return Friction(normal, tangents, self.static, cone, self.sliding, sliding_now)
 
     def impact(self, normal: int, tangents: tuple[int, ...], *, cone: bool = True) -> Friction:

@@ -1,7 +1,7 @@
-"""Gauss's elimination of the lines of a Newton step: kernels.
+"""Gaussian elimination of the lines of a Newton step: kernels.
 
-Four lines at a time are taken from the others, four of which are read and written at once. There is no choice of
-pivots: rows are held by their softness.
+Four lines at a time are subtracted from the others, of which four are read and written at once. There is no pivoting:
+softness keeps the pivots away from zero.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from poise.kernel.scalars import fabs, select, zero
 from poise.solve.block_kernels import least
 
 FOUR = 4
-"""Lines that are taken from others at once."""
+"""Lines that are subtracted from others at once."""
 
 
 @kernel
 def inverse_of(pivot):
-    """1 / pivot; 1 where there is none."""
+    """1 / pivot; 1 for a zero pivot."""
     return 1.0 / select(fabs(pivot) > least(pivot), pivot, zero(pivot) + 1.0)
 
 
 @kernel
 def take_away(n, i, k, first, across):
-    """A share of line k, whose pivot is inverted, from line i."""
+    """Subtract a multiple of line k, whose pivot is inverted, from line i."""
     at, x = i * across, k * across
     share = load(n.matrix, at + k) * load(n.matrix, x + k)
     for j in range(first, across, group_size(n.matrix)):
@@ -33,7 +33,7 @@ def take_away(n, i, k, first, across):
 
 @kernel
 def factor_few(n, k, end, first, across):
-    """Lines k and on, less than four: each is taken from those after it."""
+    """Eliminate lines from k on, fewer than four: each is subtracted from those after it."""
     for i in range(k, end):
         store(n.matrix, i * across + i, inverse_of(load(n.matrix, i * across + i)))
         for j in range(i + 1, end):
@@ -42,8 +42,8 @@ def factor_few(n, k, end, first, across):
 
 @kernel
 def factor_four(n, k, first, across):
-    """Lines k to k + 3: each is taken from those after it. Their own 4 × 4 entries go first, so that no line waits for
-    another one to be written.
+    """Eliminate lines k to k + 3: each is subtracted from those after it. Their own 4 × 4 block is factored first, so
+    that no line waits for another one to be written.
     """
     m, x, y, z, w = n.matrix, k * across, (k + 1) * across, (k + 2) * across, (k + 3) * across
     a, b, c = load(m, x + k + 1), load(m, x + k + 2), load(m, x + k + 3)
@@ -74,7 +74,7 @@ def factor_four(n, k, first, across):
 
 @kernel
 def shares(n, at, k, x, y, z, w):
-    """Of lines k to k + 3, that a line is to lose."""
+    """Multiples of lines k to k + 3 to subtract from a line."""
     a = load(n.matrix, at + k) * load(n.matrix, x + k)
     b = (load(n.matrix, at + k + 1) - a * load(n.matrix, x + k + 1)) * load(n.matrix, y + k + 1)
     c = load(n.matrix, at + k + 2) - a * load(n.matrix, x + k + 2) - b * load(n.matrix, y + k + 2)
@@ -85,7 +85,7 @@ def shares(n, at, k, x, y, z, w):
 
 @kernel
 def even_shares(n, i, k, x, y, z, w):
-    """The same, of line i of those that are symmetric: they are what is right of the pivots."""
+    """The same for line i of the symmetric part, from the entries right of the pivots."""
     m = n.matrix
     a, b = load(m, x + i) * load(m, x + k), load(m, y + i) * load(m, y + k + 1)
     return a, b, load(m, z + i) * load(m, z + k + 2), load(m, w + i) * load(m, w + k + 3)
@@ -93,8 +93,8 @@ def even_shares(n, i, k, x, y, z, w):
 
 @kernel
 def take_four(n, i, last, k, first, across, even):
-    """Shares of lines k to k + 3 from four lines, those beyond the last being the last one. All are read and written
-    once.
+    """Subtract lines k to k + 3 from four lines, where lines beyond the last repeat the last one. All are read and
+    written once.
     """
     m, x, y, z, w = n.matrix, k * across, (k + 1) * across, (k + 2) * across, (k + 3) * across
     at, to, by, on = i * across, min(i + 1, last) * across, min(i + 2, last) * across, min(i + 3, last) * across
@@ -123,10 +123,10 @@ def take_four(n, i, last, k, first, across, even):
 
 @kernel
 def eliminate(n):
-    """Solve the system, without a choice of pivots: rows are held by their softness. Steps go to `known`.
+    """Solve the system without pivoting: softness keeps the pivots away from zero. Steps are written to `known`.
 
-    Lines begin and end at whole groups: what is to the left of a pivot does not count any more, and may be anything. Of
-    the even lines nothing counts that is left of the group of their diagonal.
+    Lines begin and end at whole groups: entries left of a pivot are no longer read, and may have any value. Of the
+    symmetric lines, entries left of the group of their diagonal are never read.
     """
     active, even, across = load(n.n_active, 0), load(n.n_even, 0), load(n.across, 0)
     for k in range(0, active, FOUR):
@@ -142,7 +142,7 @@ def eliminate(n):
     for k in range(active):
         store(n.right, k, load(n.matrix, k * across + active))
     few = GROUP
-    if n.lanes > 1:  # sums do not depend on where rows are: neighbours have blank ones between
+    if n.lanes > 1:  # sums do not depend on the places of rows: neighbours have blank rows between
         few = max(active, 1)
     for back in range((active - 1) // few + 1):
         first = (active - 1) // few * few - back * few
@@ -151,7 +151,7 @@ def eliminate(n):
 
 @kernel
 def solve_back(n, first, end, across):
-    """Steps of a few lines, the last one first; those after them are known."""
+    """Back substitution of a few lines, the last one first; steps of later lines are known."""
     active = load(n.n_active, 0)
     for k in range(first, end):
         if end < active:

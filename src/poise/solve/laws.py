@@ -1,19 +1,19 @@
-"""Laws: which pairs of a multiplier λ and a residual w = A λ + b are allowed.
+"""Laws: the set of allowed pairs of a multiplier λ and a residual w = A λ + b.
 
-A law is a graph in the plane (λ, w) that never rises: where λ grows, w falls or stays. It is made of vertices and two
-end rays (LIU's "target manifold", VON fig. 3):
+A law is a non-increasing graph in the plane (λ, w): where λ grows, w decreases or stays. It has vertices and two end
+rays (LIU's "target manifold", VON fig. 3):
 
     equality       w = 0 for any λ                                         joints, loops
-    at_least       λ ≥ 0, w ≥ 0, one of them nought                        contacts, lower limits (KOK eq. 16)
-    at_most        λ ≤ 0, w ≤ 0, one of them nought                        upper limits
+    at_least       λ ≥ 0, w ≥ 0, one of them zero                          contacts, lower limits (KOK eq. 16)
+    at_most        λ ≤ 0, w ≤ 0, one of them zero                          upper limits
     bounded        w = 0 while lo < λ < hi, else λ stays at its bound      motors, friction (VON eq. 8)
-    dead_zone      λ = 0 while |w| < band, else |w| = band                 controllers that let small errors be (LIU)
-    stiffening     w = −compliance(λ) · λ, piece by piece                  springs that get harder with load (LIU)
+    dead_zone      λ = 0 while |w| < band, else |w| = band                 controllers that ignore small errors (LIU)
+    stiffening     w = −compliance(λ) · λ, piece by piece                  springs that stiffen with load (LIU)
 
-Since the graph never rises and the system's own line w = a λ + r (a > 0, the rest of the system held still) does, the
-two meet in one point: that is the law's inverse, `solve`. All solvers are built on it.
+The graph is non-increasing, and the system's own line w = a λ + r (a > 0, the other rows fixed) increases, so that the
+two meet in one point: that is the law's inverse, `solve`. All solvers use it.
 
-Laws over several rows are elsewhere: friction and balls in `problem`, rows that help others in `secondary`.
+Laws over several rows are elsewhere: friction and balls in `problem`, secondary targets in `secondary`.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from dataclasses import dataclass
 from math import inf, isfinite, isnan
 
 UPRIGHT = -inf
-"""Slope of an end ray at which λ stays and w goes on without end."""
+"""Slope of an end ray on which λ is constant and w unbounded."""
 
 
 @dataclass(frozen=True)
 class Law:
-    """A falling graph: vertices (λ, w) from left to right, and the slopes dw/dλ ≤ 0 of the rays at both ends."""
+    """A non-increasing graph: vertices (λ, w) from left to right, and the slopes dw/dλ ≤ 0 of the rays at both ends."""
 
     vertices: tuple[tuple[float, float], ...]
     left: float = 0.0
-    """Slope left of the first vertex; `UPRIGHT` where λ cannot be less."""
+    """Slope left of the first vertex; `UPRIGHT` if λ cannot be less."""
     right: float = 0.0
-    """Slope right of the last vertex; `UPRIGHT` where λ cannot be more."""
+    """Slope right of the last vertex; `UPRIGHT` if λ cannot be more."""
 
     def __post_init__(self) -> None:
         if not self.vertices:
@@ -68,13 +68,13 @@ class Law:
             raise ValueError(f"a is {a}; a row's own inverse mass must be positive")
         before: tuple[float, float] | None = None
         for lam, w in self.vertices:
-            if a * lam + r >= w:  # the line has come up to this vertex: they meet on the way to it
+            if a * lam + r >= w:  # the line is above this vertex: they meet on the piece before it
                 return _meet(a, r, before, (lam, w), self.left)
             before = (lam, w)
         return _meet_ray(a, r, self.vertices[-1], self.right)
 
     def natural(self, lam: float, w: float, scale: float = 1.0) -> float:
-        """How far λ is from where the law wants it: the natural map, nought if and only if (λ, w) is on the graph.
+        """Distance of λ from its law: the natural map, zero if and only if (λ, w) is on the graph.
 
         >>> at_least().natural(-1.0, 0.0), at_least().natural(2.0, 0.0), at_least().natural(0.0, 3.0)
         (1.0, 0.0, 0.0)
@@ -139,14 +139,14 @@ def bounded(lo: float, hi: float) -> Law:
 
 
 def dead_zone(below: float, above: float, lo: float = -inf, hi: float = inf) -> Law:
-    """No force while below ≤ w ≤ above; beyond, force holds w at the edge, within its bounds.
+    """No force while below ≤ w ≤ above; beyond, a force holds w at the edge, within its bounds.
 
     >>> law = dead_zone(-0.5, 0.5)
     >>> law.solve(1.0, 0.2), law.solve(1.0, 0.8)
     (0.0, -0.30000000000000004)
     """
     if not (below <= 0.0 <= above and lo <= 0.0 <= hi):
-        raise ValueError(f"a dead zone holds nought: w from {below} to {above}, λ from {lo} to {hi}")
+        raise ValueError(f"a dead zone contains zero: w from {below} to {above}, λ from {lo} to {hi}")
     vertices = [(0.0, above), (0.0, below)]
     if isfinite(lo):
         vertices.insert(0, (lo, above))
@@ -156,7 +156,7 @@ def dead_zone(below: float, above: float, lo: float = -inf, hi: float = inf) -> 
 
 
 def stiffening(loads: Sequence[float], compliances: Sequence[float]) -> Law:
-    """A spring, alike to both sides: up to each load its compliance −dw/dλ; the last compliance holds beyond.
+    """A spring, symmetric in both directions: one compliance −dw/dλ up to each load, and the last one beyond.
 
     >>> law = stiffening([10.0], [0.1, 0.01])
     >>> law.vertices

@@ -1,8 +1,8 @@
-"""Least squares within linear inequalities, exactly: min |G u + c| subject to C u ≤ d, from a u that is allowed.
+"""Exact least squares under linear inequalities: min |G u + c| subject to C u ≤ d, from a feasible u.
 
-An active-set method: steps to the least squares of what is free, shortest ones where there are many, until an
-inequality stops them; those that pull the wrong way are let go. Each time all of a step can be taken the sum of squares
-is less than before, so no set comes twice; where steps of length nought go round, the lowest number is let go (Bland).
+An active-set method: it takes the least-squares step of the free directions, the shortest one if there are many, up to
+the first inequality; constraints with a multiplier of the wrong sign are released. Each full step decreases the sum of
+squares, so no set repeats; if steps of length zero cycle, the lowest number is released (Bland).
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import numpy as np
 from poise.solve.problem import Floats
 
 RANK = 1e-11
-"""Singular values below this, of rows of length one, count as nought."""
+"""Singular values below this, of rows of length one, count as zero."""
 NEAR = 1e-12
-"""Multipliers and movements, in the units of the problem, that are none."""
+"""Multipliers and movements below this, in the units of the problem, count as zero."""
 
 
 def least_squares(G: Floats, c: Floats, C: Floats, d: Floats, start: Floats) -> Floats:
-    """(n,) the u that is found; G is (k, n), C is (p, n), and `start` is allowed.
+    """(n,) the minimizer u; G is (k, n), C is (p, n), and `start` is feasible.
 
     >>> least_squares(np.eye(2), np.array([-3.0, -0.5]), np.eye(2), np.ones(2), np.zeros(2)).tolist()
     [1.0, 0.5]
@@ -49,7 +49,7 @@ def least_squares(G: Floats, c: Floats, C: Floats, d: Floats, start: Floats) -> 
 
 
 def null_space(M: Floats) -> Floats:
-    """(n, k) orthonormal directions that M, its rows being of length one, does not feel."""
+    """(n, k) orthonormal basis of the null space of M, whose rows are of length one."""
     if M.shape[0] == 0:
         return np.eye(M.shape[1])
     values, right = np.linalg.svd(M)[1:]
@@ -61,7 +61,7 @@ def _lowest(held: list[int], wrong: np.ndarray) -> int:
 
 
 def _room(u: Floats, way: Floats, C: Floats, d: Floats, held: list[int]) -> tuple[float, int]:
-    """How much of a step can be taken, and which inequality stops it; −1 for none."""
+    """Share of a step that is feasible, and the inequality that limits it; −1 for none."""
     toward = C @ way
     toward[held] = 0.0
     near = np.flatnonzero(toward > NEAR * max(float(np.abs(way).max(initial=0.0)), 1e-300))
@@ -73,7 +73,7 @@ def _room(u: Floats, way: Floats, C: Floats, d: Floats, held: list[int]) -> tupl
 
 
 def _pseudo_inverse(M: Floats, size: float) -> Floats:
-    """Of M, singular values being measured by `size`."""
+    """Pseudo-inverse of M, with singular values relative to `size`."""
     if M.size == 0:
         return np.zeros((M.shape[1], M.shape[0]))
     left, values, right = np.linalg.svd(M, full_matrices=False)

@@ -1,7 +1,7 @@
 """Bounds, piecewise laws and friction pyramids, solved exactly by Lemke's method; A need not be symmetric.
 
-The problem is brought into standard form (`lemke_form`), made of like size, its free unknowns are eliminated, and
-complementary pivots (`pivots`) find which rows hold. Those are solved once more from the original numbers.
+The problem is converted to standard form (`lemke_form`), its rows are scaled, and its free unknowns eliminated.
+Complementary pivots (`pivots`) find the active rows, which are solved again from the original numbers.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from poise.solve.scaling import equilibrate
 from poise.solve.solver_registry import check_form
 
 RANK = 1e-12
-"""Singular values of the free rows that are smaller than this, of the largest, count as nought."""
+"""Singular values of the free rows below this share of the largest count as zero."""
 NEAR = 1e-10
-"""Unknowns and residuals, in units in which all rows are alike, that are at nought."""
+"""Unknowns and residuals below this, in scaled units, count as zero."""
 NULL = 1e-11
-"""Effects, in those units, that are none."""
+"""Effects below this, in scaled units, count as zero."""
 PROJECTIONS = 50
-"""To and fro, to find another answer."""
+"""Alternating projections, to find another answer."""
 
 
 @dataclass(frozen=True)
 class Lemke:
-    """Lemke's method. It starts from nought: multipliers to start from are of no use to it.
+    """Lemke's method. It starts from zero and ignores a warm start.
 
     >>> from poise.solve.problem import Problem
     >>> result = Lemke().solve(Problem([[2.0, 1.0], [1.0, 2.0]], [-2.0, 1.0], lo=[0.0, 0.0]))
@@ -43,7 +43,7 @@ class Lemke:
     """
 
     tries: int = 6
-    """Paths to follow at most, each with another covering vector, until one ends in an answer or in a proof of none."""
+    """Most paths, each with another covering vector, until one ends in an answer or in a proof that there is none."""
 
     def __post_init__(self) -> None:
         if self.tries < 1:
@@ -53,7 +53,7 @@ class Lemke:
 
     @few_blas_threads
     def solve(self, problem: Problem, options: Options = Options()) -> Result:  # noqa: B008  frozen, never changed
-        """The answer. CONFLICTING where it is proved that none exists, STOPPED where the paths end without a proof."""
+        """The answer. CONFLICTING if it is proved that none exists, STOPPED if the paths end without a proof."""
         check_form(self, problem, options)
         if wants_rounds(problem):
             return solve_in_rounds(self, problem, options)
@@ -82,7 +82,7 @@ class Lemke:
 
 @dataclass(frozen=True)
 class _Candidate:
-    """An answer that a path ended with."""
+    """A candidate answer, the end of a path."""
 
     z: Floats
     lam: Floats
@@ -94,37 +94,37 @@ class _Candidate:
         lam = within(problem, form.multipliers(z))
         natural = natural_map(problem, lam) if np.isfinite(lam).all() else np.full(1, np.inf)
         largest = float(np.abs(natural).max(initial=0.0))
-        # squares of the residuals themselves may be too small or too large to be numbers
+        # squares of the residuals themselves may underflow or overflow
         error = largest * float(np.linalg.norm(natural / largest)) if 0.0 < largest < np.inf else largest
         return _Candidate(z, lam, error)
 
 
 @dataclass(frozen=True)
 class _Reduced:
-    """What is left where free unknowns are eliminated: a problem with z ≥ 0 only."""
+    """The problem after elimination of free unknowns, with z ≥ 0 only."""
 
     M: Floats
     q: Floats
     back: Floats
-    """(n, kept) unknowns of the full problem per unknown of this one."""
+    """(n, kept) derivatives of the full problem's unknowns by those of this one."""
     constant: Floats
-    """(n,) unknowns of the full problem where those of this one are nought."""
+    """(n,) unknowns of the full problem where those of this one are zero."""
     kept: np.ndarray
-    """Numbers of the unknowns that are not free; those of this problem come in the same order, split ones after."""
+    """Indices of the unknowns that are not free; those of this problem have the same order, split ones after."""
     own: Floats
-    """(kept,) 1 where an unknown moves a multiplier, 0 of a cap."""
+    """(kept,) 1 for an unknown that changes a multiplier, 0 for a cap."""
     conflict: bool
-    """Whether equality rows contradict each other whatever the rest does."""
+    """Whether equality rows contradict each other for any values of the other unknowns."""
 
     def restore(self, z: Floats, basic: np.ndarray) -> tuple[Floats, np.ndarray]:
-        """The unknowns of the full problem, and which of them have a residual of nought."""
+        """The unknowns of the full problem, and which of them have a residual of zero."""
         full = np.ones(self.constant.size, bool)
         full[self.kept] = basic[: self.kept.size]
         return self.constant + self.back @ z, full
 
 
 def _alike(form: Standard) -> tuple[Standard, Floats]:
-    """The same problem in units in which all rows are alike: z = units · z'. Caps take the unit of their row's w."""
+    """The same problem in scaled units: z = units · z'. Caps have the unit of their row's w."""
     n = form.E.shape[1]
     d = np.ones(len(form.q))
     d[:n] = equilibrate(form.M[:n, :n]) if n else 1.0
@@ -138,8 +138,8 @@ def _alike(form: Standard) -> tuple[Standard, Floats]:
 def _eliminate(form: Standard) -> _Reduced:
     """Solve the free rows for the free unknowns (Cottle, Pang and Stone 1992).
 
-    Where they are singular, the rest of them either has no part in the other rows (redundant rows, which stay nought),
-    or is split into two unknowns that are not negative.
+    If they are singular, the remaining unknowns either have no effect on the other rows (redundant rows, which stay
+    zero), or are split into two nonnegative unknowns.
     """
     free, kept = np.flatnonzero(form.free), np.flatnonzero(~form.free)
     n = len(form.q)
@@ -176,7 +176,7 @@ def _covers(n: int, tries: int) -> Iterator[tuple[Floats, float]]:
     """Covering vectors and softness of the paths: ones and hard rows, then others, and every second time softer rows.
 
     Friction on singular A may end in a ray although there is an answer; with soft rows there is no ray. The rows that
-    hold in the soft problem are then solved hard.
+    are active in the soft problem are then solved hard.
     """
     yield np.ones(n), 0.0
     rng = np.random.default_rng(1)
@@ -185,7 +185,7 @@ def _covers(n: int, tries: int) -> Iterator[tuple[Floats, float]]:
 
 
 def _active(form: Standard, basic: np.ndarray) -> Floats:
-    """The unknowns in the basis from their own rows, M z = −q, the others being nought."""
+    """The unknowns in the basis from their own rows, M z = −q, with zero for the others."""
     rows, z = np.flatnonzero(basic), np.zeros(len(form.q))
     if rows.size:
         z[rows] = _solved(form.M[np.ix_(rows, rows)], -form.q[rows])
@@ -193,7 +193,7 @@ def _active(form: Standard, basic: np.ndarray) -> Floats:
 
 
 def _solved(M: Floats, right: Floats) -> Floats:
-    """M⁻¹ right; the shortest of least squares where M is singular."""
+    """M⁻¹ right; the shortest solution of least squares if M is singular."""
     try:
         x = np.linalg.solve(M, right)
         if np.abs(M @ x - right).max() <= 1e-8 * np.abs(right).max():
@@ -204,8 +204,8 @@ def _solved(M: Floats, right: Floats) -> Floats:
 
 
 def _mended(problem: Problem, found: Result, options: Options) -> Result:
-    """Nearly dependent rows, of which rounding has misled the pivots: Newton's method, from the best answer and then
-    from soft rows.
+    """Newton's method for nearly dependent rows, on which pivots failed by rounding: from the best answer and then from
+    soft rows.
     """
     tolerance, best = options.tolerance * size_of(problem), found
     for soft in (False, True):
@@ -219,11 +219,11 @@ def _mended(problem: Problem, found: Result, options: Options) -> Result:
 
 
 def has_others(form: Standard, units: Floats, z: Floats) -> bool:
-    """Whether other multipliers would do as well as the answer z of a problem of like size.
+    """Whether a scaled problem has other multipliers than the answer z that solve it too.
 
-    Looks for a direction without effect in which unknowns between their bounds go either way, and those at one (z = 0
-    and v = 0) only away from it. Such a direction is found by projecting to and fro between the null space and the
-    ways that are open: True is certain, False is not quite.
+    Searches for a direction without effect in which unknowns between their bounds change with any sign, and those at a
+    bound (z = 0 and v = 0) only away from it. Alternating projections between the null space and the feasible
+    directions find such a direction: True is certain, False is not quite.
     """
     v = form.M @ z + form.q
     size = max(1.0, float(np.abs(z).max(initial=0.0)))
@@ -240,7 +240,7 @@ def has_others(form: Standard, units: Floats, z: Floats) -> bool:
 
 
 def _one_starts(form: Standard, inside: np.ndarray, weak: np.ndarray) -> list[Floats]:
-    """Directions (n,) in which one weak unknown grows and those inside make up for it as well as they can."""
+    """Directions (n,) in which one weak unknown grows and the inner ones compensate for it, by least squares."""
     if inside.size == 0:
         return [np.eye(len(form.q))[start] for start in weak]
     own, push = form.M[np.ix_(inside, inside)], form.M[np.ix_(inside, weak)]
@@ -252,14 +252,14 @@ def _one_starts(form: Standard, inside: np.ndarray, weak: np.ndarray) -> list[Fl
 
 
 def _all_start(form: Standard, inside: np.ndarray, weak: np.ndarray) -> Floats:
-    """A direction (n,) without effect in which all those weak unknowns grow that can."""
+    """A direction (n,) without effect in which as many weak unknowns as possible grow."""
     rows, way = np.flatnonzero(inside | weak), np.zeros(len(form.q))
     null, starts = _null_space(form, rows), weak[rows]
-    # not alike, or a tangent's two columns would cancel each other
+    # different sizes, or a tangent's two columns would cancel each other
     vector = null @ (null.T @ np.where(starts, 1.0 + np.modf(0.618 * rows)[0], 0.0))
     for _ in range(PROJECTIONS):
         vector = null @ (null.T @ np.where(starts, np.maximum(vector, 0.0), vector))
-    # the null space of those that did start is exact, where projections only come near
+    # the null space of the unknowns that grew is exact, while projections only converge to it
     some = ~starts | (vector > 1e-3 * np.abs(vector).max(initial=0.0))
     null = _null_space(form, rows[some])
     way[rows[some]] = null @ (null.T @ vector[some])
@@ -267,7 +267,7 @@ def _all_start(form: Standard, inside: np.ndarray, weak: np.ndarray) -> Floats:
 
 
 def _open(form: Standard, weak: np.ndarray, way: Floats) -> bool:
-    """Whether an answer can go this way: what moves keeps its residual, what is weak leaves its bound or holds it."""
+    """Whether a direction is feasible: unknowns that move keep their residual, weak ones leave their bound or stay."""
     size = float(np.abs(way).max(initial=0.0))
     if not size > 1e-6:
         return False
@@ -277,7 +277,7 @@ def _open(form: Standard, weak: np.ndarray, way: Floats) -> bool:
 
 
 def _null_space(form: Standard, rows: np.ndarray) -> Floats:
-    """(rows, k) directions of some unknowns that their own residuals do not feel."""
+    """(rows, k) directions of some unknowns without effect on their own residuals."""
     if rows.size == 0:
         return np.zeros((0, 0))
     values, right = np.linalg.svd(form.M[np.ix_(rows, rows)])[1:]
@@ -285,7 +285,7 @@ def _null_space(form: Standard, rows: np.ndarray) -> Floats:
 
 
 def _moves(form: Standard, units: Floats, rows: np.ndarray, vector: Floats) -> bool:
-    """Whether a direction of the unknowns moves a multiplier: of a tangent's two columns their difference does."""
+    """Whether a direction of the unknowns changes a multiplier: for a tangent's two columns their difference counts."""
     along = np.zeros(len(form.q))
     along[rows] = vector
     columns = form.E.shape[1]

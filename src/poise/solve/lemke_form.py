@@ -1,13 +1,13 @@
 """Any problem of bounds, piecewise laws and friction pyramids as a linear complementarity problem.
 
-Multipliers are built from columns u that are free or not negative: λ = base + E u, and each column's own residual is
-v = Eᵀ w + offset + soft · u, which must be complementary to u (or nought where u is free). So
+Multipliers are sums of columns u that are free or nonnegative: λ = base + E u, and each column's own residual is
+v = Eᵀ w + offset + soft · u, which must be complementary to u (or zero if u is free). So
 
     no bounds        λ = u, u free
     lo ≤ λ           λ = lo + u
     λ ≤ hi           λ = hi − u
     lo ≤ λ ≤ hi      λ = lo + u; a cap σ ≥ 0 complementary to hi − lo − u ≥ 0, and v + σ in place of v
-    piecewise law    one column a piece, as long as the piece: pieces with a higher −w fill later by themselves
+    piecewise law    one column a piece, as long as the piece: pieces with a higher −w fill later automatically
     pyramid          λ_t = u₊ − u₋; a cap σ ≥ 0 complementary to μ λ_n − u₊ − u₋ ≥ 0, and v + σ in place of v
 
 The cap is the additional variable λ of KOK eqs. 20-21; with both directions of the tangent they are Stewart and
@@ -27,7 +27,7 @@ from poise.solve.problem import Floats, Problem
 
 @dataclass
 class Column:
-    """One unknown u, which moves one multiplier."""
+    """One unknown u, which changes one multiplier."""
 
     row: int
     sign: float
@@ -51,15 +51,15 @@ class Cap:
 
 @dataclass
 class Columns:
-    """What a problem's multipliers are built from."""
+    """The columns of a problem's multipliers."""
 
     base: Floats
-    """(m,) λ where all columns are nought."""
+    """(m,) λ where all columns are zero."""
     columns: list[Column] = field(default_factory=list)
     caps: list[Cap] = field(default_factory=list)
 
     def add(self, column: Column) -> int:
-        """Add a column, and its cap where it has one; its index."""
+        """Add a column, and its cap if it has one; returns its index."""
         self.columns.append(column)
         index = len(self.columns) - 1
         if isfinite(column.cap):
@@ -83,7 +83,7 @@ class Standard:
     free: np.ndarray
     """(n,) whether an unknown is free."""
     E: Floats
-    """(m, columns) dλ/dz; caps move no multiplier."""
+    """(m, columns) dλ/dz; caps change no multiplier."""
     base: Floats
 
     def multipliers(self, z: Floats) -> Floats:
@@ -125,7 +125,7 @@ def _add_bounds(out: Columns, row: int, lo: float, hi: float) -> None:
 
 
 def _add_law(out: Columns, row: int, law: Law) -> None:
-    """Rays and segments. On a piece that starts at w₀ with slope −s: w − w₀ + s u = 0; below its start u is nought."""
+    """Add rays and segments. On a piece from w₀ with slope −s: w − w₀ + s u = 0; below its start u is zero."""
     (first, w_first), (_, w_last) = law.vertices[0], law.vertices[-1]
     out.base[row] = first
     if len(law.vertices) == 1 and law.left == law.right != UPRIGHT:

@@ -1,7 +1,7 @@
-"""A = J M⁻¹ Jᵀ of rows on rigid bodies, two or a few each: never formed, swept body by body (LIU; VON eq. 5).
+"""A = J M⁻¹ Jᵀ of rows on two or a few rigid bodies each, without forming it: swept body by body (LIU; VON eq. 5).
 
-`PGS` takes it as it takes any matrix, with every law, friction, warm start, relaxation and acceleration: it keeps
-v = M⁻¹Jᵀλ instead of w, and a sweep costs in proportion to the number of rows.
+`PGS` accepts it like any matrix, with every law, friction, warm start, relaxation and acceleration: it updates
+v = M⁻¹Jᵀλ instead of w, and the cost of a sweep is proportional to the number of rows.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ class BodyRows(Operator):
     """Rows on the twists (ω, v) of bodies at their centres of mass, and the bodies' inverse masses.
 
     Args:
-        body: (m, E) bodies that each row acts on, −1 for the world or for none; two a row, as a rule.
-        J: (m, E, 6) what each row has on the twist of each of its bodies.
-        inverse_mass: (n, 6, 6) M⁻¹ of each body, symmetric, in the same axes; nought for what cannot be moved.
+        body: (m, E) bodies of each row, −1 for the world or for none; usually two a row.
+        J: (m, E, 6) Jacobian of each row on the twist of each of its bodies.
+        inverse_mass: (n, 6, 6) M⁻¹ of each body, symmetric, in the same axes; zero for immovable bodies.
 
     Two masses of 1 kg and 2 kg on a line, held at a distance:
 
@@ -35,9 +35,9 @@ class BodyRows(Operator):
     """
 
     body: Indices
-    """(m, E) no body twice in a row; −1 where there is none."""
+    """(m, E) no body twice in a row; −1 if there is none."""
     J: Floats
-    """(m, E, 6) nought where there is no body."""
+    """(m, E, 6) zero if there is no body."""
     response: Floats
     """(m, E, 6) M⁻¹Jᵀ of each part."""
     n_bodies: int
@@ -51,13 +51,13 @@ class BodyRows(Operator):
             object.__setattr__(self, name, value)
 
     def velocities(self, lam: ArrayLike) -> Floats:
-        """(n_bodies, 6) v = M⁻¹Jᵀλ: what multipliers change."""
+        """(n_bodies, 6) v = M⁻¹Jᵀλ: the velocity change by multipliers."""
         v = np.zeros((self.n_bodies + 1, 6))  # the last one is the world
         np.add.at(v, self.body, self.response * np.asarray(lam, np.float64)[:, None, None])
         return v[:-1]
 
     def dense(self) -> Floats:
-        """(m, m) the matrix, for solvers that want one."""
+        """(m, m) the matrix, for solvers that need one."""
         J, answer = np.zeros((2, len(self.body), self.n_bodies + 1, 6))
         rows = np.arange(len(self.body))[:, None]
         np.add.at(J, (rows, self.body), self.J)
@@ -92,7 +92,7 @@ def inverse_masses(mass: ArrayLike, inertia: ArrayLike) -> Floats:
     """
     masses, inertias = np.array(mass, np.float64), np.array(inertia, np.float64)
     if masses.ndim != 1 or inertias.shape != (*masses.shape, 3, 3):
-        raise ValueError(f"mass has shape {masses.shape}, inertia {inertias.shape}; (n,) and (n, 3, 3) are wanted")
+        raise ValueError(f"mass has shape {masses.shape}, inertia {inertias.shape}; (n,) and (n, 3, 3) are required")
     bad = [k for k, m in enumerate(masses) if not (m > 0.0 and _positive(inertias[k]))]
     if bad:
         raise ValueError(
@@ -125,11 +125,11 @@ def _checked(body: ArrayLike, J: ArrayLike, inverse_mass: ArrayLike) -> tuple[In
     given = np.array(body)
     rows, inverse = np.array(J, np.float64), np.array(inverse_mass, np.float64)
     if given.size and not np.issubdtype(given.dtype, np.integer):
-        raise ValueError(f"body holds {given.dtype}; whole numbers are wanted, −1 for the world")
+        raise ValueError(f"body holds {given.dtype}; whole numbers are required, −1 for the world")
     if given.ndim != 2 or rows.shape != (*given.shape, 6):
-        raise ValueError(f"body has shape {given.shape} and J {rows.shape}; (m, E) and (m, E, 6) are wanted")
+        raise ValueError(f"body has shape {given.shape} and J {rows.shape}; (m, E) and (m, E, 6) are required")
     if inverse.ndim != 3 or inverse.shape[1:] != (6, 6):
-        raise ValueError(f"inverse_mass has shape {inverse.shape}; (n, 6, 6) is wanted")
+        raise ValueError(f"inverse_mass has shape {inverse.shape}; (n, 6, 6) is required")
     if not (np.isfinite(rows).all() and np.isfinite(inverse).all()):
         raise ValueError("J and inverse_mass must be finite")
     if given.size and not (given.min() >= -1 and given.max() < len(inverse)):
@@ -137,12 +137,12 @@ def _checked(body: ArrayLike, J: ArrayLike, inverse_mass: ArrayLike) -> tuple[In
         raise ValueError(f"a row names body {wrong}; there are bodies 0 to {len(inverse) - 1}, and −1, the world")
     if not np.allclose(inverse, np.swapaxes(inverse, 1, 2), rtol=1e-10, atol=1e-12 * np.abs(inverse).max(initial=0.0)):
         raise ValueError("inverse_mass must be symmetric")
-    # an inverse mass for the world, so that −1 can be looked up
+    # a zero inverse mass for the world, for lookups at −1
     return given.astype(np.intp), rows, np.concatenate((inverse, np.zeros((1, 6, 6))))
 
 
 def _merged(body: Indices, J: Floats) -> tuple[Indices, Floats]:
-    """Parts of a row on the same body made one: their responses come together."""
+    """Merge the parts of a row on the same body."""
     J = np.where(body[:, :, None] < 0, 0.0, J)
     body = body.copy()
     for later in range(1, body.shape[1]):

@@ -1,7 +1,7 @@
-"""Sweeps over bodies: what a row of a few bodies sees of their velocities, and what it does to them.
+"""Sweeps over bodies: row velocities from the velocities of a few bodies, and impulses on them.
 
-A row has a part of six numbers on each of its bodies, J_e on the twist of body e. All that a sweep keeps is v = M⁻¹Jᵀλ,
-six numbers a body; a row costs the same however many others there are.
+A row has a part of six numbers on each of its bodies, J_e on the twist of body e. A sweep stores only v = M⁻¹Jᵀλ, six
+numbers a body; the cost of a row does not depend on the number of rows.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def speed_of_bodies(p, s, r):
 
 @kernel
 def push_bodies(p, s, r, change):
-    """V after a change of row r's multiplier: each of its bodies gets its own."""
+    """Update v after a change of row r's multiplier, for each of its bodies."""
     for k in range(load(p.column_start, r), load(p.column_start, r + 1)):
         at, body = 6 * k, 6 * load(p.column_row, k)
         for j in range(6):

@@ -1,12 +1,12 @@
-"""What takes more than one solution: friction that drops once a contact slides, and secondary targets.
+"""Problems that take several solves: friction that drops once a contact slides, and secondary targets.
 
-Any solver that takes the plain problem takes these through here: it is called with plain problems, round by round, and
-each answer is measured by the law of the whole. `Options.iterations` holds for every round; a result counts all.
+They work with any solver of the plain problem: it is called with plain problems, round by round, and each answer is
+measured by the law of the whole. `Options.iterations` holds for every round; a result counts all.
 
-Stick and slip. Contacts that slide already have the sliding coefficient; all others are first taken to stick, with the
-static one. Those that slide all the same are given the sliding coefficient and keep it, and the problem is solved
-again. A contact changes at most once, so there are at most as many rounds as contacts, and one. With the sliding
-coefficient a contact may come to rest again: then its force is within the sliding bound, hence within the static one.
+Stick and slip. Contacts that slide already have the sliding coefficient; all others are first assumed to stick, with
+the static one. Those that slide nevertheless get the sliding coefficient and keep it, and the problem is solved again.
+A contact changes at most once, so there are at most as many rounds as contacts, plus one. With the sliding coefficient
+a contact may come to rest again: then its force is within the sliding bound, hence within the static one.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from poise.solve.residuals import report, size_of
 from poise.solve.secondary import best_shifts, shifted
 
 ROUNDS = 20
-"""Rounds for secondary targets at most; where all laws are piecewise linear, two are enough as a rule."""
+"""Most rounds for secondary targets; if all laws are piecewise linear, two are usually enough."""
 
 PATIENCE = 2
-"""Rounds without an answer of the plain problem after which no more are tried."""
+"""Rounds without an answer of the plain problem after which the rounds end."""
 FINEST = 1e-5
-"""Tolerance of later rounds, of the one asked for: where helpers have little effect, shifts enlarge what is left."""
+"""Tolerance of later rounds, relative to the given one: if helpers have little effect, shifts magnify the error."""
 
 
 class PlainSolver(Protocol):
-    """What solves the plain problems."""
+    """Solver of the plain problems."""
 
     def solve(self, problem: Problem, options: Options = ...) -> Result:
-        """An answer, with an honest status."""
+        """The answer, with its measured status."""
         ...
 
 
 def wants_rounds(problem: Problem) -> bool:
-    """Whether a problem takes more than one solution."""
+    """Whether a problem takes several solves."""
     return bool(problem.helps) or any(f.drops for f in problem.frictions)
 
 
@@ -50,12 +50,12 @@ def solve_in_rounds(solver: PlainSolver, problem: Problem, options: Options) -> 
 
 
 def _stick_or_slip(solver: PlainSolver, problem: Problem, options: Options) -> Result:
-    """Stick first; what slides has the sliding coefficient from then on."""
+    """Stick first; contacts that slide have the sliding coefficient from then on."""
     slides = [f.sliding_now for f in problem.frictions]
     warm, spent, history = options.warm, 0, list[float]()
     for _ in range(len(slides) + 1):
         plain = tuple(f.plain(sliding=one) for f, one in zip(problem.frictions, slides, strict=True))
-        finer = replace(options, warm=warm, tolerance=0.5 * options.tolerance)  # the whole law measures otherwise
+        finer = replace(options, warm=warm, tolerance=0.5 * options.tolerance)  # the whole law has another measure
         found = solver.solve(replace(problem, frictions=plain), finer)
         spent, history, warm = spent + found.iterations, history + found.history, found.lam
         result = _measured(problem, found, spent, options)
@@ -72,7 +72,7 @@ def _stick_or_slip(solver: PlainSolver, problem: Problem, options: Options) -> R
 
 
 def slips(problem: Problem, friction: Friction, lam: Floats, w: Floats, limit: float) -> bool:
-    """Whether a contact that was to stick is pushed and slides, by more than a limit in units of w."""
+    """Whether a contact that should stick is pushed and slides, by more than a limit in units of w."""
     tangents = list(friction.tangents)
     scale = float(problem.diagonal[[friction.normal, *tangents]].max()) or 1.0
     pull, reach = lam[tangents] - w[tangents] / scale, friction.mu * max(float(lam[friction.normal]), 0.0)
@@ -95,9 +95,9 @@ def _with_help(solver: PlainSolver, problem: Problem, options: Options) -> Resul
             best, start, share = result, s, 1.0
             if best.ok:
                 break
-            with np.errstate(all="ignore"):  # of numbers near the end of the range nothing can be expected
+            with np.errstate(all="ignore"):  # very large numbers overflow
                 aim = best_shifts(problem, found.lam, problem.residual(found.lam), s)
-        else:  # where friction turns with the sliding, sensitivities do not reach so far
+        else:  # if friction rotates with the sliding, sensitivities do not hold so far
             share *= 0.5
         if lost == PATIENCE or not np.isfinite(aim).all():
             break
@@ -107,7 +107,7 @@ def _with_help(solver: PlainSolver, problem: Problem, options: Options) -> Resul
 
 
 def _measured(problem: Problem, found: Result, spent: int, options: Options) -> Result:
-    """A plain answer by the laws of the whole problem."""
+    """A plain answer, measured by the laws of the whole problem."""
     result = report(problem, found.lam, spent, options, Status.STOPPED if found.ok else found.status)
     both = result.status is Status.SOLVED and found.status is Status.SINGULAR
     return replace(result, status=Status.SINGULAR) if both else result

@@ -1,18 +1,18 @@
-"""Light sweeps with momentum over lanes of problems: kernels.
+"""Accelerated PGS: projected Gauss-Seidel sweeps with Nesterov's momentum over lanes of problems: kernels.
 
-A sweep puts rows on their laws one after another, of a contact the normal row first, then both tangents at once as if
-they were alike, of a ball all rows at once: no root is searched for, as no sweep has to be exact. Sweeps come in pairs,
-down all rows and up again.
-What rows before a row do to it was summed up on the way down, and what those after it do on the way up: a pair takes
-as many products as a sweep that begins anew would (Conrad and Wallach 1979).
+A sweep puts rows on their laws one after another; for a contact the normal row first, then both tangents at once with
+one scale for both; for a ball all rows at once. There is no root search, as no sweep has to be exact. Sweeps come in
+pairs, forward over all rows and backward. The sums over the rows before a row are kept from the forward sweep, those
+over the rows after it from the backward sweep: a pair takes as many products as one sweep from scratch
+(Conrad and Wallach 1979).
 
-What a pair changes is taken for a gradient step, and the way so far goes on by itself, the more the longer it has gone
-(Nesterov 1983): that takes a few pairs where plain sweeps are many. A way that a pair goes back on ends there
-(O'Donoghue and Candès 2015). Multipliers that go beyond their bounds that way come back in the next sweep.
+The change by a pair is a gradient step, and momentum repeats a growing share of the displacement since the last pair
+(Nesterov 1983): this takes a few pairs where plain sweeps take many. Momentum restarts when a pair reverses the
+displacement (O'Donoghue and Candès 2015). Multipliers that momentum moves beyond their bounds return in the next sweep.
 
-A is symmetric: half of it is packed before the first sweep, as much as the nearest cache can hold.
+A is symmetric: one half is packed before the first sweep, so that more of it fits into the nearest cache.
 
-A lane that a pair hardly changes, or that is done, rests. Its bits do not depend on its neighbours'.
+A lane rests when a pair hardly changes it, or when it is done. Its bits do not depend on its neighbours'.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from poise.solve.block_kernels import clip, in_ball
 from poise.solve.pgs_kernels import BALL, BOUNDED, CONE, radius_of
 
 REST = 0.7
-"""Of the tolerance: what a row may lack before a pair of sweeps that is the last of its lane."""
+"""Share of the tolerance: the largest change by a pair of sweeps after which a lane rests."""
 FURTHER = 0.4
-"""Of what a pair changes: how much further multipliers go."""
+"""Share of a pair's change by which multipliers are extrapolated."""
 
 
 @kernel
 def prepare(p, n):
-    """Half of A, its rows one after another without gaps; and what rows are to be divided by, inverted: of a cone its
-    normal row, then both tangents; of a ball a bound on its eigenvalues (Gershgorin's).
+    """Pack one half of A, row after row without gaps, and invert the divisors of rows: for a cone those of its normal
+    row and of both tangents; for a ball a bound on its eigenvalues (Gershgorin's).
     """
     at, stride = 0, load(p.stride, 0)
     for r in range(load(p.n_rows, 0)):
@@ -56,14 +56,14 @@ def prepare(p, n):
             store(n.right, at, 1.0 / load(p.scale, at))
 
 
-# ---- what other rows do to w -----------------------------------------------------------------------------------------
-# Sums are of rows one after another, the nearest last: what has just been changed comes when all else is summed up, and
-# blank rows between change nothing. Several rows that are summed up at once have the same sums as one by one.
+# ---- contributions of other rows to w --------------------------------------------------------------------------------
+# Sums run over rows one after another, the nearest last: the row that has just changed is added at the end, and blank
+# rows between change nothing. Sums of several rows at once have the same bits as one by one.
 
 
 @kernel
 def above_one(s, n, r, first, end, x):
-    """Add what some of the rows before one do to it."""
+    """Add the contribution of some rows before row r to its w."""
     row = r * (r + 1) // 2
     for j in range(first, end):
         x = x + load(n.matrix, row + j) * load(s.lam, j)
@@ -72,7 +72,7 @@ def above_one(s, n, r, first, end, x):
 
 @kernel
 def above_three(s, n, r, first, end, w):
-    """Add what some of the rows before three do to them."""
+    """Add the contribution of some rows before three rows to their w."""
     one = r * (r + 1) // 2
     two, three = one + r + 1, one + 2 * r + 3
     x, y, z = w.x, w.y, w.z
@@ -86,7 +86,7 @@ def above_three(s, n, r, first, end, w):
 
 @kernel
 def above_six(s, n, r, none):
-    """What rows before six do to them: to three, and to three."""
+    """Contribution of the rows before six rows to their w, as two vectors."""
     one = r * (r + 1) // 2
     two, three = one + r + 1, one + 2 * r + 3
     four, five, six = three + r + 3, three + 2 * r + 7, three + 3 * r + 12
@@ -104,7 +104,7 @@ def above_six(s, n, r, none):
 
 @kernel
 def below_one(s, n, r, first, end, x):
-    """Add what some of the rows after one do to it."""
+    """Add the contribution of some rows after row r to its w."""
     at = end * (end + 1) // 2 + r
     for j in range(end - first):
         at -= end - j
@@ -114,7 +114,7 @@ def below_one(s, n, r, first, end, x):
 
 @kernel
 def below_three(s, n, r, first, end, w):
-    """Add what some of the rows after three do to them."""
+    """Add the contribution of some rows after three rows to their w."""
     x, y, z, at = w.x, w.y, w.z, end * (end + 1) // 2 + r
     for j in range(end - first):
         at -= end - j
@@ -127,7 +127,7 @@ def below_three(s, n, r, first, end, w):
 
 @kernel
 def below_six(s, n, r, end, none):
-    """What rows after six do to them: to three, and to three."""
+    """Contribution of the rows after six rows to their w, as two vectors."""
     a, b, c, d, e, f = none, none, none, none, none, none
     at = end * (end + 1) // 2 + r
     for j in range(end - r - 6):
@@ -144,7 +144,7 @@ def below_six(s, n, r, end, none):
 
 @kernel
 def are(p, k, number, kind):
-    """Whether so many blocks are of a kind, from k on."""
+    """Whether `number` blocks from k on are of a kind."""
     alike = k >= 0 and k + number <= load(p.n_blocks, 0)
     for i in range(k, k + number):
         alike = alike and load(p.block_kind, i) == kind
@@ -153,7 +153,7 @@ def are(p, k, number, kind):
 
 @kernel
 def within_cone(n, r, lam):
-    """What the rows of a cone, or of a ball, do to each other."""
+    """Contribution of the rows of a cone or a ball to each other."""
     first = r * (r + 1) // 2 + r
     second, third = first + r + 1, first + 2 * r + 3
     xy, xz, yz = load(n.matrix, second), load(n.matrix, third), load(n.matrix, third + 1)
@@ -166,7 +166,7 @@ def within_cone(n, r, lam):
 
 @kernel
 def store_plain(buffer, at, number):
-    """A number of each row of a cone, or of a ball."""
+    """Store a number for each row of a cone or a ball."""
     store(buffer, at, number.x)
     store(buffer, at + 1, number.y)
     store(buffer, at + 2, number.z)
@@ -177,7 +177,7 @@ def store_plain(buffer, at, number):
 
 @kernel
 def settle_row(p, s, n, r, known, pushed):
-    """Put a bounded row on its law. What others do to it has two parts: the second is known late."""
+    """Put a bounded row on its law. The contribution of other rows has two parts: `pushed` is available late."""
     lam, inverse = load(s.lam, r), load(n.right, r)
     own = load(p.b, r) + load(n.matrix, r * (r + 3) // 2) * lam + known
     store(s.lam, r, clip((lam - own * inverse) - pushed * inverse, load(p.lo, r), load(p.hi, r)))
@@ -185,7 +185,7 @@ def settle_row(p, s, n, r, known, pushed):
 
 @kernel
 def settle_cone(p, s, n, k, r, known, pushed):
-    """Put the normal row of a cone on its law, then its tangents, as that leaves them."""
+    """Put the normal row of a cone on its law, then its tangents, with the normal's change included."""
     a, mu, lam, inverse = load(p.local, k), load(p.bound, k), load_plain(s.lam, r), load(n.right, r + 1)
     w = (load_plain(p.b, r) + within_cone(n, r, lam) + known) + pushed
     up = maximum(w.x * -load(n.right, r), -lam.x)
@@ -198,7 +198,7 @@ def settle_cone(p, s, n, k, r, known, pushed):
 
 @kernel
 def settle_ball(p, s, n, k, r, known, pushed):
-    """Let the rows of a ball go down their gradient, back in its radius as that is now."""
+    """Take a gradient step of the rows of a ball, projected onto its present radius."""
     lam = load_plain(s.lam, r)
     w = (load_plain(p.b, r) + within_cone(n, r, lam) + known) + pushed
     store_plain(s.lam, r, in_ball(lam - w * load(n.right, r), radius_of(p, s, k)))
@@ -206,7 +206,7 @@ def settle_ball(p, s, n, k, r, known, pushed):
 
 @kernel
 def row_down(p, s, n, r, above, settle):
-    """What rows before a row do to it; and to `settle`, put it on its law."""
+    """Store the contribution of rows before a row; with `settle`, put it on its law."""
     store(n.above, r, above)
     if settle:
         settle_row(p, s, n, r, load(n.below, r), above)
@@ -214,7 +214,7 @@ def row_down(p, s, n, r, above, settle):
 
 @kernel
 def row_up(p, s, n, r, below, settle):
-    """What rows after a row do to it; and to `settle`, put it on its law."""
+    """Store the contribution of rows after a row; with `settle`, put it on its law."""
     store(n.below, r, below)
     if settle:
         settle_row(p, s, n, r, load(n.above, r), below)
@@ -222,7 +222,7 @@ def row_up(p, s, n, r, below, settle):
 
 @kernel
 def cone_down(p, s, n, k, r, above, settle):
-    """What rows before a cone do to it; and to `settle`, put it on its law."""
+    """Store the contribution of rows before a cone; with `settle`, put it on its law."""
     store_plain(n.above, r, above)
     if settle:
         settle_cone(p, s, n, k, r, load_plain(n.below, r), above)
@@ -230,7 +230,7 @@ def cone_down(p, s, n, k, r, above, settle):
 
 @kernel
 def cone_up(p, s, n, k, r, below, settle):
-    """What rows after a cone do to it; and to `settle`, put it on its law."""
+    """Store the contribution of rows after a cone; with `settle`, put it on its law."""
     store_plain(n.below, r, below)
     if settle:
         settle_cone(p, s, n, k, r, load_plain(n.above, r), below)
@@ -238,7 +238,7 @@ def cone_up(p, s, n, k, r, below, settle):
 
 @kernel
 def ball_down(p, s, n, k, r, above, settle):
-    """What rows before a ball do to it; and to `settle`, put it on its law."""
+    """Store the contribution of rows before a ball; with `settle`, put it on its law."""
     store_plain(n.above, r, above)
     if settle:
         settle_ball(p, s, n, k, r, load_plain(n.below, r), above)
@@ -246,7 +246,7 @@ def ball_down(p, s, n, k, r, above, settle):
 
 @kernel
 def ball_up(p, s, n, k, r, below, settle):
-    """What rows after a ball do to it; and to `settle`, put it on its law."""
+    """Store the contribution of rows after a ball; with `settle`, put it on its law."""
     store_plain(n.below, r, below)
     if settle:
         settle_ball(p, s, n, k, r, load_plain(n.above, r), below)
@@ -254,7 +254,7 @@ def ball_up(p, s, n, k, r, below, settle):
 
 @kernel
 def go_down(p, s, n, settle):
-    """What rows before others do to them, the first ones first; and to `settle`, put every row on its law."""
+    """Contributions of rows before each row, the first row first; with `settle`, put every row on its law."""
     none, k = zero(load(s.tolerance, 0)), 0
     while k < load(p.n_blocks, 0):
         kind, r, number = load(p.block_kind, k), load(p.block_start, k), 1
@@ -282,7 +282,7 @@ def go_down(p, s, n, settle):
 
 @kernel
 def go_up(p, s, n, settle):
-    """What rows after others do to them, the last ones first; and to `settle`, put every row on its law."""
+    """Contributions of rows after each row, the last row first; with `settle`, put every row on its law."""
     none, k, end = zero(load(s.tolerance, 0)), load(p.n_blocks, 0) - 1, load(p.n_rows, 0)
     while k >= 0:
         kind, r, number = load(p.block_kind, k), load(p.block_start, k), 1
@@ -310,7 +310,7 @@ def go_up(p, s, n, settle):
 
 @kernel
 def weigh(p, s, n):
-    """W of all rows, and what rows after others do to them. `prepare` has been there."""
+    """W of all rows, and contributions of the rows after each. `prepare` must run before."""
     go_down(p, s, n, False)
     go_up(p, s, n, False)
     for k in range(load(p.n_blocks, 0)):
@@ -329,7 +329,7 @@ def weigh(p, s, n):
 
 @kernel
 def begin(p, s, n):
-    """Before the first pair: no way yet."""
+    """Initialize the momentum to zero."""
     for r in range(load(p.n_rows, 0)):
         lam, below = load(s.lam, r), load(n.below, r)
         store(n.start, r, lam)
@@ -340,8 +340,8 @@ def begin(p, s, n):
 
 @kernel
 def changed(p, s, n):
-    """The most that a row lacked before a pair, and how far the pair goes along the way since the one before: the sum
-    of products, each by its row's scale.
+    """The largest scaled change by a pair, and the scalar product of the changes with the displacement since the last
+    pair, each product with its row's scale.
     """
     none = zero(load(s.tolerance, 0))
     most, along, alongs = none, none, Vec3(none, none, none)
@@ -362,7 +362,7 @@ def changed(p, s, n):
 
 @kernel
 def go_on(p, here, start, last, share):
-    """Go further than a pair has, and along a share of the way since the one before: where the next one starts."""
+    """Extrapolate a pair's change, and add a share of the displacement since the last pair, for the next start."""
     for r in range(load(p.n_rows, 0)):
         now = load(here, r)
         further = now + ((now - load(start, r)) * FURTHER + (now - load(last, r)) * share)
@@ -373,16 +373,16 @@ def go_on(p, here, start, last, share):
 
 @kernel
 def put_aside(p, s, n, mask):
-    """Keep the multipliers of some lanes: sweeps go on without looking at who rests."""
+    """Save the multipliers of some lanes: sweeps also change resting lanes."""
     for r in range(load(p.n_rows, 0)):
         store_where(n.swept, r, load(s.lam, r), mask)
 
 
 @kernel
 def glide(p, s, n, done, most):
-    """Sweeps with momentum, `most` at most, in lanes that are not done. `prepare` and `weigh` have been there.
+    """Accelerated sweeps, at most `most`, in lanes that are not done. `prepare` and `weigh` must run before.
 
-    What a way does to w needs no products: it is made of what pairs did.
+    The effect of momentum on w needs no products: it is the same combination of the stored contributions.
     """
     begin(p, s, n)
     done = done | (load(s.sweeps, 0) >= load(s.most_sweeps, 0))

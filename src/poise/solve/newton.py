@@ -1,21 +1,21 @@
-"""Newton's method on the natural map: for what sweeps or passes leave unsolved.
+"""Newton's method on the natural map, for problems that sweeps or passes leave unsolved.
 
-The natural map G(λ) = scale (λ − P(λ − w/scale)), P being where a row or block would go by itself, is made of smooth
-pieces (`residuals.natural_map`). A step solves the linear system of the pieces that the rows are on (Qi and Sun 1993;
-of friction: Alart and Curnier 1991), and goes as far along it as |G| falls. It takes few steps, each as much work as a
-factorization, and may end anywhere: what it finds is measured like any other answer. Rows are weighed by 1/√scale, so
-that their units do not matter.
+The natural map G(λ) = scale (λ − P(λ − w/scale)), with P the solution of a row or block alone, is piecewise smooth
+(`residuals.natural_map`). A step solves the linear system of the present pieces (Qi and Sun 1993; for friction: Alart
+and Curnier 1991), and goes as far along it as |G| decreases. It takes few steps, each as expensive as a factorization,
+without a guarantee of convergence: its result is measured like any other answer. Rows are weighted by 1/√scale, so that
+their units do not matter.
 
-Where the pieces make a singular system that has no answer, multipliers must first move, along a direction without
-effect, until one of them meets a bound. So they are held softly where they are, by a spring that is let loose and held
-again (a proximal point step, Rockafellar 1976): w + softness (λ − λ before) has no such direction. A spring that leads
-to an answer is followed by a softer one, one that does not by a firmer one (as Levenberg 1944 and Marquardt 1963 do).
+If the system of the pieces is singular and has no solution, multipliers must first move along a direction without
+effect, until one of them reaches a bound. So a spring holds them near their present values (a proximal point step,
+Rockafellar 1976): w + softness (λ − λ before) has no such direction. After an answer the spring is made softer, after a
+failure firmer (as Levenberg 1944 and Marquardt 1963 do).
 
-|G| has kinks, and a search that may only go down can creep along one in ever shorter steps. After a few short steps it
-gives up and takes a few bold ones, which may go up.
+|G| has kinks, along which a monotone search may only take ever shorter steps. After a few short steps it stops and
+takes a few bold ones, for which |G| may grow.
 
-Where no way leads down from a given start, another begins with soft rows, whose answer is easily found, and makes them
-stiffer step by step (a continuation). Of the many answers of redundant rows it leads to a short one.
+If no search from a given start succeeds, another one begins with soft rows, whose answer is easily found, and makes
+them stiffer step by step (a continuation). Of the many answers of redundant rows it finds a short one.
 """
 
 from __future__ import annotations
@@ -33,30 +33,30 @@ from poise.solve.problem import Ball, Floats, Friction, Options, Problem, Result
 from poise.solve.residuals import in_cone, natural_map, nearest_in_ball, report, size_of
 
 STEPS = 100
-"""Steps at most."""
+"""Most steps."""
 HALVINGS = 10
-"""Of a step, in search of a lower residual."""
+"""Most halvings of a step, in search of a lower residual."""
 POLISHING = 10
-"""Steps that make an answer better, at most: of rows that depend on each other the first ones bring little."""
+"""Most steps that improve an answer: for rows that depend on each other the first ones gain little."""
 ROUNDING = 1e-12
-"""Natural residual, of the largest |b|, that rounding leaves of a few hundred rows."""
+"""Natural residual, relative to the largest |b|, from rounding of a few hundred rows."""
 RANK = 1e-12
-"""Singular values, of the largest, that count as nought."""
+"""Singular values below this share of the largest count as zero."""
 SHORT, SHORT_STEPS = 0.1, 4
-"""A share of a step that is short, and how many of them in turn are the last."""
+"""Share of a step that counts as short, and number of short steps in a row after which a search ends."""
 BOLD_STEPS, BOLD = 8, 100.0
-"""Steps that may go up, at most, and how many times |G| may be then what it was before them."""
+"""Most bold steps, and the factor by which |G| may exceed its value before them."""
 PULLS, SOFTEST = 30, 1.0
-"""Springs at most, and how soft, of the diagonal."""
+"""Most springs, and the greatest softness, relative to the diagonal."""
 LOOSER, FIRMER = 0.2, 10.0
-"""What a spring is multiplied by after an answer, and after none."""
+"""Factor of a spring after an answer, and after a failure."""
 STIFFER, STIFF = 0.3, 1e-10
-"""What softness is multiplied by from one problem to the next, and its least, of the diagonal."""
+"""Factor of softness from one problem to the next, and its least value, relative to the diagonal."""
 
 
 @few_blas_threads
 def newton(problem: Problem, start: Floats, tolerance: float, steps: int = STEPS) -> tuple[Floats, list[float]]:
-    """The best multipliers met, within their bounds, and the largest natural residual, in units of w, after each step.
+    """The best multipliers, within their bounds, and the largest natural residual, in units of w, after each step.
 
     >>> problem = Problem([[2.0, 1.0], [1.0, 2.0]], [-3.0, 6.0], lo=[0.0, 0.0])
     >>> newton(problem, np.zeros(2), 1e-12)[0].tolist()
@@ -83,7 +83,7 @@ def newton_from_soft(
 ) -> tuple[Floats, list[float]]:
     """As `newton`, without a start: the answer with soft rows, followed while they are made stiffer.
 
-    All rows are as soft, of their diagonals; or unevenly so, in a way that the number `uneven` tells from others.
+    All rows have the same softness, relative to their diagonals; or different ones, by a random seed `uneven` > 0.
 
     >>> problem = Problem([[1.0, 1.0], [1.0, 1.0]], [-3.0, -3.0], lo=[0.0, 0.0])
     >>> newton_from_soft(problem, 1e-9)[0].round(6).tolist()  # of many answers a short one
@@ -101,13 +101,13 @@ def newton_from_soft(
 
 
 def _softness(problem: Problem, lam: Floats, scales: Floats) -> float:
-    """Of the diagonal: a spring that lets λ move by about its own size."""
+    """Softness, relative to the diagonal, of a spring with which λ moves by about its own size."""
     size = float(np.abs(lam * np.sqrt(scales)).max(initial=0.0)) or 1.0
     return float(np.abs(natural_map(problem, lam) / np.sqrt(scales)).max(initial=0.0)) / size
 
 
 class _Search:
-    """One search on its way: the best multipliers so far."""
+    """State of a search: the best multipliers so far."""
 
     def __init__(self, problem: Problem, start: Floats, tolerance: float, steps: int) -> None:
         self.problem, self.tolerance, self.left = problem, tolerance, steps
@@ -117,16 +117,16 @@ class _Search:
 
     @property
     def over(self) -> bool:
-        """Whether the goal is reached, or the steps are spent."""
+        """Whether the tolerance is met, or the steps are used up."""
         return self.least <= self.tolerance or self.left <= 0
 
     def descend(self, held: Problem, lam: Floats) -> tuple[bool, Floats]:
-        """Newton's steps on a problem, this one or one that is held softly; whether they reach an answer, and it."""
+        """Newton steps on a problem, with or without springs; returns whether they reach an answer, and the last λ."""
         reached, lam = self._steps(held, lam, bold=False)
         return (True, lam) if reached or self.over else self._steps(held, lam, bold=True)
 
     def _steps(self, held: Problem, lam: Floats, bold: bool) -> tuple[bool, Floats]:
-        """Steps that all go down, or a few that may go up; whether they reach an answer of the problem, and it."""
+        """Monotone steps, or a few bold ones; returns whether they reach an answer of the problem, and the last λ."""
         A, scales = held.matrix(), scales_of(held)
         weights = 1.0 / np.sqrt(scales)
         allowed = (BOLD if bold else 1.0) * _length(held, lam, weights)
@@ -154,7 +154,7 @@ class _Search:
 
 
 def polished(problem: Problem, found: Result, options: Options) -> Result:
-    """The same answer, a few steps better where pivots have left more than rounding: w of nearly dependent rows."""
+    """The same answer, improved by a few steps if its residual is above rounding: w of nearly dependent rows."""
     size = size_of(problem)
     if not found.ok or found.natural <= ROUNDING * size:
         return found
@@ -164,7 +164,7 @@ def polished(problem: Problem, found: Result, options: Options) -> Result:
 
 
 def within(problem: Problem, lam: Floats) -> Floats:
-    """(m,) λ within its bounds, laws, balls and cones."""
+    """(m,) λ projected onto its bounds, laws, balls and cones."""
     out = np.clip(lam, problem.lo, problem.hi)
     for row, law in problem.laws.items():
         out[row] = min(max(lam[row], law.lo), law.hi)
@@ -182,7 +182,7 @@ def within(problem: Problem, lam: Floats) -> Floats:
 
 
 def is_definite(problem: Problem, lam: Floats) -> bool:
-    """Whether the pieces at an answer λ make a regular system: no other multipliers near it would do as well."""
+    """Whether the pieces at an answer λ make a regular system: then no other multipliers near it solve the problem."""
     scales = scales_of(problem)
     matrix = slopes(problem, problem.matrix(), lam, scales) / np.sqrt(np.outer(scales, scales))
     return bool(np.linalg.matrix_rank(matrix, rtol=RANK) == problem.size)
@@ -202,7 +202,7 @@ def _largest(problem: Problem, lam: Floats) -> float:
 
 
 def _step(problem: Problem, A: Floats, lam: Floats, scales: Floats, weights: Floats) -> Floats:
-    """(m,) where the linear system of the pieces at λ would lead; the shortest way where there are many."""
+    """(m,) step that solves the linear system of the pieces at λ; the shortest one if there are many."""
     matrix = slopes(problem, A, lam, scales) * weights[:, None] * weights
     right = -natural_map(problem, lam) * weights
     if not (np.isfinite(matrix).all() and np.isfinite(right).all()):
@@ -217,14 +217,14 @@ def _step(problem: Problem, A: Floats, lam: Floats, scales: Floats, weights: Flo
 
 
 def _length(problem: Problem, lam: Floats, weights: Floats) -> float:
-    """|G|, rows weighed."""
+    """|G| with weighted rows."""
     return float(np.linalg.norm(weights * natural_map(problem, lam)))
 
 
 def _share(problem: Problem, lam: Floats, step: Floats, weights: Floats, allowed: float) -> tuple[float, float]:
-    """How much of a step to go: the most, halved and halved again, that takes |G| below what is allowed, and |G| then.
+    """Share of a step, the largest by repeated halving that decreases |G| below what is allowed, and |G| there.
 
-    The share is 0 where none does.
+    The share is 0 if there is none.
     """
     for halvings in range(HALVINGS):
         share = 0.5**halvings
@@ -238,7 +238,7 @@ def _share(problem: Problem, lam: Floats, step: Floats, weights: Floats, allowed
 
 
 def slopes(problem: Problem, A: Floats, lam: Floats, scales: Floats) -> Floats:
-    """(m, m) dG/dλ at λ: of a row by itself P′ A + (1 − P′) scale, P′ being 1 where it is free and 0 at a bound."""
+    """(m, m) dG/dλ at λ: of a single row P′ A + (1 − P′) scale, P′ being 1 if it is free and 0 at a bound."""
     w = problem.residual(lam)
     aim = lam - w / scales
     free = ((aim > problem.lo) & (aim < problem.hi)).astype(np.float64)
@@ -253,7 +253,7 @@ def slopes(problem: Problem, A: Floats, lam: Floats, scales: Floats) -> Floats:
 
 
 def _law_slope(law: Law, scale: float, rest: float) -> float:
-    """P′ of a law: scale / (scale + c) on a piece w = … − c λ, 0 where it is upright."""
+    """P′ of a law: scale / (scale + c) on a piece w = … − c λ, 0 on a vertical one."""
     lam = law.solve(scale, rest)
     points = law.vertices
     if lam < points[0][0] or lam > points[-1][0]:
@@ -276,7 +276,7 @@ def _set_ball(out: Floats, ball: Ball, A: Floats, lam: Floats, w: Floats, scales
 
 
 def _set_pyramid(out: Floats, friction: Friction, A: Floats, lam: Floats, w: Floats, scales: Floats) -> None:
-    """The normal row as any other; a tangent row at its bound keeps to ±μ λ_normal as that moves."""
+    """The normal row like any other; a tangent row at its bound follows ±μ λ_normal."""
     aim, normal = lam - w / scales, friction.normal
     reach = friction.mu * max(float(lam[normal]), 0.0)
     for row in (normal, *friction.tangents):
@@ -289,8 +289,8 @@ def _set_pyramid(out: Floats, friction: Friction, A: Floats, lam: Floats, w: Flo
 
 
 def _set_cone(out: Floats, friction: Friction, A: Floats, lam: Floats, w: Floats, scales: Floats) -> None:
-    """The nearest point of the cone, and De Saxcé's correction μ |w_tangent| of the normal residual, both move; of a
-    steep cone there is no correction, and the tangent follows the normal.
+    """Derivative of the projection onto the cone and of De Saxcé's correction μ |w_tangent| of the normal residual; a
+    steep cone has no correction, and its tangent follows the normal.
     """
     rows, mu = [friction.normal, *friction.tangents], friction.mu
     scale, slip = float(scales[rows].max()), w[rows[1:]]

@@ -1,12 +1,12 @@
-"""Sweeps, and Newton's method on the natural map between them: kernels, for one problem and for lanes of problems.
+"""Sweeps, with Newton's method on the natural map between them: kernels for one problem and for lanes of problems.
 
-The method is that of `newton`: the natural map is made of smooth pieces, and a step solves the linear system of the
-pieces that the rows are on. Multipliers of the step before know most of the pieces: steps come first, and sweeps find
-the others. As pieces may make a singular system, rows are held softly where they are (a proximal point step,
-Rockafellar 1976): the softness falls as the residual does, and grows after a step that had to be shortened (as
-Levenberg 1944 and Marquardt 1963 do). A step that does not lead down at all is taken back, and sweeps go on.
+The method is that of `newton`: the natural map is piecewise smooth, and a step solves the linear system of the present
+pieces. A warm start is on most of the right pieces: steps come first, and sweeps find the other pieces. As the system
+may be singular, springs hold rows near their present values (a proximal point step, Rockafellar 1976): the softness
+decreases with the residual, and grows after a step that had to be shortened (as Levenberg 1944 and Marquardt 1963 do).
+A step that does not decrease the merit is taken back, and sweeps continue.
 
-Blocks of other kinds than bounds, cones and balls (laws, that is) stay where they are in a step. A is stored whole.
+A step does not change blocks other than bounds, cones and balls (laws, that is). A is stored as a full matrix.
 """
 
 from __future__ import annotations
@@ -35,35 +35,35 @@ from poise.solve.pgs_kernels import refresh as find_residuals
 __all__ = ["NEWTON", "SOLVE", "STEPS", "newton_block"]
 
 FIRST, AFTER = 1e-2, 3e-2
-"""How softly rows are held where they are, of their diagonal: at first, and after sweeps."""
+"""Softness of the springs, relative to the diagonal: at first, and after sweeps."""
 LOOSER, LOOSE = 0.1, 0.5
-"""What is left of the softness after a whole step: as much as of the residual, but no less and no more than this."""
+"""Range of the factor of the softness after a full step; within it, the ratio of the residuals."""
 LOOSEST = 1e-10
-"""Its least."""
+"""Least softness."""
 FIRMER, FIRMEST = 3.0, 1.0
-"""How much more there is of it after a step that had to be shortened, and its most."""
+"""Factor of the softness after a step that had to be shortened, and the greatest softness."""
 TRIES, SHORTER = 6, 0.5
-"""Tries of a step, each shorter than the one before."""
+"""Tries of a step, and the factor of its length from one to the next."""
 DOWN = 0.02
-"""Share of the merit allowed that a whole step must stay below it at least."""
+"""Least share by which a full step must stay below the allowed merit."""
 SLACK, FORGET = 2.0, 0.7
-"""How many times the merit is allowed, and what is left of the merit allowed after a step at least."""
+"""Allowed merit relative to the present one, and least factor of the allowed merit after a step."""
 STEPS = 12
-"""Between two rounds of sweeps, at most."""
+"""Most steps between two rounds of sweeps."""
 FEW_ROWS = 9
-"""With so many, sweeps come first."""
+"""Number of rows up to which sweeps come first."""
 ROUNDS, AT_ONCE = 6, 64
-"""Of sweeps and steps from one beginning, before another; and sweeps at once at most."""
+"""Rounds of sweeps and steps from one start, before a restart; and most sweeps at once."""
 STUCK = 1e-4
-"""Natural residual, of the largest |b|, above which rounds that go on may be in vain."""
+"""Natural residual, relative to the largest |b|, above which a search that has not converged restarts."""
 IN_VAIN, BETTER = 60, 0.98
-"""Rounds after which a search has stalled that has not made its best residual smaller, by so much."""
+"""Rounds after which a search has stalled if its best residual has not decreased by this factor."""
 ASTRAY = 12
-"""Rounds without a better residual after which sweeps go on from where sweeps have come."""
+"""Rounds without a better residual after which sweeps continue from the multipliers before the steps."""
 NEWTON_COST = 1.0 / 8.0
-"""Of a product in an elimination, which works in the cache, beside one in a sweep, which waits for memory."""
+"""Cost of a product in an elimination, which runs in the cache, relative to one in a sweep, which waits for memory."""
 NEWTON_SHARE = 0.75
-"""Of the work that is allowed: what Newton's method may take, so that sweeps are left for what it cannot afford."""
+"""Share of the allowed work for Newton's method, so that sweeps remain possible when it is too expensive."""
 
 
 # ---- work ------------------------------------------------------------------------------------------------------------
@@ -71,14 +71,14 @@ NEWTON_SHARE = 0.75
 
 @kernel
 def square_of_rows(p, s):
-    """Products of a sweep, or of a look with a fresh w."""
+    """Products of a sweep, or of a measurement with a fresh w."""
     n = zero(load(s.work, 0)) + float(load(p.n_rows, 0))
     return n * n
 
 
 @kernel
 def step_cost(p, s, n):
-    """Work of a step: the elimination of rows that are not at a bound, and a look."""
+    """Work of a step: the elimination of rows that are not at a bound, and a measurement."""
     count = zero(load(s.work, 0))
     for r in range(load(p.n_rows, 0)):
         count = count + select(load(n.free, r) != 0.0, zero(count) + 1.0, zero(count))
@@ -102,7 +102,7 @@ def is_capped(s):
 
 @kernel
 def go(p, s, n, moving):
-    """All multipliers by their steps, back in their bounds, in the lanes of a mask; and w there."""
+    """Apply the steps to all multipliers, projected onto their bounds, in the lanes of a mask; updates w."""
     for k in range(load(p.n_blocks, 0)):
         kind, at = load(p.block_kind, k), load(p.block_start, k)
         if kind == BOUNDED:
@@ -123,7 +123,7 @@ def go(p, s, n, moving):
 
 @kernel
 def go_back(p, s, n, moving):
-    """All multipliers to where they were, in the lanes of a mask."""
+    """Restore all multipliers, in the lanes of a mask."""
     for r in range(load(p.n_rows, 0)):
         store_where(s.lam, r, load(n.kept, r), moving)
     find_residuals(p, s, moving)
@@ -131,7 +131,7 @@ def go_back(p, s, n, moving):
 
 @kernel
 def accept(s, n, residual, down, tries):
-    """Take a step in the lanes of a mask, after so many tries that were too long."""
+    """Accept a step in the lanes of a mask, after `tries` tries that were too long."""
     allowed, held = load(n.allowed, 0), load(n.softness, 0)
     none = zero(held)
     if tries == 0:
@@ -145,12 +145,12 @@ def accept(s, n, residual, down, tries):
 
 @kernel
 def step_down(p, s, n, moving):
-    """A step in the lanes of a mask, from where they were last looked at: those in which it is accepted. In the others
-    nothing has moved.
+    """A step in the lanes of a mask, from the last measurement; returns the lanes in which it is accepted. Nothing
+    changes in the others.
 
-    The merit may rise between steps, below what is allowed: that is a few times the largest of those before, of which
-    the older ones count less (Grippo, Lampariello and Lucidi 1986), and never rises. Pieces that change make the
-    natural map a winding valley.
+    The merit may grow between steps, below an allowed value: that is a few times the largest of earlier ones, of which
+    older ones count less (Grippo, Lampariello and Lucidi 1986), and never grows. Changing pieces make the natural map a
+    winding valley.
     """
     start, allowed = load(s.merit, 0), load(n.allowed, 0)
     for r in range(load(p.n_rows, 0)):
@@ -179,7 +179,7 @@ def step_down(p, s, n, moving):
 
 @kernel
 def keep_best(p, s, mask):
-    """Note the multipliers of lanes in which they are the best so far."""
+    """Save the multipliers of lanes in which they are the best so far."""
     residual = load(s.residual, 0)
     better = mask & (residual < load(s.best_residual, 0))
     store_where(s.best_residual, 0, residual, better)
@@ -189,7 +189,7 @@ def keep_best(p, s, mask):
 
 @kernel
 def measure(p, s, n, done):
-    """Look at the lanes at work with a fresh w, and keep their best multipliers."""
+    """Measure the active lanes with a fresh w, and save their best multipliers."""
     find_residuals(p, s, ~done)
     store_where(s.residual, 0, look(p, s, n), ~done)
     keep_best(p, s, ~done)
@@ -198,7 +198,7 @@ def measure(p, s, n, done):
 
 @kernel
 def take_best(p, s):
-    """The best multipliers, where the last ones are worse."""
+    """Restore the best multipliers, where the last ones are worse."""
     worse = load(s.best_residual, 0) < load(s.residual, 0)
     if any_lane(worse):
         for r in range(load(p.n_rows, 0)):
@@ -218,7 +218,7 @@ def sweep(p, s, done):
 
 @kernel
 def sweep_on(p, s, done, number):
-    """So many sweeps, as far as they are allowed."""
+    """`number` sweeps, within the limits of each lane."""
     for _ in range(number):
         capped = is_capped(s)
         if not all_lanes(done | capped):
@@ -227,8 +227,8 @@ def sweep_on(p, s, done, number):
 
 @kernel
 def step_on(p, s, n, done, most, softness):
-    """Steps as long as they are accepted, `most` at most, held so softly at first: the lanes that are within their
-    tolerance, or were. A step that is more work than Newton's method may still take is not begun.
+    """Steps while they are accepted, `most` at most, with the given initial softness; returns the lanes that are within
+    their tolerance, or were. A step that exceeds the remaining work of Newton's method is not started.
     """
     moving, steps = ~done, 0
     store_where(n.softness, 0, zero(load(n.softness, 0)) + softness, moving)
@@ -261,7 +261,7 @@ def largest_residual(p):
 
 @kernel
 def begin_anew(p, s, mask):
-    """Nought for multipliers in the lanes of a mask: what is in the way of those at hand may not be in theirs."""
+    """Reset multipliers to zero in the lanes of a mask: other multipliers may avoid an obstacle to convergence."""
     for r in range(load(p.n_rows, 0)):
         store_where(s.lam, r, zero(load(s.lam, r)), mask)
     find_residuals(p, s, mask)
@@ -269,7 +269,7 @@ def begin_anew(p, s, mask):
 
 @kernel
 def has_few_rows(p):
-    """Lanes in which no more than FEW_ROWS can be moved: sweeps solve these well, and single ones exactly."""
+    """Lanes with at most FEW_ROWS movable rows: sweeps solve these well, and single rows exactly."""
     count = zero(load(p.scale, 0))
     for r in range(load(p.n_rows, 0)):
         count = count + select(load(p.a, r * load(p.stride, 0) + r) > 0.0, zero(count) + 1.0, zero(count))
@@ -278,16 +278,16 @@ def has_few_rows(p):
 
 @kernel
 def solve(p, s, n, sweeps, every, most):
-    """Steps as long as they are accepted, `most` at most, then `every` sweeps, and so on, until every lane is within
-    its tolerance; `sweeps` at most. Gives the number of lanes.
+    """Steps while they are accepted, `most` at most, then `every` sweeps, and so on, until every lane is within its
+    tolerance; `sweeps` at most. Returns the number of lanes.
 
-    Where ROUNDS of that leave it STUCK, it begins anew from nought, and after as many goes on from the best that was
-    found. Where a quarter of the sweeps does not help, or ASTRAY rounds of a single problem, steps lead back again and
-    again to where sweeps came from: then sweeps are more and more at a time, and steps are tries that count where they
-    end.
+    If the residual is above STUCK after ROUNDS of these, the solver restarts from zero multipliers, and after as many
+    more continues from the best ones. If a quarter of the sweeps does not suffice, or ASTRAY rounds of a single
+    problem, steps repeatedly undo the progress of sweeps: then the number of sweeps grows, and steps are trials, which
+    count only if they end within the tolerance.
 
-    Every lane has limits of its own for sweeps and work as well. At one of them, and where IN_VAIN rounds have made
-    nothing better, it ends with the best multipliers that were found, and `status` tells which it was.
+    Every lane has its own limits of sweeps and work as well. At one of them, or after IN_VAIN rounds without progress,
+    it ends with the best multipliers so far, and `status` gives the reason.
     """
     tolerance = load(s.tolerance, 0)
     store(n.steps, 0, zero(tolerance))
@@ -341,7 +341,7 @@ def solve(p, s, n, sweeps, every, most):
 
 @kernel
 def keep(p, of, to, mask):
-    """A number of each row, in the lanes of a mask."""
+    """Copy a number of each row, in the lanes of a mask."""
     for r in range(load(p.n_rows, 0)):
         store_where(to, r, load(of, r), mask)
 

@@ -1,15 +1,15 @@
 """Projected Gauss-Seidel (KOK §6): any law, friction as pyramids or true cones, one problem or many in lanes.
 
-Row by row, block by block, each is put on its law while the others hold still. The error shrinks by a factor a sweep
-that depends on how much the rows have to do with each other: a few sweeps are good enough for games, hundreds or
-thousands give all digits. Singular systems are no obstacle. The work a sweep is that of one product A λ. A need not be
-formed: see `delassus_operator.Factors`, and `matrix_free.BodyRows` for rows on two bodies each, where a sweep takes
-linear time.
+Row by row, block by block, each is put on its law while the others are fixed. The error decreases by a factor a sweep
+that depends on the coupling of the rows: a few sweeps are enough for games, hundreds or thousands give all digits.
+Singular systems are no obstacle. The work of a sweep is that of one product A λ. A need not be formed: see
+`delassus_operator.Factors`, and `matrix_free.BodyRows` for rows on two bodies each, for which a sweep takes linear
+time.
 
-On a few problems sweeps go round in circles (friction whose normals and tangents have much to do with each other), or
-hardly get on (singular systems with eigenvalues near nought). Where hundreds of sweeps have not halved the residual,
-or are too slow for those that are left to reach the tolerance, Newton's method on the natural map goes on from the best
-multipliers. A step of it counts as a sweep, of more than 30 rows as one for every 30.
+On a few problems sweeps cycle (friction with strong coupling of normals and tangents), or converge very slowly
+(singular systems with eigenvalues near zero). If hundreds of sweeps have not halved the residual, or the remaining
+sweeps will not reach the tolerance, Newton's method on the natural map continues from the best multipliers. One of its
+steps counts as a sweep, for more than 30 rows as one for every 30.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ Floats = NDArray[np.float64]
 FrictionMode = Literal["as_given", "two_pass"]
 DEFAULTS = Options()
 PATIENCE = 256
-"""Sweeps that should halve the residual at the least."""
+"""Sweeps that should at least halve the residual."""
 NEWTON_ROWS = 1000
-"""Rows at most of a problem that Newton's method is tried on."""
+"""Most rows of a problem for which Newton's method is tried."""
 PRICE_ROWS = 30
-"""A step of Newton's method counts as a sweep for every so many rows: it costs their cube, in large blocks, and a sweep
-their square."""
+"""Rows for which a Newton step counts as one sweep: a step costs their cube, in large blocks, and a sweep their
+square."""
 CERTAINTY = 1e-9
-"""A drift d of the multipliers proves a conflict where |Aᵀ d| is below this share of |A| |d|, and −b · d above its root
+"""A drift d of the multipliers proves a conflict if |Aᵀ d| is below this share of |A| |d|, and −b · d above its root
 of |b| |d|."""
 
 
@@ -53,19 +53,19 @@ class PGS:
 
     Args:
         relaxation: ω, above 0 and below 2; 1.2 to 1.4 often halves the sweeps of problems with many contacts.
-        check_every: Sweeps between two looks at the natural residual. A look costs less than a sweep.
+        check_every: Sweeps between two measurements of the natural residual. A measurement costs less than a sweep.
         friction: "as_given": every contact obeys Coulomb's law, as a pyramid or a cone, in each sweep. "two_pass"
             (VON §3.5): normal forces are estimated without friction, then friction is bounded by μ times the
-            estimate. That is another problem: the result's status and residual tell how far it is from the one given.
-        memory: Steps that Anderson's acceleration remembers; 0 for none. 5 to 10 often save nine sweeps in ten where
+            estimate. That is another problem: status and residual of the result are those of the given one.
+        memory: History of Anderson's acceleration, in steps; 0 for none. 5 to 10 often save nine sweeps in ten where
             many are needed. A step is `check_every` sweeps: 1 suits small problems, 4 large ones.
-        passes: How often "two_pass" solves: 2 as in VON, more to estimate again.
-        newton: Whether Newton's method is tried where 256 sweeps have not halved the residual, or sweeps will not
+        passes: Number of solves of "two_pass": 2 as in VON, more to update the estimate.
+        newton: Whether Newton's method is tried if 256 sweeps have not halved the residual, or sweeps will not
             reach the tolerance in time. Never in lanes, never before the 512th sweep, and up to 1000 rows.
 
-    What is claimed: systems of monotone laws, symmetric A positive semi-definite, are solved given sweeps enough.
-    Friction is not monotone, and nothing is certain of it: of contacts given twice over, which is the worst known, one
-    problem in some thousands ends as STOPPED.
+    Convergence: systems of monotone laws with symmetric positive semi-definite A are solved, given enough sweeps.
+    Friction is not monotone and has no guarantee: of duplicated contacts, the worst case known, one problem in some
+    thousands ends as STOPPED.
 
     >>> PGS().solve(Problem([[2.0, 1.0], [1.0, 2.0]], [-3.0, 6.0], lo=[0.0, 0.0])).lam.tolist()
     [1.5, 0.0]
@@ -96,7 +96,7 @@ class PGS:
 
     @few_blas_threads
     def solve(self, problem: Problem, options: Options = DEFAULTS) -> Result:
-        """The multipliers with the least natural residual that were met; see `Solver.solve`."""
+        """The multipliers with the least natural residual of all sweeps; see `Solver.solve`."""
         check_form(self, problem, options)
         _check_options(options)
         if wants_rounds(problem):
@@ -111,8 +111,8 @@ class PGS:
     ) -> list[Result]:
         """Problems with the same blocks of rows, `width.lanes` at a time. `options.warm` has a row for each.
 
-        Each answer is the same, bit for bit, whatever the others are. Friction is taken as given; nothing is
-        accelerated. Where a problem has secondary targets, or friction that drops, all are solved one by one.
+        Each answer has the same bits for any other problems in the lanes. Friction is "as_given", without acceleration.
+        If a problem has secondary targets, or friction that drops, all are solved one by one.
         """
         _check_options(options)
         results: list[Result] = []
@@ -139,7 +139,7 @@ class PGS:
         layout, p = pack([problem], F64, self.relaxation)
         s = start([problem], layout, F64, options, None if options.warm is None else [options.warm])
         history: list[float] = []
-        with np.errstate(over="ignore", invalid="ignore"):  # of what diverges nothing is proved
+        with np.errstate(over="ignore", invalid="ignore"):  # a diverging run proves nothing
             if options.history or self.memory:
                 drift = self._step_by_step(problem, p, s, options, history)
             else:
@@ -150,8 +150,8 @@ class PGS:
         return result
 
     def _in_bouts(self, problem: Problem, p: Block, s: Block, options: Options) -> Floats:
-        """Sweeps, many at a time, with a look in between at whether they get on; the last step."""
-        look = self.check_every * REFRESH  # after so many w is formed anew in any case
+        """Sweeps in batches, with a check of progress after each; returns the last step."""
+        look = self.check_every * REFRESH  # the number of sweeps after which w is recomputed anyway
         patience = _Patience(-(-PATIENCE // look) * look)
         last = min(self.check_every, options.iterations)
         while (left := options.iterations - last - int(s.sweeps[0])) > 0 and _unsolved(s):
@@ -165,10 +165,10 @@ class PGS:
         return np.asarray(s.lam - before)
 
     def _try_newton(self, problem: Problem, s: Block, left: int, tries: int) -> list[float]:
-        """Newton's method, for as much as `left` sweeps cost at most; the residuals.
+        """Newton's method, for at most the cost of `left` sweeps; returns the residuals.
 
-        It goes on from the best multipliers the first time, later from the last ones; where that is in vain, from soft
-        rows, each time unevenly soft in another way.
+        It continues from the best multipliers the first time, later from the last ones; if that fails, from soft rows,
+        with another random softness each time.
         """
         residuals: list[float] = []
         if not self.newton or problem.size > NEWTON_ROWS:
@@ -192,7 +192,7 @@ class PGS:
         return residuals
 
     def _step_by_step(self, problem: Problem, p: Block, s: Block, options: Options, history: list[float]) -> Floats:
-        """A few sweeps at a time, the residual kept after each, with acceleration in between; the last step."""
+        """A few sweeps at a time, with the residual recorded after each and acceleration between; the last step."""
         run, stride = RUN[F64], 1 if options.history else self.check_every
         ahead, drift, patience = Anderson(self.memory), np.zeros_like(s.lam), _Patience(PATIENCE)
         run(p.handle, s.handle, 0, 1, 1)
@@ -208,7 +208,7 @@ class PGS:
         return drift
 
     def _solve_in_passes(self, problem: Problem, options: Options) -> Result:
-        """VON §3.5: without friction first, then with bounds of friction from the normal forces before."""
+        """VON §3.5: without friction first, then with bounds of friction from the last normal forces."""
         lam = options.warm
         normals = [friction.normal for friction in problem.frictions]
         reach = np.zeros(len(normals))
@@ -223,7 +223,7 @@ class PGS:
 
 
 def with_fixed_friction(problem: Problem, reach: Floats) -> Problem:
-    """The problem whose friction forces are bounded by numbers, one a contact, instead of by the normal forces."""
+    """The problem with friction forces bounded by numbers, one a contact, instead of by the normal forces."""
     lo, hi = np.array(problem.lo), np.array(problem.hi)
     balls = list(problem.balls)
     for friction, radius in zip(problem.frictions, reach, strict=True):
@@ -237,15 +237,15 @@ def with_fixed_friction(problem: Problem, reach: Floats) -> Problem:
 
 
 def slip_rates(problem: Problem, result: Result) -> Floats:
-    """(m,) KOK's λ (eqs. 20 and 21) of every tangent row of a pyramid, nought elsewhere, in units of w.
+    """(m,) KOK's λ (eqs. 20 and 21) of every tangent row of a pyramid, zero elsewhere, in units of w.
 
     KOK bounds friction by two conditions on f_t and λ,
 
         (a_t − a_t^d) + λ ≥ 0  complementary to  f_t ≥ 0        (20)
         μ f_n − f_t ≥ 0        complementary to  λ ≥ 0          (21)
 
-    Solved together for one contact, the others held still, they put f_t within 0 … μ f_n: it is what a sweep does with
-    a pyramid, to both sides of the tangent. λ is how much slip is left there.
+    Solved together for one contact, with the others fixed, they put f_t within 0 … μ f_n: a sweep does this for a
+    pyramid, in both directions of the tangent. λ is the remaining slip.
     """
     rates = np.zeros(problem.size)
     for friction in problem.frictions:
@@ -256,10 +256,10 @@ def slip_rates(problem: Problem, result: Result) -> Floats:
 
 
 def proves_conflict(problem: Problem, drift: Floats) -> bool:
-    """Whether multipliers that go on drifting so prove that no answer meets all rows.
+    """Whether multipliers with a persistent drift d prove that no answer meets all rows.
 
-    Aᵀ d = 0 and b · d < 0, and d leads nowhere out of the bounds: then d · w = b · d < 0 for every λ, while every law
-    that d touches wants d · w ≥ 0 (Farkas). Rows with laws or in blocks, if they drift, prove nothing.
+    Aᵀ d = 0 and b · d < 0, and d stays within the bounds: then d · w = b · d < 0 for every λ, while every law that d
+    affects needs d · w ≥ 0 (Farkas). A drift of rows with laws or in blocks proves nothing.
     """
     size = float(np.abs(drift).max(initial=0.0))
     if not (size > 0.0 and isfinite(size)) or isinstance(problem.A, Operator):
@@ -277,8 +277,8 @@ def proves_conflict(problem: Problem, drift: Floats) -> bool:
 
 
 class _Patience:
-    """Tells when a bout of sweeps has not halved the residual, or when more like it will not be enough; the next bout
-    is twice as long then.
+    """Detects whether a batch of sweeps has not halved the residual, or more such batches will not be enough; the next
+    batch is then twice as long.
     """
 
     def __init__(self, bout: int) -> None:
@@ -286,7 +286,7 @@ class _Patience:
         self.best, self.tries = np.inf, 0
 
     def lost(self, s: Block, sweeps: int) -> bool:
-        """Whether a bout has just ended in vain, of so many sweeps in all."""
+        """Whether a batch has just ended without enough progress, with `sweeps` sweeps in all."""
         if s.sweeps[0] < self.end or not _unsolved(s):
             return False
         before, self.best = self.best, float(s.best_residual[0])
@@ -297,7 +297,7 @@ class _Patience:
         return lost
 
     def _too_slow(self, before: float, tolerance: float, left: int) -> bool:
-        """Whether `left` sweeps like those of the bout, which began at the residual `before`, miss the tolerance."""
+        """Whether `left` sweeps at the rate of this batch, which began at the residual `before`, miss the tolerance."""
         if not (isfinite(before) and 0.0 < tolerance < self.best < before):
             return False
         return log(self.best / tolerance) * self.bout > log(before / self.best) * left
@@ -308,7 +308,7 @@ def _unsolved(s: Block) -> bool:
 
 
 def _report(problem: Problem, lam: Floats, sweeps: int, options: Options, failed: Status = Status.STOPPED) -> Result:
-    """`residuals.report`, of numbers that may be too large to be squared or multiplied."""
+    """`residuals.report`, for numbers whose squares or products may overflow."""
     with np.errstate(over="ignore", invalid="ignore"):
         return check.report(problem, lam, sweeps, options, failed)
 

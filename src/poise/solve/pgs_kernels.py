@@ -1,10 +1,9 @@
-"""Projected Gauss-Seidel: kernels. One source for one problem in float64, and for 8 or 16 problems in lanes.
+"""Projected Gauss-Seidel: kernels. The same source compiles for one problem in float64, and for 8 or 16 in lanes.
 
-Blocks are visited in order. Each is put on its own law while the others hold still, and what its change does to the
-others is passed on at once: to the residuals w (a column of A), or to v = M⁻¹Jᵀλ where A = J M⁻¹ Jᵀ is never formed.
-In lanes the problems share what is where (kinds, rows, columns that are nought); all numbers are their own. A problem
-that has fewer rows leaves slots empty: nought in A, b, lo and hi. A lane that is done is frozen: its bits never depend
-on its neighbours'.
+Blocks are visited in order. Each is put on its own law while the others are fixed, and its change is propagated at
+once: to the residuals w (a column of A), or to v = M⁻¹Jᵀλ if A = J M⁻¹ Jᵀ is not formed. In lanes the problems share
+the structure (kinds, rows, zero columns); all numbers are their own. A problem with fewer rows leaves slots empty: zero
+in A, b, lo and hi. A lane that is done is frozen: its bits never depend on its neighbours'.
 """
 
 from __future__ import annotations
@@ -30,38 +29,38 @@ from poise.solve.block_kernels import clip, dilation, in_ball, in_cone, length, 
 from poise.solve.matrix_free_kernels import push_bodies, speed_of_bodies
 
 DENSE, SPARSE, FACTORS, BODIES = range(4)
-"""How A is stored: whole, by the entries that are not nought, or as J and M⁻¹Jᵀ, these whole or by the bodies of rows.
-From FACTORS on A is never formed."""
+"""Storage of A: dense, sparse, or as J and M⁻¹Jᵀ, these dense or by the bodies of rows. From FACTORS on A is not
+formed."""
 BOUNDED, LAW, BALL, WIDE_BALL, PYRAMID, CONE = range(6)
-"""Kinds of blocks. Balls of more than three rows are wide: they go down the gradient, others are solved exactly."""
+"""Kinds of blocks. Balls of more than three rows are wide: they take gradient steps, others are solved exactly."""
 REFRESH = 16
-"""Checks after which w (or v), which only ever changes by differences, is computed anew."""
+"""Checks after which w (or v), which is otherwise updated by differences, is recomputed."""
 
 ROWS = View(
     "Rows",
     n_rows=Index,  # (1)
-    stride=Index,  # (1) from one column of A to the next, where it is stored whole
+    stride=Index,  # (1) from one column of A to the next, if dense
     n_coordinates=Count,  # length of v
     n_blocks=Index,  # (1)
     storage=Count,
-    n_relaxed=Count,  # 0 where ω is 1
+    n_relaxed=Count,  # 0 if ω is 1
     omega=Real,  # (1) relaxation
     block_kind=Index,
     block_start=Index,  # (n_blocks + 1) into block_row
     block_row=Index,
-    column_start=Index,  # (n_rows + 1) into column_row, where sparse; into the parts of rows, where they act on bodies
+    column_start=Index,  # (n_rows + 1) into column_row, if sparse; into the parts of rows, if they act on bodies
     column_row=Index,  # or bodies
     a=Real,  # columns of A one after another, softness included
-    J=Real,  # rows of J one after another; of parts of rows six numbers each
-    response=Real,  # columns of M⁻¹Jᵀ likewise
+    J=Real,  # rows of J one after another; six numbers for each part of a row
+    response=Real,  # columns of M⁻¹Jᵀ in the same order
     b=Real,
     cfm=Real,  # beside J only
     lo=Real,
     hi=Real,
-    scale=Real,  # diagonal of A; 1 where it is nought
+    scale=Real,  # diagonal of A; 1 where it is zero
     local=Sym3,  # a block's own part of A; of a wide ball a bound on its eigenvalues
     bound=Real,  # of a block: μ, or radius
-    normal=Int,  # of a ball: 1 + row whose multiplier times the bound is the radius, 0 where the bound is
+    normal=Int,  # of a ball: 1 + row whose multiplier times the bound is the radius, 0 if the bound is the radius
     law_start=Index,  # (n_blocks + 1) vertices of a block's law
     law_lam=Real,
     law_w=Real,
@@ -74,23 +73,23 @@ ANSWER = View(
     lam=Real,
     w=Real,
     v=Real,
-    goal=Real,  # where a block wants to go
-    slip=Real,  # of each cone: −w_t / λ_t when it was last looked at
+    goal=Real,  # new multipliers of a block
+    slip=Real,  # of each cone: −w_t / λ_t at its last visit
     best=Real,  # multipliers with the least natural residual so far
     best_residual=Real,
     residual=Real,
     merit=Real,  # sum of squares of natural residuals, each over its row's scale
     tolerance=Real,  # in units of w
     sweeps=Real,
-    most_sweeps=Real,  # at which a search ends, solved or not
-    work=Real,  # products of two numbers that were added up; those of an elimination count NEWTON_COST each
+    most_sweeps=Real,  # limit at which a search ends, solved or not
+    work=Real,  # multiply-adds; those of an elimination count NEWTON_COST each
     most_work=Real,
-    newton_work=Real,  # of which Newton's method
+    newton_work=Real,  # the part of Newton's method
     status=Real,  # SOLVED, STALLED or CAPPED
 )
 
 SOLVED, STALLED, CAPPED = 0.0, 1.0, 2.0
-"""How a search ends: within its tolerance; where it no longer improves; at a limit of sweeps or work."""
+"""Ends of a search: within its tolerance; without progress; at a limit of sweeps or work."""
 
 
 # ---- the rest of the system ------------------------------------------------------------------------------------------
@@ -98,7 +97,7 @@ SOLVED, STALLED, CAPPED = 0.0, 1.0, 2.0
 
 @kernel
 def fetch(p, s, r):
-    """See to it that w of a row is as things stand."""
+    """Update w of a row if it is not stored."""
     if p.storage >= FACTORS:
         w = load(p.b, r) + load(p.cfm, r) * load(s.lam, r)
         if p.storage == BODIES:
@@ -117,7 +116,7 @@ def fetch(p, s, r):
 
 @kernel
 def push(p, s, r, change):
-    """Pass on what a change of a row's multiplier does."""
+    """Propagate the change of a row's multiplier."""
     if p.storage == DENSE:
         at = r * load(p.stride, 0)
         for i in range(0, load(p.n_rows, 0), group_size(s.w)):
@@ -136,7 +135,7 @@ def push(p, s, r, change):
 
 @kernel
 def push_three(p, s, x, y, z, change):
-    """Pass on the changes of three rows at once, where A is stored whole."""
+    """Propagate the changes of three rows at once, for a dense A."""
     stride = load(p.stride, 0)
     x, y, z = x * stride, y * stride, z * stride
     for i in range(0, load(p.n_rows, 0), group_size(s.w)):
@@ -164,8 +163,8 @@ def refresh(p, s, mask):
 
 @kernel
 def multiply(p, s, mask):
-    """W = A λ + b where A is stored whole, in the lanes of a mask; column after column, as `push` would. Two groups go
-    together: each sum waits for itself only.
+    """W = A λ + b for a dense A, in the lanes of a mask; column after column, as `push`. Two groups are computed
+    together, to hide the latency of each sum.
     """
     n, stride, step = load(p.n_rows, 0), load(p.stride, 0), group_size(s.w)
     for i in range(0, n, 2 * step):
@@ -179,19 +178,19 @@ def multiply(p, s, mask):
         store_group(s.w, i, select(mask, one, load_group(s.w, i)))
 
 
-# ---- where a block wants to go ---------------------------------------------------------------------------------------
+# ---- new multipliers of a block --------------------------------------------------------------------------------------
 
 
 @kernel
 def aim_row(p, s, r, lo, hi):
-    """KOK §6: λ − ω w / A_rr, back in its bounds."""
+    """KOK §6: λ − ω w / A_rr, clamped to its bounds."""
     step = load(s.w, r) / load(p.scale, r)
     store(s.goal, r, clip(load(s.lam, r) - load(p.omega, 0) * step, lo, hi))
 
 
 @kernel
 def aim_law(p, s, k, r):
-    """Where the row's own line meets its law."""
+    """The point at which the row's own line meets its law."""
     lam, scale = load(s.lam, r), load(p.scale, r)
     goal = solve_law(p, k, scale, load(s.w, r) - scale * lam)
     if p.n_relaxed > 0:
@@ -201,7 +200,7 @@ def aim_law(p, s, k, r):
 
 @kernel
 def load_three(p, buffer, at, size):
-    """A number of each row of a block; nought for rows that it lacks."""
+    """A number of each row of a block; zero for rows that it lacks."""
     x = load(buffer, load(p.block_row, at))
     y, z = zero(x), zero(x)
     if size > 1:
@@ -213,7 +212,7 @@ def load_three(p, buffer, at, size):
 
 @kernel
 def radius_of(p, s, k):
-    """Radius of a ball: a number, or so many times the multiplier of a normal row as that is now."""
+    """Radius of a ball: a number, or a multiple of the present multiplier of a normal row."""
     bound, normal = load(p.bound, k), load(p.normal, k)
     lam = gather_where(s.lam, normal - 1, normal > 0)
     return select(normal > 0, bound * maximum(lam, zero(lam)), bound)
@@ -221,8 +220,8 @@ def radius_of(p, s, k):
 
 @kernel
 def aim_three(p, s, k, at, size, done):
-    """A cone, or a ball of up to three rows: solved exactly, then back in its set where ω goes beyond. What lanes that
-    are done remember stays.
+    """A cone, or a ball of up to three rows: solved exactly, then projected back if ω overshoots. The slips of lanes
+    that are done stay.
     """
     old, w = load_three(p, s.lam, at, size), load_three(p, s.w, at, size)
     a, bound = load(p.local, k), load(p.bound, k)
@@ -231,7 +230,7 @@ def aim_three(p, s, k, at, size, done):
         bound = radius_of(p, s, k)
     if cone:
         lam, alpha = solve_cone(a, w - a @ old, bound, load(s.slip, k))
-        store_where(s.slip, k, alpha, ~done)  # lanes that are done begin where they would without their neighbours
+        store_where(s.slip, k, alpha, ~done)  # lanes that are done keep the start that they have without neighbours
     else:
         lam = solve_ball(a, w - a @ old, bound)
     if p.n_relaxed > 0:
@@ -249,7 +248,7 @@ def aim_three(p, s, k, at, size, done):
 
 @kernel
 def aim_wide_ball(p, s, k, at, size, steepness):
-    """λ − w / steepness, back in the ball: a step down the gradient."""
+    """λ − w / steepness, projected onto the ball: a gradient step."""
     reach = zero(steepness)
     for i in range(at, at + size):
         r = load(p.block_row, i)
@@ -265,7 +264,7 @@ def aim_wide_ball(p, s, k, at, size, steepness):
 
 @kernel
 def move_three(p, s, at, done):
-    """Three rows to where they want to go, but for lanes that are done."""
+    """Set three rows to their new multipliers, except in lanes that are done."""
     x, y, z = load(p.block_row, at), load(p.block_row, at + 1), load(p.block_row, at + 2)
     old = Vec3(load(s.lam, x), load(s.lam, y), load(s.lam, z))
     new = select(done, old, Vec3(load(s.goal, x), load(s.goal, y), load(s.goal, z)))
@@ -279,8 +278,8 @@ def move_three(p, s, at, done):
 
 @kernel
 def relax(p, s, k, done):
-    """Put a block on its law. The rows of a pyramid go one by one: the bounds of the tangents are μ λ_normal
-    as it has become (VON §3.5). In the lanes that are done nothing moves.
+    """Put a block on its law. The rows of a pyramid are solved one by one: the bounds of the tangents are μ times the
+    updated λ_normal (VON §3.5). Nothing changes in the lanes that are done.
     """
     kind, at = load(p.block_kind, k), load(p.block_start, k)
     size = load(p.block_start, k + 1) - at
@@ -315,7 +314,7 @@ def relax(p, s, k, done):
                     push(p, s, r, new - old)
 
 
-# ---- how good an answer is -------------------------------------------------------------------------------------------
+# ---- residuals of an answer ------------------------------------------------------------------------------------------
 
 
 @kernel
@@ -327,7 +326,7 @@ def worse(worst, change, scale):
 
 @kernel
 def add_merit(s, change, scale):
-    """One more natural residual."""
+    """Add one more natural residual to the merit."""
     store(s.merit, 0, load(s.merit, 0) + scale * change * change)
 
 
@@ -351,8 +350,8 @@ def largest_scale(p, at, size):
 
 @kernel
 def three_natural(p, s, k, at, size, worst):
-    """Natural map of a cone (with De Saxcé's correction: μ |w_tangent| is added to w_normal; not if it is steep) or a
-    ball.
+    """Natural map of a cone (with De Saxcé's correction: μ |w_tangent| is added to w_normal, except if it is steep) or
+    of a ball.
     """
     lam, w = load_three(p, s.lam, at, size), load_three(p, s.w, at, size)
     scale, bound = largest_scale(p, at, size), load(p.bound, k)
@@ -380,7 +379,7 @@ def wide_ball_natural(p, s, k, at, size, worst):
 
 @kernel
 def block_natural(p, s, k, worst):
-    """The largest natural residual so far, with that of a block; its merit is added to that of the others."""
+    """The largest natural residual so far, with that of a block, whose merit is added to that of the others."""
     kind, at = load(p.block_kind, k), load(p.block_start, k)
     size = load(p.block_start, k + 1) - at
     r = load(p.block_row, at)
@@ -415,9 +414,9 @@ def natural(p, s):
 
 @kernel
 def measure(p, s, done, anew):
-    """Take the natural residual of the lanes at work and keep their best multipliers; `anew`: from a fresh w.
+    """Measure the natural residual of the active lanes and save their best multipliers; with `anew`, from a fresh w.
 
-    What seems good enough is looked at again with a fresh w before it counts.
+    A residual within the tolerance is measured again with a fresh w before it counts.
     """
     fresh = ~done
     if not anew:
@@ -435,9 +434,9 @@ def measure(p, s, done, anew):
 
 @kernel
 def run(p, s, sweeps, every, look):
-    """Sweep until every lane is within its tolerance, `sweeps` times at most; look every so many.
+    """Sweep until every lane is within its tolerance, at most `sweeps` times; measures after every `every` sweeps.
 
-    `look` is 0 where the first multipliers, being outside their bounds perhaps, are not to count as an answer.
+    If `look` is 0, the first multipliers, which may be outside their bounds, do not count as an answer.
     """
     tolerance = load(s.tolerance, 0)
     done = tolerance < 0.0

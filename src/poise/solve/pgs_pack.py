@@ -1,4 +1,4 @@
-"""Problems as the arrays that the kernels of projected Gauss-Seidel read, alone or side by side in lanes."""
+"""Problems as arrays of the kernels of projected Gauss-Seidel, alone or in lanes."""
 
 from __future__ import annotations
 
@@ -34,25 +34,25 @@ from poise.solve.residuals import size_of
 
 Floats = NDArray[np.float64]
 SPARSE_BELOW = 0.2
-"""Share of entries that are not nought below which A is stored by them: measured, where both take as long."""
+"""Share of nonzero entries below which A is stored sparse; measured, as the share at which both take as long."""
 NEARNESS = 512.0
-"""Roundings of a block's largest diagonal entry: added to its own part of A, and λ times it taken off again, so that a
-block without an inverse can be solved. Solutions stay what they are (a proximal point step)."""
+"""Diagonal regularization of a block's own part of A, in roundings of its largest entry, so that a singular block can
+be solved. λ times it is subtracted again: solutions stay the same (a proximal point step)."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """What is where; problems that share lanes share it."""
+    """Structure of a problem; problems in the same lanes share it."""
 
     kinds: tuple[int, ...]
     rows: tuple[tuple[int, ...], ...]
     vertices: tuple[int, ...]
-    """Number of vertices of a block's law; 0 where it has none."""
+    """Number of vertices of a block's law; 0 if it has none."""
     size: int
     coordinates: int
-    """Length of v; −1 where A is a matrix."""
+    """Length of v; −1 if A is a matrix."""
     part_start: tuple[int, ...] = ()
-    """(m + 1) first part of each row, where rows act on bodies."""
+    """(m + 1) first part of each row, if rows act on bodies."""
     part_body: tuple[int, ...] = ()
     """Body of each part."""
 
@@ -82,12 +82,12 @@ def _shape(problem: Problem) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
 
 
 def pack(problems: Sequence[Problem], width: Width, relaxation: float) -> tuple[Layout, Block]:
-    """Problems of one layout side by side."""
+    """Problems of one layout, in lanes."""
     layout = layout_of(problems[0])
     for number, problem in enumerate(problems[1:]):
         if layout_of(problem) != layout:
             raise ValueError(
-                f"problem {number + 1} has other blocks or rows than problem 0; in lanes they must be alike"
+                f"problem {number + 1} has other blocks or rows than problem 0; in lanes they must be the same"
             )
     matrices = [None if layout.coordinates >= 0 else problem.matrix() for problem in problems]
     near = NEARNESS * float(np.finfo(width.dtype).eps)
@@ -117,7 +117,7 @@ def start(
     options: Options,
     guesses: Sequence[ArrayLike] | NDArray[Any] | None = None,
 ) -> Block:
-    """Where the iteration begins: given multipliers, else nought, within bounds."""
+    """The start of the iteration: given multipliers, else zero, within bounds."""
     room = dict.fromkeys(("lam", "w", "goal", "best"), layout.size)
     told = dict.fromkeys(("best_residual", "residual", "merit", "tolerance", "sweeps", "most_sweeps"), 1)
     told |= dict.fromkeys(("work", "most_work", "newton_work", "status"), 1)
@@ -147,7 +147,7 @@ def _factors(problem: Problem) -> dict[str, Floats]:
 
 
 def _side_by_side(arrays: list[Floats], width: Width) -> Floats:
-    """Numbers of problems in lanes; lanes that are left over repeat the last one."""
+    """Arrays of problems in lanes; unused lanes repeat the last one."""
     whole = arrays + arrays[-1:] * (width.lanes - len(arrays))
     return whole[0] if width.lanes == 1 else np.stack(whole, axis=-1)
 
@@ -170,7 +170,7 @@ def _starts(counts: Sequence[int] | NDArray[np.integer[Any]]) -> NDArray[np.int3
 
 
 def _bounds(problem: Problem) -> tuple[Floats, Floats]:
-    """Bounds of rows; of laws their ends, of normals 0 and ∞, of other rows in blocks none."""
+    """Bounds of rows; for laws their ends, for normals 0 and ∞, for other rows in blocks none."""
     lo, hi = np.array(problem.lo), np.array(problem.hi)
     blocks = list(problem.block_rows())
     lo[blocks], hi[blocks] = -inf, inf
@@ -181,7 +181,7 @@ def _bounds(problem: Problem) -> tuple[Floats, Floats]:
 
 
 def _columns(matrices: list[Floats]) -> tuple[dict[str, Any], list[Floats]]:
-    """Columns of A one after another: whole, or what is not nought in any lane."""
+    """Columns of A one after another: dense, or the entries that are nonzero in any lane."""
     present = np.any([A != 0.0 for A in matrices], axis=0).T
     if present.size == 0 or present.mean() >= SPARSE_BELOW:
         whole = {"storage": DENSE, "column_start": 0, "column_row": 0}
@@ -193,7 +193,7 @@ def _columns(matrices: list[Floats]) -> tuple[dict[str, Any], list[Floats]]:
 
 
 def _locals(problem: Problem, layout: Layout, A: Floats | None, near: float) -> Floats:
-    """(n_blocks, 6) each block's own part of A, as far as the kernels want it: xx, yy, zz, xy, xz, yz."""
+    """(n_blocks, 6) each block's own part of A, if the kernels read it: xx, yy, zz, xy, xz, yz."""
     out = np.zeros((len(layout.kinds), 6))
     small = [k for k, kind in enumerate(layout.kinds) if kind in (BALL, CONE)]
     if small:
@@ -223,7 +223,7 @@ def _parts(problem: Problem, rows: NDArray[np.integer[Any]], A: Floats | None) -
 
 
 def _numbers(problem: Problem, layout: Layout, A: Floats | None, near: float) -> dict[str, Floats]:
-    """What a kernel wants to know of a problem, but for A as a whole."""
+    """Numeric fields of a problem for the kernels, except A as a whole."""
     diagonal = problem.diagonal
     lo, hi = _bounds(problem)
     bounds = {f.normal: f.mu for f in problem.frictions} | {b.rows[0]: b.radius for b in problem.balls}

@@ -1,10 +1,10 @@
-"""Laws cut into linear pieces: what holds on each, where it ends, and which piece comes next.
+"""Laws as linear pieces: the equations of each piece, its ends, and the next pieces.
 
-The answers of a problem are one linear system while every row and block stays on its piece. Of rows with bounds,
-piecewise laws and pyramids that is exact. Cones and balls are taken by their tangents at the point given: the first
-order of how friction turns as the sliding turns is in it.
+The answers of a problem are one linear system while every row and block stays on its piece. That is exact for rows with
+bounds, piecewise laws and pyramids. Cones and balls are linearized at the given point: this includes the first-order
+rotation of friction with the sliding direction.
 
-Along the graph of a law, which never rises, z = scale · λ − w only grows: z tells the piece, and bounds it.
+Along the graph of a law, which is non-increasing, z = scale · λ − w only grows: z determines the piece, and bounds it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from poise.solve.problem import Ball, Floats, Friction, Problem
 
 @dataclass(frozen=True)
 class Plane:
-    """Σ lam[r] λ_r + Σ w[r] w_r, to be equal to a number or no more than it."""
+    """Σ lam[r] λ_r + Σ w[r] w_r, to be equal to `value` or at most `value`."""
 
     lam: Mapping[int, float]
     w: Mapping[int, float]
@@ -34,28 +34,28 @@ class Piece:
     """One piece of the law of a row or a block."""
 
     equal: tuple[Plane, ...]
-    """What holds on it, one plane for each row."""
+    """Equations on the piece, one plane for each row."""
     ends: tuple[tuple[Plane, int], ...] = ()
-    """What must be no more than its value, and the number of the piece beyond."""
+    """Inequalities of the piece, and the number of the piece beyond each."""
 
 
 @dataclass
 class Unit:
-    """A row or a block: its pieces, and the one that it is on."""
+    """A row or a block: its pieces, and the index of the present one."""
 
     pieces: tuple[Piece, ...]
     at: int
 
     @property
     def piece(self) -> Piece:
-        """The one that it is on."""
+        """The present piece."""
         return self.pieces[self.at]
 
 
 def units_of(problem: Problem, lam: Floats, w: Floats, near: float) -> list[Unit]:
-    """All rows and blocks of a problem with plain friction, each on the piece that λ − w/scale belongs to.
+    """All rows and blocks of a problem with plain friction, each on the piece of λ − w/scale.
 
-    Rows that are helped and nearer to a bound than `near`, in units of w, are put on the piece of that bound.
+    Helped rows that are nearer to a bound than `near`, in units of w, are put on the piece of that bound.
     """
     diagonal = problem.diagonal
     scales = np.where(diagonal > 0.0, diagonal, 1.0)
@@ -78,7 +78,7 @@ def units_of(problem: Problem, lam: Floats, w: Floats, near: float) -> list[Unit
 
 
 def _row(row: int, law: Law, scale: float, lam: Floats, w: Floats, near: float) -> Unit:
-    """A chain of pieces from left to right, and the number of the one that the row is on."""
+    """A row with its pieces from left to right, on its present one."""
     lines, ends = _lines(row, law, scale)
     down = [((Plane({row: -scale}, {row: 1.0}, -end), k),) for k, end in enumerate(ends)]
     up = [((Plane({row: scale}, {row: -1.0}, end), k + 1),) for k, end in enumerate(ends)]
@@ -126,14 +126,14 @@ def _tangent(row: int, f: Friction, scale: float, lam: Floats, w: Floats) -> Uni
 
 
 def _cone(f: Friction, lam: Floats, w: Floats, scale: float) -> Unit:
-    """Open, at rest, sliding; the last two by their tangents."""
+    """A cone, linearized: separated, at rest, sliding."""
     n, t, mu = f.normal, list(f.tangents), f.mu
     slide = float(np.linalg.norm(w[t]))
     along = _direction(w[t] if slide > 0.0 else -lam[t])
     force = _direction(lam[t] if np.any(lam[t]) else -w[t])
     opens = Plane({n: -1.0}, {})
     still = tuple(Plane({}, {row: 1.0}) for row in (n, *t))
-    # λ_t = −μ λ_n w_t/|w_t|: along the sliding, and across it to first order
+    # λ_t = −μ λ_n w_t/|w_t|: along the sliding direction, and across it to first order
     sliding = [Plane({}, {n: 1.0}), Plane(_over(t, along) | {n: mu}, {})]
     for across in _others(along):
         sliding.append(Plane(_over(t, slide * across), _over(t, mu * max(float(lam[n]), 0.0) * across)))
@@ -180,5 +180,5 @@ def _direction(vector: Floats) -> Floats:
 
 
 def _others(direction: Floats) -> Floats:
-    """(n − 1, n) unit vectors across a direction and each other."""
+    """(n − 1, n) unit vectors perpendicular to a direction and to each other."""
     return np.asarray(np.linalg.svd(direction[None, :])[2][1:])

@@ -10,11 +10,11 @@ import numpy as np
 from poise.solve.problem import Floats
 
 NOUGHT = 1e-11
-"""Of the largest entry of a column: what cannot be a pivot."""
+"""Entries below this share of a column's largest one are no pivots."""
 TIE = 1e-12
-"""Ratios nearer to each other than this are decided by the next column of the lexicographic order."""
+"""Difference of ratios below which the next column of the lexicographic order decides."""
 EXACT = 1e-10
-"""Error of an updated inverse, of the size of its terms, at which it is computed from the basis again."""
+"""Error of an updated inverse, relative to its terms, above which it is computed from the basis again."""
 
 
 class End(Enum):
@@ -22,32 +22,32 @@ class End(Enum):
 
     ANSWER = auto()
     RAY = auto()
-    """The entering unknown can grow without end."""
+    """The entering unknown can grow without bound."""
     CONFLICT = auto()
     """A ray whose direction proves that no z ≥ 0 has M z + q ≥ 0."""
     PIVOTS = auto()
     """Out of pivots."""
     CYCLE = auto()
-    """A basis came twice, or became singular: rounding has decided a ratio test, and the path is lost."""
+    """A basis repeated, or became singular: rounding has decided a ratio test, and the path ends."""
 
 
 @dataclass(frozen=True)
 class Pivoted:
-    """What pivoting found."""
+    """Result of pivoting."""
 
     end: End
     z: Floats
     basic: np.ndarray
-    """(n,) whether z is in the basis: its residual is nought then."""
+    """(n,) whether z is in the basis: its residual is then zero."""
     pivots: int
 
 
 def lemke(M: Floats, q: Floats, cover: Floats, pivots: int) -> Pivoted:
     """z ≥ 0 complementary to w = M z + q ≥ 0, by the path from z = 0, w = q + cover z₀ down to z₀ = 0.
 
-    Ties of the ratio test are broken in lexicographic order of the rows of (x, B⁻¹), so that no basis comes twice in
-    exact arithmetic. With nearly dependent rows rounding may decide a tie wrongly: the inverse is then computed afresh,
-    and a path that meets a basis again ends there.
+    Ties of the ratio test are broken in lexicographic order of the rows of (x, B⁻¹), so that no basis repeats in exact
+    arithmetic. With nearly dependent rows rounding may decide a tie wrongly: the inverse is then recomputed, and a path
+    ends when a basis repeats.
     """
     n = len(q)
     if n == 0 or q.min() >= 0.0:
@@ -56,7 +56,7 @@ def lemke(M: Floats, q: Floats, cover: Floats, pivots: int) -> Pivoted:
 
 
 class _Path:
-    """The basis on its way. Unknowns are numbered w: 0 … n−1, z: n … 2n−1, z₀: 2n."""
+    """State of the path: the basis. Unknowns are numbered w: 0 … n−1, z: n … 2n−1, z₀: 2n."""
 
     def __init__(self, M: Floats, q: Floats, cover: Floats) -> None:
         n = len(q)
@@ -85,7 +85,7 @@ class _Path:
         return self._pivoted(End.PIVOTS)
 
     def _first(self) -> int:
-        """Let z₀ in for the w that is most below nought; of equals the last, whose row is the lexicographic least."""
+        """z₀ enters for the most negative w; for ties the last one, whose row is the lexicographic least."""
         column = self.columns[:, 2 * self.n]
         ratios = self.q / -column
         place = int(np.flatnonzero(ratios <= ratios.min() + TIE * abs(ratios.min()))[-1])
@@ -93,7 +93,7 @@ class _Path:
         return place
 
     def _ratio(self, column: Floats) -> int | None:
-        """Which basic unknown is the first to become nought; z₀ wherever it is one of them."""
+        """The basic unknown that first becomes zero; z₀ if it is one of them."""
         able = np.flatnonzero(column > NOUGHT * max(1.0, float(np.abs(column).max())))
         if able.size == 0:
             return None
@@ -119,7 +119,7 @@ class _Path:
         self.inverse[place] = row
 
     def _refresh(self) -> bool:
-        """Compute the inverse from the basis where updates have worn it; False where the basis is singular."""
+        """Recompute the inverse from the basis if updates have lost accuracy; False if the basis is singular."""
         basis = self.columns[:, self.basis]
         x = self.inverse @ self.q
         error = np.abs(basis @ x - self.q).max()
@@ -132,7 +132,7 @@ class _Path:
         return bool(np.isfinite(self.inverse).all())
 
     def _again(self) -> bool:
-        """Whether the basis has been met before."""
+        """Whether the basis repeats."""
         within = np.zeros(2 * self.n + 1, bool)
         within[self.basis] = True
         key = np.packbits(within).tobytes()

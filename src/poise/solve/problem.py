@@ -1,17 +1,16 @@
-"""The problem that solvers see, what they are told, and what they answer.
+"""The problem, options and results of solvers.
 
     w = (A + diag(cfm)) λ + b,   each row's (λ, w) on its law, each block's on its own
 
-A is symmetric and positive semi-definite where it comes from mechanics (J M⁻¹ Jᵀ, the Delassus matrix). It is given as
-a matrix or as an operator that can only be applied. Rows are bounded (lo, hi), or follow a piecewise law, or
-belong to one block:
+A is symmetric and positive semi-definite where it comes from mechanics (J M⁻¹ Jᵀ, the Delassus matrix). It is a matrix
+or an operator that can only be applied. Rows are bounded (lo, hi), or follow a piecewise law, or belong to one block:
 
-    Friction   a normal row (λ ≥ 0) and one or two tangent rows whose force is at most μ λ_normal. As a pyramid each
-               tangent row is bounded by itself; as a cone the tangent force as a whole, which opposes the sliding.
-    Ball       rows whose multipliers together are no longer than a radius: an actuator of limited strength.
+    Friction   a normal row (λ ≥ 0) and one or two tangent rows whose force is at most μ λ_normal. In a pyramid each
+               tangent row has its own bound; in a cone it is on the whole tangent force, opposite to the sliding.
+    Ball       rows with a bound on the length of their multipliers together: an actuator of limited strength.
 
-Rows with bounds may have secondary targets (`Help`): they give way, within tolerances, where another row is at its own
-bound and needs help.
+Rows with bounds may have secondary targets (`Help`): they leave their targets, within tolerances, if another row is at
+its own bound and needs help.
 """
 
 from __future__ import annotations
@@ -31,10 +30,10 @@ Floats = NDArray[np.float64]
 
 
 class Form(Flag):
-    """What a problem asks of a solver, and what a solver takes."""
+    """Features of a problem, and those that a solver supports."""
 
     EQUALITY = auto()
-    """Rows without bounds. Every solver takes them."""
+    """Rows without bounds. Every solver supports them."""
     BOUNDS = auto()
     """Rows with lo ≤ λ ≤ hi: inequalities, motors."""
     LAWS = auto()
@@ -50,14 +49,14 @@ class Form(Flag):
     NONSYMMETRIC = auto()
     """A that is not symmetric."""
     STICK_SLIP = auto()
-    """Friction that is less where contacts slide than where they stick."""
+    """Friction with a smaller coefficient for contacts that slide than for those that stick."""
     SECONDARY = auto()
     """Rows that help others."""
 
 
 @dataclass(frozen=True)
 class Operator:
-    """A matrix that can only be applied; its diagonal is known."""
+    """A matrix that can only be applied, with a known diagonal."""
 
     apply: Callable[[Floats], Floats]
     """x → A x."""
@@ -68,41 +67,41 @@ class Operator:
 class Friction:
     """Coulomb's law at a contact.
 
-    Where a sliding coefficient is given, the law is no longer monotone. A contact at rest (w = 0 in all tangent rows)
-    may use up to μ λ_normal; one that slides has the sliding coefficient. Between the two there may be two answers:
-    which one it is depends on whether the contact was sliding before.
+    With a sliding coefficient the law is no longer monotone. A contact at rest (w = 0 in all tangent rows) may use up
+    to μ λ_normal; one that slides has the sliding coefficient. Between the two there may be two answers: the contact's
+    earlier sliding decides.
     """
 
     normal: int
     tangents: tuple[int, ...]
     """One or two rows."""
     mu: float
-    """The coefficient, the static one where there is a sliding one as well; inf: the contact never slips. Problems cap
-    it at `NEVER_SLIPS`."""
+    """The coefficient, the static one if there is a sliding one as well; with inf the contact never slips. Problems
+    clamp it to `NEVER_SLIPS`."""
     cone: bool = True
-    """False: a pyramid, each tangent row by itself."""
+    """False: a pyramid, with a bound on each tangent row."""
     sliding: float | None = None
-    """Coefficient while the contact slides, no more than μ; μ where missing."""
+    """Coefficient while the contact slides, at most μ; by default μ."""
     sliding_now: bool = False
-    """Whether the contact slides as it is. Then it has the sliding coefficient, even if it comes to rest."""
+    """Whether the contact slides now. Then it has the sliding coefficient, even if it comes to rest."""
 
     @property
     def drops(self) -> bool:
-        """Whether friction is less once the contact slides."""
+        """Whether the sliding coefficient is smaller than the static one."""
         return self.sliding is not None and self.sliding < self.mu
 
     @property
     def most(self) -> float:
-        """The largest coefficient that the contact may use."""
+        """The largest coefficient of the contact in its present state."""
         return self.sliding if self.sliding_now and self.sliding is not None else self.mu
 
     def capped(self) -> Friction:
-        """The contact with coefficients that solvers take: none is larger than `NEVER_SLIPS`."""
+        """The contact with coefficients of at most `NEVER_SLIPS`."""
         sliding = None if self.sliding is None else min(self.sliding, NEVER_SLIPS)
         return replace(self, mu=min(self.mu, NEVER_SLIPS), sliding=sliding)
 
     def plain(self, sliding: bool = False) -> Friction:
-        """The contact with one coefficient: the sliding one, or the one for rest.
+        """The contact with one coefficient: the sliding one, or the one of rest.
 
         >>> Friction(0, (1,), 0.8, sliding=0.5).plain(sliding=True).mu
         0.5
@@ -121,17 +120,17 @@ class Ball:
 
 @dataclass(frozen=True)
 class Help:
-    """A row with bounds, and rows with bounds that give way when it has reached its own (`secondary`)."""
+    """A row with bounds, and rows with bounds that leave their targets when it is at its own (`secondary`)."""
 
     row: int
     helpers: tuple[int, ...]
     tolerances: tuple[float, ...]
-    """How far each helper may be off its target, |w| at most; in units of w, 0 or more."""
+    """Tolerances of the helpers: |w| at most; in units of w, 0 or more."""
 
 
 @dataclass
 class Problem:
-    """One system to solve. Everything is checked when it is made.
+    """One system to solve. The constructor checks all fields.
 
     >>> problem = Problem([[2.0, 0.0], [0.0, 1.0]], [-1.0, 1.0], lo=[0.0, 0.0])
     >>> problem.size, problem.forms() == Form.EQUALITY | Form.BOUNDS
@@ -143,11 +142,11 @@ class Problem:
     b: Any
     """(m,)"""
     lo: Any = None
-    """(m,) least multipliers; −inf where missing."""
+    """(m,) least multipliers; by default −inf."""
     hi: Any = None
-    """(m,) greatest multipliers; inf where missing."""
+    """(m,) greatest multipliers; by default inf."""
     cfm: Any = None
-    """(m,) softness, added to the diagonal; 0 where missing."""
+    """(m,) softness, added to the diagonal; by default 0."""
     laws: dict[int, Law] = field(default_factory=dict)
     """Rows that follow a piecewise law instead of bounds."""
     frictions: Sequence[Friction] = ()
@@ -173,12 +172,12 @@ class Problem:
 
     @property
     def diagonal(self) -> Floats:
-        """(m,) of A, softness included."""
+        """(m,) diagonal of A, softness included."""
         own = self.A.diagonal if isinstance(self.A, Operator) else np.diag(self.A)
         return np.asarray(own + self.cfm, np.float64)
 
     def matrix(self) -> Floats:
-        """(m, m) A, softness included; of an operator column by column."""
+        """(m, m) A, softness included; an operator is applied column by column."""
         if isinstance(self.A, Operator):
             columns = [self.A.apply(unit) for unit in np.eye(self.size)]
             return np.array(columns).T.reshape(self.size, self.size) + np.diag(np.asarray(self.cfm))
@@ -190,7 +189,7 @@ class Problem:
         return np.asarray(product + self.cfm * lam + self.b)
 
     def forms(self) -> Form:
-        """What the problem asks of a solver."""
+        """Features that a solver must support."""
         forms = Form.EQUALITY
         in_blocks = self.block_rows()
         plain = np.array([row not in in_blocks and row not in self.laws for row in range(self.size)], bool)
@@ -224,12 +223,12 @@ class Problem:
         if np.ndim(self.b) != 1:
             raise ValueError(f"b has shape {np.shape(self.b)}; it must be one row of numbers")
         if not isinstance(self.A, Operator) and self.A.shape != (m, m):
-            raise ValueError(f"A has shape {self.A.shape}; b wants ({m}, {m})")
+            raise ValueError(f"A has shape {self.A.shape}; b needs ({m}, {m})")
         if isinstance(self.A, Operator) and np.shape(self.A.diagonal) != (m,):
-            raise ValueError(f"the operator's diagonal has shape {np.shape(self.A.diagonal)}; b wants ({m},)")
+            raise ValueError(f"the operator's diagonal has shape {np.shape(self.A.diagonal)}; b needs ({m},)")
         for name in ("lo", "hi", "cfm"):
             if np.shape(getattr(self, name)) != (m,):
-                raise ValueError(f"{name} has shape {np.shape(getattr(self, name))}; b wants ({m},)")
+                raise ValueError(f"{name} has shape {np.shape(getattr(self, name))}; b needs ({m},)")
         finite = [("b", self.b), ("cfm", self.cfm)]
         finite += [("the operator's diagonal", self.A.diagonal)] if isinstance(self.A, Operator) else [("A", self.A)]
         for name, array in finite:
@@ -260,14 +259,14 @@ class Problem:
                 seen.add(row)
         for f in self.frictions:
             if len(f.tangents) not in (1, 2) or not f.mu >= 0.0:
-                raise ValueError(f"friction at row {f.normal}: one or two tangents and a μ ≥ 0 are wanted, found {f}")
+                raise ValueError(f"friction at row {f.normal}: it needs one or two tangents and μ ≥ 0, found {f}")
             if f.sliding is not None and not 0.0 <= f.sliding <= f.mu:
                 raise ValueError(
                     f"friction at row {f.normal}: the sliding coefficient is {f.sliding}; it must be 0 to μ = {f.mu}"
                 )
         for ball in self.balls:
             if not ball.rows or not ball.radius >= 0.0:
-                raise ValueError(f"a ball wants rows and a radius of 0 or more, found {ball}")
+                raise ValueError(f"a ball needs rows and a radius of 0 or more, found {ball}")
 
 
 def _check_helps(helps: Sequence[Help], m: int, taken: set[int]) -> None:
@@ -275,7 +274,7 @@ def _check_helps(helps: Sequence[Help], m: int, taken: set[int]) -> None:
     helped: set[int] = set()
     for one in helps:
         if not one.helpers or len(one.tolerances) != len(one.helpers):
-            raise ValueError(f"row {one.row} wants helpers, each with a tolerance; found {one}")
+            raise ValueError(f"row {one.row} needs helpers, each with a tolerance; found {one}")
         if one.row in helped:
             raise ValueError(f"row {one.row} is helped twice; name all its helpers at once")
         if len(set(one.helpers)) != len(one.helpers):
@@ -292,40 +291,40 @@ def _check_helps(helps: Sequence[Help], m: int, taken: set[int]) -> None:
             if tolerances.setdefault(int(row), float(tolerance)) != tolerance:
                 raise ValueError(f"helper {row} has two tolerances, {tolerances[int(row)]} and {tolerance}")
     if both := sorted(helped & set(tolerances)):
-        raise ValueError(f"row {both[0]} helps and is helped; it can do but one")
+        raise ValueError(f"row {both[0]} helps and is helped; it can do only one of these")
 
 
 class Status(Enum):
     """How a solver ended."""
 
     SOLVED = "solved"
-    """The tolerance is met. Whether other multipliers would do as well, solvers do not all find out."""
+    """The tolerance is met. Not all solvers find out whether the answer is unique."""
     SINGULAR = "singular"
-    """The tolerance is met, but other multipliers would do as well; of linear systems this is the shortest answer."""
+    """The tolerance is met, but other multipliers solve the problem too; for linear systems this is the shortest."""
     CONFLICTING = "conflicting"
-    """No answer meets all rows; this one comes as near as the solver could."""
+    """No answer meets all rows; this one is the best that the solver found."""
     STOPPED = "stopped"
     """Out of iterations; the best answer so far."""
 
 
 @dataclass
 class Result:
-    """What a solver answers. `lam` is always finite."""
+    """Result of a solver. `lam` is always finite."""
 
     lam: Floats
     """(m,) multipliers."""
     w: Floats
-    """(m,) residuals at them."""
+    """(m,) residuals at these multipliers."""
     status: Status
     iterations: int
     natural: float
     """Largest natural residual over all rows and blocks (see `residuals.natural_map`), in units of w."""
     complementarity: float
-    """Largest product |λ w| of a row that should have one of them at nought, in units of λ w."""
+    """Largest product |λ w| of a row for which one of them should be zero, in units of λ w."""
     violation: float
-    """How far the multipliers are outside their bounds, in units of λ."""
+    """Largest distance of multipliers from their bounds, in units of λ."""
     history: list[float] = field(default_factory=list)
-    """Natural residual after each iteration, where the solver keeps it."""
+    """Natural residual after each iteration, if the solver records it."""
 
     @property
     def ok(self) -> bool:
@@ -335,14 +334,14 @@ class Result:
 
 @dataclass(frozen=True)
 class Options:
-    """What all solvers are told."""
+    """Options of all solvers."""
 
     tolerance: float = 1e-9
-    """Natural residual at which the problem counts as solved, of the largest |b| that a row can take away by
-    itself (`residuals.size_of`; or of 1 where b is nought)."""
+    """Natural residual at which the problem counts as solved, relative to the largest |b| that a row can remove alone
+    (`residuals.size_of`; or to 1 if b is zero)."""
     iterations: int = 1000
-    """Sweeps, pivots or steps at most."""
+    """Most sweeps, pivots or steps."""
     warm: Floats | None = None
-    """(m,) multipliers to start from, all finite."""
+    """(m,) multipliers of a warm start, all finite."""
     history: bool = False
-    """Keep the residual after each iteration."""
+    """Record the residual after each iteration."""

@@ -1,22 +1,22 @@
-"""Which rows of a positive semi-definite matrix depend on others, to rounding; and the shortest multipliers: kernels.
+"""Redundant rows of a positive semi-definite matrix, to rounding, and the shortest multipliers: kernels.
 
-A closed loop often has more rows than it takes: those across the plane of a planar one, one of Bricard's five, all of a
-second joint in the same place. A = J M⁻¹ Jᵀ is singular then, and rounding decides what a factorization makes of it: a
-diagonal entry of 1e-31, or a pivot of 1e-16, is as good a number as any other once it is divided by.
+A closed loop often has redundant rows: those perpendicular to the plane of a planar one, one of Bricard's five, all of
+a second joint in the same place. A = J M⁻¹ Jᵀ is then singular, and rounding decides the result of a factorization:
+a diagonal entry of 1e-31, or a pivot of 1e-16, divides like any other number.
 
 So A is factored by A = L Lᵀ, row by row (Cholesky), and a row is *redundant*
 
-    where its diagonal entry is zero against `weight`, the inverse mass that it would have if its bodies were free: the
-    entry is a sum of squares, of which joints have taken away all but rounding;
-    where its pivot is zero against its own diagonal entry: others, already taken, do all that it could do.
+    if its diagonal entry is zero relative to `weight`, its inverse mass if its bodies were free: the entry is a sum of
+    squares, of which joints have removed all but rounding;
+    if its pivot is zero relative to its own diagonal entry: earlier rows have all its effects.
 
-`blur` says what counts as zero: rounding, or the square of the angle by which bodies are off the places at which rows
-would depend on each other. Good pivots are taken first, in rounds, so that no poor one blurs them; and what a mechanism
-near a singular position can hardly move comes after all that it can (`find_remainder`).
+`blur` is the bound of zero: rounding, or the square of the angle between the bodies' poses and those at which rows
+would depend on each other. Good pivots are factored first, in rounds, so that no poor one disturbs them; rows that can
+hardly move, in a mechanism near a singular pose, come after all others (`find_remainder`).
 
-Redundant rows need no multipliers of their own. Among all multipliers that do the same, those of least Σ weight λ² are
+Redundant rows need no multipliers of their own. Of all multipliers with the same effect, those of least Σ weight λ² are
 λ = W^-½ Q Qᵀ W^½ λ, where the columns of Q are those of W^-½ L made orthonormal: two joints in one place share their
-load, and no row pushes against another.
+load, and no row acts against another.
 """
 
 from __future__ import annotations
@@ -36,34 +36,34 @@ from poise.solve.active_set_kernels import NEWTON, newton_block
 Array = NDArray[Any]
 ROUNDS = 4
 STRONG = 0.1
-"""Least pivot, of the weight, that the first round takes where it is asked to."""
+"""Least pivot, relative to the weight, of the first round if `strong` is set."""
 FIRST, SECOND = 1e-3, 1e-6
-"""Least pivots, of the diagonal, that the first two rounds and the third take."""
+"""Least pivots, relative to the diagonal, of the first two rounds and the third."""
 LEAST, MOST = 1e-12, 1e-8
-"""Least pivot and diagonal entry that count in any case, where bodies are in their places; and where they are off."""
+"""Bounds of `blur`, for pivots and diagonal entries: for exact poses, and for inexact ones."""
 
 
 @formula
 def least_pivot(like):
-    """What rounding may leave of a pivot that is zero, of its diagonal entry."""
+    """Rounding error of a zero pivot, relative to its diagonal entry."""
     return constant(max(LEAST, 64.0 * 2.0 ** (1 - precision(like))), like)
 
 
 @formula
 def least_entry(like):
-    """What rounding may leave of a diagonal entry that is zero, of its weight: it is a sum of squares."""
+    """Rounding error of a zero diagonal entry, relative to its weight: it is a sum of squares."""
     return constant(max(LEAST, (32.0 * 2.0 ** (1 - precision(like))) ** 2), like)
 
 
 @kernel
 def across_of(n):
-    """From one line of the factors to the next."""
+    """Stride of the factors, from one line to the next."""
     return (load(n.n_joint, 0) + GROUP) // GROUP * GROUP
 
 
 @kernel
 def begin_factors(n):
-    """All rows that take part are open, but for those that move nothing."""
+    """Open all rows that take part, except those with a zero diagonal entry."""
     count, across = load(n.n_joint, 0), across_of(n)
     none = zero(load(n.blur, 0))
     nothing = maximum(least_entry(none), minimum(load(n.blur, 0), none + MOST))
@@ -80,8 +80,8 @@ def begin_factors(n):
 
 @kernel
 def take_row(n, k, share, least, round):
-    """Take row k from those that are still open, where its pivot is more than a share of its diagonal entry and than
-    the `least` share of its weight; `turn` notes the round, from 1.
+    """Factor row k, if it is open and its pivot exceeds a share of its diagonal entry and the share `least` of its
+    weight; `turn` stores the round, from 1.
     """
     across = across_of(n)
     pivot, own = load(n.matrix, k * across + k), load(n.own, k)
@@ -111,9 +111,9 @@ def take_row(n, k, share, least, round):
 
 @kernel
 def find_redundant(n, strong):
-    """Factor the matrix, of which what is right of the diagonal need not be there: L, column by column, in its place;
-    the lanes in which a row depends on others. Rows with a pivot of less than the share `strong` of their weight come
-    after all others.
+    """Factor the matrix, of which the part right of the diagonal is not read: writes L in its place, column by column;
+    returns the lanes in which a row depends on others. Rows with a pivot of less than the share `strong` of their
+    weight come after all others.
     """
     begin_factors(n)
     none = zero(load(n.blur, 0))
@@ -136,7 +136,7 @@ def find_redundant(n, strong):
 
 @kernel
 def came_before(n, j, k, round):
-    """Lanes in which row j was taken in a round, from 1, before row k."""
+    """Lanes in which row j was factored in a round, from 1, before row k."""
     of, turn = load(n.turn, j), load(n.turn, k)
     if j < k:
         return (of == round) & (of <= turn)
@@ -145,8 +145,8 @@ def came_before(n, j, k, round):
 
 @kernel
 def find_remainder(n, k):
-    """The combination of rows, in `known`, that is row k less what rows taken before it can do: the square of its
-    length is the pivot of row k. `find_redundant` was there, and takes rows by round and number.
+    """The combination of rows, in `known`, that is row k less the effects of rows factored before it: the square of its
+    length is the pivot of row k. `find_redundant` must run before, which factors rows by round and number.
     """
     count, across = load(n.n_joint, 0), across_of(n)
     none = zero(load(n.blur, 0))
@@ -170,7 +170,7 @@ def find_remainder(n, k):
 
 @kernel
 def column_product(n, k, j):
-    """Of columns k and j of the factors."""
+    """Scalar product of columns k and j of the factors."""
     across = across_of(n)
     sum = zero(load(n.blur, 0))
     for i in range(load(n.n_joint, 0)):
@@ -180,7 +180,7 @@ def column_product(n, k, j):
 
 @kernel
 def make_orthonormal(n):
-    """Columns of L, those of rows that were taken, over the roots of the weights; others are zero."""
+    """Orthonormalize the columns of L of factored rows, over the roots of the weights; others are zero."""
     count, across = load(n.n_joint, 0), across_of(n)
     none = zero(load(n.blur, 0))
     for i in range(count):
@@ -190,7 +190,7 @@ def make_orthonormal(n):
             own = (load(n.part, k) > 0.5) & (load(n.redundant, k) < 0.5)
             store(n.matrix, i * across + k, select(own, load(n.matrix, i * across + k) * scale, none))
     for k in range(count):
-        for _ in range(2):  # what rounding leaves of the first time
+        for _ in range(2):  # the second pass removes rounding errors
             for j in range(k):
                 share = column_product(n, k, j)
                 if any_lane(share != 0.0):
@@ -205,7 +205,7 @@ def make_orthonormal(n):
 
 @kernel
 def shorten(n):
-    """The shortest multipliers with the same effect, of those in `known`; `find_redundant` was there."""
+    """The shortest multipliers with the same effect as those in `known`; `find_redundant` must run before."""
     make_orthonormal(n)
     count, across = load(n.n_joint, 0), across_of(n)
     none = zero(load(n.blur, 0))
@@ -229,7 +229,7 @@ def shorten(n):
 
 @kernel
 def find_of_one(n, shortens):
-    """Redundant rows; with `shortens` the shortest of the multipliers in `known` also."""
+    """Redundant rows; with `shortens` also the shortest of the multipliers in `known`."""
     for k in range(load(n.n_joint, 0)):
         store(n.step, k, load(n.known, k))
     find_redundant(n, 0.0)
@@ -255,7 +255,7 @@ def _ask(A: Array, weight: Array, blur: float, lam: Array | None) -> Any:
 
 
 def redundant_rows(A: Array, weight: Array, blur: float = 0.0) -> NDArray[np.bool_]:
-    """(m,) rows of a positive semi-definite matrix that move nothing, or nothing that others do not.
+    """(m,) rows of a positive semi-definite matrix that have no effect, or none that others lack.
 
     >>> redundant_rows(np.array([[2.0, 0.0, 2.0], [0.0, 1e-31, 0.0], [2.0, 0.0, 2.0]]), np.ones(3)).tolist()
     [False, True, True]
@@ -266,7 +266,7 @@ def redundant_rows(A: Array, weight: Array, blur: float = 0.0) -> NDArray[np.boo
 
 
 def shortest(A: Array, weight: Array, lam: Array, blur: float = 0.0) -> Array:
-    """(m,) the multipliers of least Σ weight λ² among those that do the same as λ.
+    """(m,) the multipliers of least Σ weight λ² with the same effect as λ.
 
     >>> shortest(np.array([[2.0, 2.0], [2.0, 2.0]]), np.ones(2), np.array([3.0, 0.0])).round(12).tolist()
     [1.5, 1.5]

@@ -1,20 +1,20 @@
-"""How good an answer is: the natural map of every law, complementarity, bounds. The same for all solvers.
+"""Residuals of an answer: the natural map of every law, complementarity, bounds. The same for all solvers.
 
-The natural map asks where a row's multiplier would go if the row alone were to obey its law, its own inverse mass being
-`scale`: it is nought exactly at a solution, and Lipschitz everywhere. Residuals are in units of w: scale · Δλ.
+The natural map is the change of a row's multiplier by its law alone, with `scale` as its own inverse mass: it is zero
+exactly at a solution, and Lipschitz everywhere. Residuals are in units of w: scale · Δλ.
 
     bounded row    λ − clip(λ − w/scale, lo, hi)
     piecewise law  λ − law.solve(scale, w − scale λ)
     ball           λ − P(λ − w/scale),       P the nearest point of the ball
-    pyramid        as bounded rows, the tangents' bounds being μ λ_normal as it stands
+    pyramid        as bounded rows, with the tangents' bounds μ λ_normal at the present λ_normal
     cone           λ − P(λ − (w + De Saxcé's correction)/scale), P the nearest point of the cone; the correction adds
                    μ |w_tangent| to the normal residual, which makes the cone's law Coulomb's
-    steep cone     (μ > 1) λ − P(λ − w/scale), P taking the normal to 0 or more first, then the tangent to no more
-                   than μ times that (Alart and Curnier 1991): what is missing of the normal counts whole, whatever μ
-    stick, slip    the smaller of two: at rest with no more than the static bound, or Coulomb's law with the sliding
-                   coefficient. A contact that was sliding has the second only
-    helpers        as bounded rows, with w − s in place of w, s their shifts; and how far shifts and helped rows are
-                   from what secondary targets ask for (`secondary.shortcoming`)
+    steep cone     (μ > 1) λ − P(λ − w/scale), P clamping the normal to 0 or more first, then the tangent to at most
+                   μ times that (Alart and Curnier 1991): a missing normal force counts fully, for any μ
+    stick, slip    the smaller of two: at rest within the static bound, or Coulomb's law with the sliding coefficient.
+                   A contact that was sliding has the second only
+    helpers        as bounded rows, with w − s in place of w, s their shifts; and the distance of shifts and helped rows
+                   from their secondary targets (`secondary.shortcoming`)
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Floats = NDArray[np.float64]
 
 def in_cone(point: Floats, mu: float) -> Floats:
     """A projection of (normal, tangents…) onto the cone |tangent| ≤ μ · normal: the nearest point; of a steep cone the
-    normal by itself, then the tangent.
+    normal alone first, then the tangent.
 
     >>> in_cone(np.array([1.0, 0.0, 3.0]), 1.0).tolist(), in_cone(np.array([1.0, 0.0, 3.0]), 2.0).tolist()
     ([2.0, 0.0, 2.0], [1.0, 0.0, 2.0])
@@ -52,7 +52,7 @@ def nearest_in_cone(point: Floats, mu: float) -> Floats:
     """
     normal, tangent = point[0], point[1:]
     slide = float(np.linalg.norm(tangent))
-    if slide <= mu * normal and normal >= 0.0:  # without friction 0 ≤ 0 says nothing of the normal
+    if slide <= mu * normal and normal >= 0.0:  # with μ = 0 the first condition does not bound the normal
         return point
     if mu * slide <= -normal:
         return np.zeros_like(point)
@@ -61,13 +61,13 @@ def nearest_in_cone(point: Floats, mu: float) -> Floats:
 
 
 def nearest_in_ball(point: Floats, radius: float) -> Floats:
-    """The point of the ball about nought that is nearest."""
+    """The point of the ball about zero that is nearest."""
     length = float(np.linalg.norm(point))
     return point if length <= radius else point * (radius / length)
 
 
 def natural_map(problem: Problem, lam: Floats, w: Floats | None = None, scale: Floats | float | None = None) -> Floats:
-    """(m,) natural residual of every row, in units of w; with the rows' own diagonals as scale where none is given."""
+    """(m,) natural residual of every row, in units of w; the default scale is the rows' own diagonals."""
     w = problem.residual(lam) if w is None else w
     scales = _scales(problem) if scale is None else np.broadcast_to(np.asarray(scale, np.float64), lam.shape)
     if not problem.helps:
@@ -107,7 +107,7 @@ def _contact(friction: Friction, lam: Floats, w: Floats, scales: Floats) -> Floa
 
 
 def _at_rest(lam: Floats, w: Floats, mu: float, cone: bool, scales: Floats) -> Floats:
-    """Residual of a contact that is to stick: tangents without sliding, their force within the bound."""
+    """Residual of a contact that should stick: tangents without sliding, their force within the bound."""
     out = w.copy()
     out[0] = scales[0] * (lam[0] - max(lam[0] - w[0] / scales[0], 0.0))
     reach, tangent = mu * max(lam[0], 0.0), lam[1:]
@@ -118,7 +118,7 @@ def _at_rest(lam: Floats, w: Floats, mu: float, cone: bool, scales: Floats) -> F
 
 
 def settled(problem: Problem, lam: Floats, w: Floats, scales: Floats | None = None) -> tuple[Friction, ...]:
-    """The contacts with one coefficient each: that of rest where they rest, else the sliding one."""
+    """The contacts with one coefficient each: that of rest if they rest, else the sliding one."""
     scales = _scales(problem) if scales is None else scales
     out = []
     for friction in problem.frictions:
@@ -145,7 +145,7 @@ def _friction(lam: Floats, w: Floats, mu: float, cone: bool, scales: Floats) -> 
 
 
 def _scales(problem: Problem) -> Floats:
-    """The rows' own inverse masses; 1 where a row has none."""
+    """The rows' own inverse masses; 1 for a row that has none."""
     diagonal = problem.diagonal
     return np.where(diagonal > 0.0, diagonal, 1.0)
 
@@ -163,7 +163,7 @@ def complementarity(problem: Problem, lam: Floats, w: Floats) -> float:
 
 
 def violation(problem: Problem, lam: Floats) -> float:
-    """How far multipliers are outside their bounds, balls and cones, in units of λ."""
+    """Largest distance of multipliers from their bounds, balls and cones, in units of λ."""
     worst = float(np.maximum(problem.lo - lam, lam - problem.hi).max(initial=0.0))
     for law in problem.laws.items():
         worst = max(worst, law[1].lo - lam[law[0]], lam[law[0]] - law[1].hi)
@@ -177,10 +177,10 @@ def violation(problem: Problem, lam: Floats) -> float:
 
 
 def size_of(problem: Problem) -> float:
-    """What tolerances are measured by: the most of a |b| that its row can take away by itself; 1 where there is none.
+    """Scale of tolerances: the largest part of a |b| that its row can remove alone; 1 if there is none.
 
-    A motor with a limit may be asked for any speed, a weak spring be any way from home: if all of that counted, the
-    tolerance of every row would be that of these.
+    A motor with a limit may have any target velocity, a weak spring any error: if these counted fully, they would
+    determine the tolerance of every row.
 
     >>> size_of(Problem(np.eye(2), [1e10, 3.0], lo=[-5.0, 0.0], hi=[5.0, np.inf]))
     5.0
@@ -191,13 +191,13 @@ def size_of(problem: Problem) -> float:
         most[list(ball.rows)] = np.minimum(most[list(ball.rows)], ball.radius)
     soft, bounded = problem.cfm > 0.0, (most > 0.0) & (most < np.inf)
     b = b * np.divide(own, own + problem.cfm, out=np.ones(problem.size), where=soft)
-    with np.errstate(over="ignore"):  # beyond all numbers is no bound
+    with np.errstate(over="ignore"):  # an overflow is no bound
         b[bounded] = np.minimum(b, np.where(bounded, most, 1.0) * own)[bounded]
     return float(b.max(initial=0.0)) or 1.0
 
 
 def report(problem: Problem, lam: Floats, iterations: int, options: Options, failed: Status = Status.STOPPED) -> Result:
-    """A result with everything measured: SOLVED where the tolerance is met, else `failed`. NaN never leaves here."""
+    """A result with all residuals: SOLVED if the tolerance is met, else `failed`. It never has NaN."""
     if not np.isfinite(lam).all():
         lam, failed = np.zeros(problem.size), Status.STOPPED
     w = problem.residual(lam)

@@ -1,4 +1,4 @@
-"""Scales that make the rows of a system alike: kilometres beside micrometres cost no digits then."""
+"""Scales that equilibrate the rows of a system, so that kilometres beside micrometres lose no digits."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 PASSES = 20
-"""Of Ruiz's iteration: each takes the square root of what is left, 1e16 becomes 1.00004."""
+"""Passes of Ruiz's iteration: each takes the square root of the remaining ratio, 1e16 becomes 1.00004."""
 
 
 def equilibrate(A: Floats) -> Floats:
     """(m,) d > 0, powers of two, with which diag(d) A diag(d) has entries of about 1 at most.
 
-    Where A could be positive semi-definite (a_ij² ≤ a_ii a_jj) that is Jacobi's 1/√a_ii, with which the condition is
-    within a factor m of the best (van der Sluis 1969); else Ruiz's iteration (2001). Powers of two round nothing.
+    If A could be positive semi-definite (a_ij² ≤ a_ii a_jj) that is Jacobi's 1/√a_ii, with which the condition is
+    within a factor m of the best (van der Sluis 1969); else Ruiz's iteration (2001). Powers of two cause no rounding.
 
     >>> equilibrate(np.array([[4.0, 1e-3], [1e-3, 1e-6]])).tolist()
     [0.5, 1024.0]

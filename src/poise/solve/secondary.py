@@ -1,25 +1,25 @@
-"""Secondary targets: rows that give way where another row has reached its bound and needs help (LIU).
+"""Secondary targets: rows that leave their targets if another row has reached its bound and needs help (LIU).
 
 LIU's last paragraph on solving leaves this open: leg joints with a target range may "pursue a secondary goal, such as
-keeping the torso upright", so that the residual force on the torso can be limited. Here is the law.
+keeping the torso upright", so that the residual force on the torso can be limited. This module defines the law.
 
 A helped row j has bounds, as has each of its helpers i; those have a tolerance t_i as well. Let s be shifts of the
 helpers' targets, and P(s) the problem without help in which each helper's law is that of (λ_i, w_i − s_i): inside its
-bounds w_i = s_i. Rows that share a helper make a group; J are the helped rows of a group and H its helpers. A group's
-shifts are, those of other groups being as they are,
+bounds w_i = s_i. Rows that share a helper make a group; J are the helped rows of a group and H its helpers. For given
+shifts of other groups, a group's shifts are
 
     first     the ones with the least Σ w_j², j in J, at the answer of P(s), |s_i| ≤ t_i for i in H
     of these  the ones with the least Σ (s_i/t_i)², i in H with t_i > 0
 
-So while all rows of J are inside their bounds w_j = 0 and no shift is needed: s = 0, every helper on its target. Where
-j has come to its bound and w_j would not be nought, helpers give way just as far as is needed: w_j = 0, λ_j at its
-bound. Where tolerances do not suffice, |w_j| is as small as they allow. A helper at its own bound, short of its target,
-follows that bound: its shift moves nothing and is nought. One that reaches its bound by helping stops there.
+So while all rows of J are inside their bounds w_j = 0 and no shift is needed: s = 0, every helper on its target. If j
+is at its bound and w_j would not be zero, helpers shift just as far as needed: w_j = 0, λ_j at its bound. If tolerances
+do not suffice, |w_j| is as small as they allow. A helper at its own bound, short of its target, follows that bound: its
+shift has no effect and is zero. One that reaches its bound by helping stops there.
 
 "Least" is meant locally: P's answer is linear in s while each row stays on its piece (`piecewise`), and its
-sensitivities ∂w_J/∂s are those of the rows that are held. An answer is one that cannot be bettered on its pieces nor on
-those next to them, rows at an end of theirs being moved on one by one. Far from it there may be better ones, as P is
-only piecewise linear: a helper that would first have to come off its own bound is not called.
+sensitivities ∂w_J/∂s are those of the rows that are held. An answer is optimal on its pieces and on adjacent ones,
+where rows at an end of their piece move on one by one. Far from it there may be better ones, as P is only piecewise
+linear: a helper that would first have to leave its own bound is not used.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from poise.solve.piecewise import Plane, Unit, units_of
 from poise.solve.problem import Floats, Help, Problem
 
 NEAR = 1e-9
-"""Distance of a row from its bound, of the largest |w| and |b|, at which it is taken to be there."""
+"""Distance of a row from its bound, relative to the largest |w| and |b|, at which it counts as at the bound."""
 REGULAR = 1e7
-"""Largest answer of rows of length one, to right sides of about one, at which they are taken to be independent."""
+"""Largest solution for rows of length one and right sides of about one at which the rows count as independent."""
 BETTER = 1e-10
-"""Share by which an answer on other pieces must be better, so that rounding is not taken for progress."""
+"""Share by which an answer on other pieces must be better, so that rounding does not count as progress."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """Helped rows with helpers in common, and all their helpers that may move."""
+    """Helped rows with common helpers, and all their helpers that may shift."""
 
     helped: tuple[int, ...]
     helpers: tuple[int, ...]
@@ -75,7 +75,7 @@ def groups_of(helps: Sequence[Help]) -> list[Group]:
 
 
 def shifts_at(problem: Problem, lam: Floats, w: Floats) -> Floats:
-    """(m,) shifts of the helpers that an answer uses: w_i within the tolerance, or nought at a bound that stops it."""
+    """(m,) shifts of the helpers in an answer: w_i within the tolerance, or zero at a bound that stops it."""
     s = np.zeros(problem.size)
     near = NEAR * _size(problem, w)
     diagonal = problem.diagonal
@@ -88,16 +88,16 @@ def shifts_at(problem: Problem, lam: Floats, w: Floats) -> Floats:
 
 
 def shifted(problem: Problem, s: Floats) -> Problem:
-    """P(s): the problem without help, its targets moved."""
+    """P(s): the problem without help, with shifted targets."""
     return Problem(
         problem.A, problem.b - s, problem.lo, problem.hi, problem.cfm, problem.laws, problem.frictions, problem.balls
     )
 
 
 def best_shifts(problem: Problem, lam: Floats, w: Floats, s: Floats) -> Floats:
-    """(m,) the shifts that the law asks for, from an answer λ of P(s); friction is plain.
+    """(m,) the shifts that the law requires, from an answer λ of P(s); friction is plain.
 
-    Groups take turns, up to a number of times, until none has anything to change.
+    Groups are solved in turn, up to a maximum number of rounds, until none changes.
     """
     groups, matrix = groups_of(problem.helps), problem.matrix()
     for _ in range(20 if len(groups) > 1 else 1):
@@ -111,10 +111,10 @@ def best_shifts(problem: Problem, lam: Floats, w: Floats, s: Floats) -> Floats:
 
 
 def shortcoming(problem: Problem, lam: Floats, w: Floats, s: Floats) -> Floats:
-    """(m,) how far an answer of P(s) is from the law, in units of w; friction is plain.
+    """(m,) distance of an answer of P(s) from the law, in units of w; friction is plain.
 
-    Of helped rows what more shifts could take off w_j; of helpers how far they are from the least shifts that do as
-    much for the helped rows.
+    For helped rows, the part of w_j that more shifts could remove; for helpers, their distance from the least shifts
+    with the same effect on the helped rows.
     """
     out = np.zeros(problem.size)
     matrix = problem.matrix()
@@ -133,9 +133,9 @@ def shortcoming(problem: Problem, lam: Floats, w: Floats, s: Floats) -> Floats:
 def descend(
     problem: Problem, matrix: Floats, lam: Floats, w: Floats, s: Floats, group: Group, fit: bool = True
 ) -> tuple[Floats, Floats]:
-    """λ and shifts at which a group has the least that it can come to from an answer of P(s), going down only.
+    """λ and shifts at the minimum of a group, by descent from an answer of P(s).
 
-    Without `fit` the w_j stay as they are, and only Σ (s_i/t_i)² is made less.
+    Without `fit` the w_j stay as they are, and only Σ (s_i/t_i)² is minimized.
     """
     if not group.helpers:
         return lam, s
@@ -158,10 +158,10 @@ def descend(
 def solve_pair(
     a: Sequence[Sequence[float]], r: Sequence[float], lo: Sequence[float], hi: Sequence[float], tolerance: float
 ) -> tuple[float, float, float]:
-    """The law's inverse for one helper: λ of the helped row, λ of the helper, and its shift; all else held still.
+    """The law's inverse for one helper: λ of the helped row, λ of the helper, and its shift; the other rows are fixed.
 
     w = a λ + r with a (2, 2), symmetric and positive definite, the helped row being the first. Without help the helper
-    is inside its bounds or at one of them: each leaves a law of one row, w_j = (a_jj − a_ij²/a_ii) λ_j + … or
+    is inside its bounds or at one of them: each gives a law of one row, w_j = (a_jj − a_ij²/a_ii) λ_j + … or
     w_j = a_jj λ_j + …. Then, λ_j being at its bound, w_j(s) = w_j(0) + (a_ij/a_ii) s and λ_i(s) = λ_i(0) + s/a_ii.
 
     >>> solve_pair([[1.0, 0.5], [0.5, 1.0]], [-2.0, 0.0], [-1.0, -9.0], [1.0, 9.0], 3.0)
@@ -185,8 +185,8 @@ def solve_pair(
 def solve_block(a: Floats, r: Floats, lo: Floats, hi: Floats, tolerances: Sequence[float]) -> tuple[Floats, Floats]:
     """The law's inverse for several helpers: λ (1 + n,) of the helped row and its helpers, and the shifts (n,).
 
-    a (1 + n, 1 + n) is symmetric and positive definite. Without help λ is the least of ½ λᵀ a λ + rᵀ λ between the
-    bounds; the rest is `descend`. Both end after finitely many steps, exact but for rounding.
+    a (1 + n, 1 + n) is symmetric and positive definite. Without help λ is the minimum of ½ λᵀ a λ + rᵀ λ between the
+    bounds; the rest is `descend`. Both end after finitely many steps, exact up to rounding.
 
     >>> a = np.array([[1.0, 0.5], [0.5, 1.0]])
     >>> solve_block(a, np.array([-2.0, 0.0]), np.array([-1.0, -9.0]), np.array([1.0, 9.0]), [3.0])[0].round(12).tolist()
@@ -206,7 +206,7 @@ def solve_block(a: Floats, r: Floats, lo: Floats, hi: Floats, tolerances: Sequen
 
 @dataclass(frozen=True)
 class _Point:
-    """The least on some pieces."""
+    """The minimum on some pieces."""
 
     x: Floats
     misses: float
@@ -243,7 +243,7 @@ class _Model:
         return x[: self.size] * self.units, shifts
 
     def plane(self, plane: Plane) -> tuple[Floats, float]:
-        """As a row over x of length one, and its value. Residuals of helpers are w − s in it."""
+        """A plane as a row over x of length one, and its value. Residuals of helpers are w − s in it."""
         if id(plane) not in self.planes:
             self.planes[id(plane)] = self._plane(plane)
         return self.planes[id(plane)]
@@ -259,7 +259,7 @@ class _Model:
         return row / length, value / length
 
     def on_pieces(self, units: list[Unit], x: Floats, fit: bool) -> _Point:
-        """The least on these pieces, from the point of theirs that is nearest to x."""
+        """The minimum on these pieces, from their point nearest to x."""
         equal = [self.plane(plane) for unit in units for plane in unit.piece.equal]
         rows, values = np.array([row for row, _ in equal]), np.array([value for _, value in equal])
         x, free = _solutions(rows, values, x)
@@ -267,7 +267,7 @@ class _Model:
         box = np.eye(len(x))[self.size :]
         C = np.vstack([box, -box, *(row for _, _, row, _ in beyond)])
         d = np.concatenate([np.ones(2 * len(box)), [value for *_, value in beyond]])
-        room = np.maximum(d - C @ x, 0.0)  # where x is out already, it need not come back
+        room = np.maximum(d - C @ x, 0.0)  # if x is already outside, it need not return
         u = np.zeros(free.shape[1])
         goal = self.w[self.helped]
         if fit:
@@ -294,7 +294,7 @@ class _Model:
 def _solutions(rows: Floats, values: Floats, x: Floats) -> tuple[Floats, Floats]:
     """A solution of rows · x = values near x, and directions (n, k) to all others.
 
-    As a rule multipliers follow from the shifts, which come last; where they do not, singular values split all.
+    Multipliers usually follow from the shifts, which come last; if not, a singular value decomposition is used.
     """
     m = len(rows)
     try:

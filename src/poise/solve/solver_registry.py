@@ -1,4 +1,4 @@
-"""Which solver takes what. A new solver is one file and one line here."""
+"""The solvers, and the problems that each supports. A new solver is one file and one line here."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from poise.solve.problem import Form, Options, Problem, Result
 
 
 class Solver(Protocol):
-    """What every solver is: options of its own in its constructor, and these two."""
+    """Interface of a solver: options of its own in its constructor, and these two."""
 
     takes: ClassVar[Form]
     """The forms that it can solve."""
 
     def solve(self, problem: Problem, options: Options = ...) -> Result:
-        """An answer, with an honest status; never an exception from inside, never NaN."""
+        """The answer, with its measured status; never an internal exception, never NaN."""
         ...
 
 
@@ -33,7 +33,7 @@ SOLVERS: dict[str, str] = {
 
 
 class UnsupportedForm(ValueError):
-    """A problem that a solver cannot take; says which ones can."""
+    """A solver does not support a problem; the message names solvers that do."""
 
 
 def solver_class(name: str) -> type[Solver]:
@@ -50,7 +50,7 @@ def takers(forms: Form) -> list[str]:
 
 
 def check_form(solver: Solver, problem: Problem, options: Options | None = None) -> None:
-    """Refuse what a solver does not take, and say who does; refuse multipliers to start from that are none."""
+    """Raise if a solver does not support a problem, with the solvers that do; check the warm start."""
     missing = problem.forms() & ~type(solver).takes
     if missing:
         others = ", ".join(takers(problem.forms())) or "none"
@@ -61,7 +61,7 @@ def check_form(solver: Solver, problem: Problem, options: Options | None = None)
 
 
 def check_warm(problem: Problem, warm: ArrayLike | None) -> None:
-    """Refuse multipliers to start from that do not fit the problem, whether the solver has a use for them or not."""
+    """Raise if a warm start does not fit the problem, whether the solver uses it or not."""
     if warm is None:
         return
     shape = np.shape(warm)
