@@ -26,7 +26,7 @@ ISLANDS = View(
     "Islands",
     room=Count,  # rows of an island for which there is memory
     count=Index,  # (1)
-    largest=Index,  # (1) rows of the island that has most
+    largest=Index,  # (1) rows of the largest island
     laid=Index,  # (1) the island whose problem is assembled
     moves=Index,  # (n_links) of the first link of a tree: 1 if any link of it can move
     asleep=Index,  # (n_links + 1) of the first link of a tree: not 0 if the tree sleeps

@@ -59,7 +59,7 @@ def read_rows(r, w):
 
 @kernel
 def write_rows(r, w):
-    """Write them to a store that has room. The directions of contacts become the world's axes."""
+    """Write ids and multipliers to a store that has room. The directions of contacts become the world's axes."""
     zero = Vec3(0.0, 0.0, 0.0)
     block, row = 0, 0
     store(r.term_count, 0, 0)

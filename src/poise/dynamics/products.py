@@ -21,7 +21,7 @@ def products_of(m, v, w, t):
         parent = load(m.link_parent, i)
         if parent < 0:
             velocity = acceleration = no_motion(load(v, 0))
-        elif parent < i - 1:  # else they are still at hand
+        elif parent < i - 1:  # else they are still in registers
             velocity, acceleration = load(t.velocity, parent), load(t.acceleration, parent)
         for k in range(load(m.link_primitive_start, i), load(m.link_primitive_start, i + 1)):
             d = load(m.primitive_v_start, k)

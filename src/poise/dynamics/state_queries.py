@@ -220,7 +220,7 @@ def displaced(model: Model, q: ArrayLike, v: ArrayLike, dt: float = 1.0, *, dtyp
 
 
 def difference(model: Model, start: ArrayLike, end: ArrayLike) -> Array:
-    """Velocity (nv,) that leads from one pose to another in a second: the inverse of `displaced`.
+    """Velocity (nv,) that moves one pose to another in a second: the inverse of `displaced`.
 
     >>> import poise
     >>> scene = poise.Scene()

@@ -43,7 +43,7 @@ NEWTON = View(
     matrix=Real,
     right=Real,  # right sides of the system's lines
     known=Real,  # steps of the system's lines
-    change=Real,  # change that the natural map asks of each row alone
+    change=Real,  # change of each row by the natural map
     free=Real,  # 1 for rows that are not at a bound, else 0; 2 for rows that slip, of one problem
     aim=Vec3,  # of each block that is a cone or a ball: the point that is projected onto it
     way=Real,  # of the first two rows of a cone: the direction of slip
@@ -113,9 +113,9 @@ def cone_scale(p, at):
 @kernel
 def cone_piece(p, s, n, k, at, scale):
     """Of a cone: its change by the natural map, and masks of lanes where the projection is not 0 and not the identity;
-    writes what `lay_cone` reads.
+    writes the inputs of `lay_cone`.
 
-    The aim is the point of the natural map, with De Saxcé's correction of w; the way is the direction of slip.
+    The aim is the point of the natural map, with De Saxcé's correction of w; `way` is the direction of slip.
     """
     lam, mu = load_plain(s.lam, at), load(p.bound, k)
     w = load_plain(s.w, at)
@@ -337,7 +337,7 @@ def blank_entries(n, i):
 
 @kernel
 def end_row(n, i, r, wanted):
-    """The right side of line i, row r: the wanted change less the effect of rows at bounds."""
+    """The right side of line i, row r: the target change less the effect of rows at bounds."""
     at = i * load(n.across, 0) + load(n.n_active, 0)
     right = wanted - load(n.matrix, at)
     if n.lanes > 1:

@@ -76,7 +76,7 @@ def on_ray(a, r, lam, w, compliance):
 
 @formula
 def on_piece(a, r, lam0, w0, lam1, w1):
-    """λ where the line w = a λ + r meets the piece between two vertices of a falling graph."""
+    """λ where the line w = a λ + r meets the piece between two vertices of a law."""
     wide = lam1 - lam0
     upright = wide <= 0.0
     slope = (w1 - w0) / select(upright, zero(wide) + 1.0, wide)

@@ -64,7 +64,7 @@ class PGS:
             reach the tolerance in time. Never in lanes, never before the 512th sweep, and up to 1000 rows.
 
     Convergence: systems of monotone laws with symmetric positive semi-definite A are solved, given enough sweeps.
-    Friction is not monotone and has no guarantee: of duplicated contacts, the worst case known, one problem in some
+    Friction is not monotone and has no guarantee: of duplicated contacts, the worst known case, one problem in some
     thousands ends as STOPPED.
 
     >>> PGS().solve(Problem([[2.0, 1.0], [1.0, 2.0]], [-3.0, 6.0], lo=[0.0, 0.0])).lam.tolist()

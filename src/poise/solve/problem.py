@@ -259,7 +259,7 @@ class Problem:
                 seen.add(row)
         for f in self.frictions:
             if len(f.tangents) not in (1, 2) or not f.mu >= 0.0:
-                raise ValueError(f"friction at row {f.normal}: it needs one or two tangents and μ ≥ 0, found {f}")
+                raise ValueError(f"friction at row {f.normal}: it needs one or two tangents and a μ ≥ 0, found {f}")
             if f.sliding is not None and not 0.0 <= f.sliding <= f.mu:
                 raise ValueError(
                     f"friction at row {f.normal}: the sliding coefficient is {f.sliding}; it must be 0 to μ = {f.mu}"

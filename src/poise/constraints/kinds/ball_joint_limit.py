@@ -311,7 +311,7 @@ def turn_over(s, w, x, d, dt):
 
 @kernel
 def is_wanted(held, i, far, again):
-    """Whether a limit has to be evaluated because it is not `far` in all worlds; if not, clears its `held` flag."""
+    """Whether a limit has to be evaluated: if `again`, or not `far` in all worlds. If not, clears its `held` flag."""
     if again != 0 or not all_lanes(far):
         return True
     store(held, i, zero(load(held, i)))

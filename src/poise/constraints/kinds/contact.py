@@ -117,7 +117,7 @@ def of_shape(buffer, shape, there):
 
 @kernel
 def rules_of(u, a, b, there):
-    """Where the rules of a pair of shapes begin."""
+    """Index of the first rule of a pair of shapes."""
     if u.kinds == 1:
         return zero(a)
     return (of_shape(u.kind, a, there) * u.kinds + of_shape(u.kind, b, there)) * 4

@@ -14,8 +14,8 @@ before the joint's last motion: in the parent, except for universal joints and s
     φ̈ = J a + γ,   γ = T ((0, β) − Ṡ u − Ω Tᵀ φ̇)                                                      (1)
     u̇ = D a + γ,   γ = Ψᵀ((0, β) − Ṡ u) + (SᵀS)⁻¹ Ṡᵀ Tᵀ φ̇                                             (2)
 
-with a the bodies' (ω̇, v̇), β their centripetal acceleration at c, Ω the angular velocity of the frame in which rows are
-fixed. φ̇ and γ are exact where e = 0; else the error is of the order of |e|.
+with a the bodies' (ω̇, v̇), β their relative velocity-product acceleration at c, Ω the angular velocity of the frame in
+which rows are fixed. φ̇ and γ are exact where e = 0; else the error is of the order of |e|.
 """
 
 from __future__ import annotations
@@ -292,7 +292,7 @@ def _aligned(basis: Floats) -> Floats:
 
 
 def _turned(columns: Floats, quat: Floats) -> Floats:
-    """(n, 6, c) angular and linear parts, turned by (n, 4)."""
+    """(n, 6, c) angular and linear parts, rotated by (n, 4)."""
     rows = np.swapaxes(columns, 1, 2)
     turn = np.broadcast_to(quat[:, None], (*rows.shape[:2], 4))
     both = np.concatenate((rotate(turn, rows[..., :3]), rotate(turn, rows[..., 3:])), axis=2)

@@ -15,7 +15,7 @@ k = (1 − |σ| cot |σ|)/|σ|², it obeys
 
     σ̇ = Ω_yz − k σ⊥ (σ⊥ · Ω_yz) + σ⊥ Ω_x                                                    (3)
 
-which is smooth except at |σ| = π, where e points backwards and no shortest swing is unique.
+which is smooth except at |σ| = π, where e points backwards and the shortest swing is not unique.
 """
 
 from __future__ import annotations

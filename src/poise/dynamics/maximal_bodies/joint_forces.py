@@ -204,7 +204,7 @@ def hold(m, w, d, there):
 
 @kernel
 def let_go(m, w):
-    """Release all coordinates."""
+    """Release all held coordinates."""
     for d in range(m.nv):
         store(w.diagonal, d, zero(load(w.a, 0)))
 
