@@ -27,19 +27,19 @@ FEATURES = (
 )
 WHAT = {
     "free motion": "gravity alone",
-    "limit": "a coordinate of two's joint meets the end of its range: each one in turn; of a ball its cone, its twist",
+    "limit": "a coordinate of two's joint reaches its limit: each one in turn; of a ball its cone, its twist",
     "motor": "springs and dampers towards a target on every coordinate of both joints, with bounded forces",
     "spring": "springs and dampers on every coordinate of both joints",
     "armature": "the same, and drives with an inertia",
-    "impact": "one hangs on a ball joint, two is on it by this kind, and strikes a smooth wall that does not bounce",
+    "impact": "one hangs on a ball joint, two on one by this kind, and two hits a smooth wall without restitution",
     "contact": "the same, but two slides along a rough wall from the beginning",
-    "loop": "two is a free body in the tree, and a loop of this kind is its joint",
-    "ring": "one hangs on a ball joint, two is on it by this kind, and a ball joint closes the ring to the world",
+    "loop": "two is a free body in the tree, with a loop joint of this kind to one",
+    "ring": "one hangs on a ball joint, two on one by this kind, and a ball joint closes the loop to the world",
     "one body": "two alone, on the world by this kind, under gravity",
     "one body, motor": "two alone, with a motor on every coordinate, as above",
-    "one body, impact": "two alone, on the world by this kind, strikes a smooth wall that does not bounce",
+    "one body, impact": "two alone, on the world by this kind, hits a smooth wall without restitution",
     "one body, contact": "two alone, on the world by this kind, slides along a rough wall from the beginning",
-    "one body, loop": "two alone is a free body in the tree, and a loop of this kind to the world is its joint",
+    "one body, loop": "two alone is a free body in the tree, with a loop joint of this kind to the world",
 }
 
 SPAN = 0.1

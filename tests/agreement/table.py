@@ -73,36 +73,37 @@ def disagreements(found: Cell) -> list[str]:
 
 HEAD = """# Agreement of formulations
 
-Made by `python -m tests.agreement`, which takes some minutes; `tests/agreement` asserts it, in a shorter form in every
-run of the tests.
+Reduced and maximal coordinates, at velocity level and at acceleration level, converge to the same motion and the same
+forces as steps get shorter. This page measures that for every kind of joint with everything that can act on it. It is for
+users who choose a formulation, and for developers.
 
-A scene means the same under every formulation: as steps get shorter, all of them come to the same motion and the same
-forces. Here each kind of joint is put together with all that can act on it, and run under four:
+`python -m tests.agreement` writes this page, in some minutes; `tests/agreement` asserts it, in a shorter form, in every
+run of the tests. The formulations are
 
 - RV: `poise.Reduced()`, RA: `poise.Reduced(level="acceleration")`,
 - MV: `poise.Maximal()`, MA: `poise.Maximal(level="acceleration")`.
 
-All scenes are made in [one way](../tests/agreement/scenes.py): body "one" is on the world and "two" on "one", both by
-joints of this kind with axes across each other, under gravity, away from rest and moving, for {span} s. The last
-scenes have one body alone.
+All scenes are made in [one way](../tests/agreement/scenes.py): a joint of this kind connects body "one" to the world, and
+another one body "two" to "one", with axes across each other. They move under gravity, away from rest, for {span} s. The
+last scenes have one body alone.
 
 {features}
 
-A number is how far two formulations are apart at their finest step, and the order at which that falls: 1 is a half of
-it for half the step. Positions are in m and rad. Velocities are over the largest one, forces over the largest of their
-sort (1 N or N·m at least): what joints bear, motors, limits, contacts, loops. It is the root of the mean square over
-{samples} moments; velocities and forces are left out within three of the coarsest steps of an impact.
+A number is the difference of two formulations at their finest step, and the order at which it falls: with order 1, half
+the step gives half the difference. Positions are in m and rad. Velocities are relative to the largest one, forces to the
+largest of their sort (1 N or N·m at least): joint reactions, motors, limits, contacts, loop joints. The difference is the
+root of the mean square over {samples} times; velocities and forces are left out within three of the coarsest steps of an
+impact.
 
-The velocity level is of the first order, of the second where motion is smooth, and has {velocity} steps;
-the acceleration level is of the fourth, and has {acceleration}. Runs of the two levels are compared with the finest
-one at acceleration level, except for what joints bear: there sensors are of the first order. Where a
-cell has several scenes, the worst is told.
+The velocity level is of first order, of second order in smooth motion, and has {velocity} steps; the acceleration
+level is of fourth order, and has {acceleration}. Runs of the two levels are compared with the finest one at acceleration
+level, except for joint reactions: their sensors are of first order. A cell with several scenes has the largest difference.
 
-A wall that is struck is smooth: what a blow with friction does depends, by some thousandths, on where in a step it
-comes at velocity level, which spreads it over two of them. Forces of contacts that stick are unique where bodies can
-move in all directions, so that one hangs on a ball joint there. Coordinates are read off separate bodies to 1e-9 rad or
-m, so that their forces at velocity level have an error of that over the square of the step, times an inertia: steps far
-shorter than these are of no use there.
+The walls of impacts are smooth: the effect of an impact with friction depends, by some thousandths, on its time within the
+step at velocity level, which spreads it over two steps. Forces of sticking contacts are unique if bodies can move in all
+directions, so body "one" hangs on a ball joint there. Joint coordinates are computed from maximal coordinates to 1e-9 rad
+or m, so that forces at velocity level have an error of that over the square of the step, times an inertia: much shorter
+steps than these are of no use there.
 
 All agree: orders are {least} or more, or differences are rounding (of one body alone, {read:g}); those of RA and MA are
 below {close:g}.
