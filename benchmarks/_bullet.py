@@ -62,7 +62,7 @@ class Bullet:
 
     @property
     def joints(self) -> int:
-        """That PyBullet tells of: none in maximal coordinates."""
+        """Joints that PyBullet reports: none in maximal coordinates."""
         return int(self.api.getNumJoints(self.doll, **self._at))
 
     @property
@@ -72,7 +72,7 @@ class Bullet:
         return sum(mass > 1e-3 for mass in masses)
 
     def _let_go(self, joint: int) -> None:
-        """Joints are held by motors unless they are told otherwise."""
+        """Switch off the motors that hold joints by default."""
         api, kind = self.api, self.api.getJointInfo(self.doll, joint, **self._at)[2]
         if kind == api.JOINT_REVOLUTE:
             api.setJointMotorControl2(self.doll, joint, api.VELOCITY_CONTROL, force=0.0, **self._at)
@@ -113,6 +113,6 @@ class Bullet:
         return dict(zip(names, map(float, values), strict=True))
 
     def breadth(self) -> float:
-        """How far apart its contacts are; m."""
+        """The largest distance between its contacts; m."""
         places = np.array([point[6] for point in self.api.getContactPoints(**self._at)] or np.zeros((1, 3)))
         return float(np.linalg.norm(np.ptp(places, axis=0)))

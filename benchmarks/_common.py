@@ -1,7 +1,7 @@
 """What the benchmarks share: interleaved timing, the table, and JSON with the facts of the machine.
 
 Every round times each case once, in the one order and then in the other (A B, B A, A B, …), so that drift of the clock
-and of other processes meets all of them alike. Ratios are formed within a round; medians and quartiles are told.
+and of other processes affects all of them alike. Ratios are formed within a round; medians and quartiles are reported.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Case:
     run: Callable[[int], object]
     """Does the work so many times."""
     worlds: int = 1
-    """Worlds (or forces) that one unit of the work serves; times are told for each of them."""
+    """Worlds (or forces) that one unit of the work serves; times are per world."""
     prepare: Callable[[], object] | None = None
     """Called before every batch, not timed."""
 
@@ -131,7 +131,7 @@ class Row:
     what: str
     value: Spread
     unit: str = "µs"
-    """µs: `value` is in seconds and told in µs; s: in seconds; 1: a plain number."""
+    """µs: `value` is in seconds and shown in µs; s: in seconds; 1: a plain number."""
     beside: str = ""
     ratio: Spread | None = None
     least: float | None = None

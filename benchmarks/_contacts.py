@@ -1,4 +1,4 @@
-"""A humanoid on the ground: its contacts as MuJoCo finds them, and the contact problem that Poise makes of them.
+"""A humanoid on the ground: contacts from MuJoCo, and the contact problem that Poise makes of them.
 
 MuJoCo's humanoid sinks down from its squat and comes to rest (a model without key-frames is dropped). Two stretches of
 that are kept, of steps that follow one another with the same twelve contacts: "settling", the first that there is, and

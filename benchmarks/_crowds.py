@@ -1,4 +1,4 @@
-"""Many balls on their way into a box: a model of them, and frames of their motion."""
+"""Many balls that fall into a box: a model of them, and frames of their motion."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def touch(buffer, k):
 
 @kernel
 def repeat_abm(m, s, x, w, dt, n):
-    """A call of the articulated body method, n times."""
+    """A call of the articulated-body algorithm, n times."""
     for _ in range(n):
         articulated_body(m, s, x, w, dt)
         touch(s.q, 0)

@@ -1,7 +1,8 @@
-"""Scenes whose links are rigid bodies of their own, held together by joint rows: states, problems, steps.
+"""Scenes in maximal coordinates, with joints as rows: states, problems, steps.
 
-A plain loop at velocity level, for looking at solvers: semi-implicit Euler, gyroscopic torques taken explicitly, joint
-errors and overlaps mended by a fifth a step (VON eq. 10), motors as soft rows on degrees of freedom (LIU eqs. 12, 13).
+A plain loop at velocity level, to study solvers: semi-implicit Euler, explicit gyroscopic torques, Baumgarte
+stabilization of joint errors and overlaps with a fifth a step (VON eq. 10), motors as soft rows on degrees of freedom
+(LIU eqs. 12, 13).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from poise.solve.problem import Friction, Problem, Result
 Solve = Callable[["Posed", np.ndarray], Result]
 """Multipliers of a problem, from those to start with."""
 ERP, NEAR, FRICTION = 0.2, 0.01, 0.8
-"""Share of errors that a step mends; how near contacts are that get rows (m); coefficient of friction."""
+"""Share of errors that a step corrects; largest gap of contacts with rows (m); coefficient of friction."""
 
 
 @dataclass(frozen=True)

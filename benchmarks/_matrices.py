@@ -1,4 +1,4 @@
-"""Ways to the matrix of a list of rows, K = J M⁻¹ Jᵀ, each to be timed from the state to the matrix.
+"""Methods for the matrix of a list of rows, K = J M⁻¹ Jᵀ, each timed from the state to the matrix.
 
 prepare        what all ways but the dense one begin with, alone: poses and articulated inertias
 test forces    a whole forward dynamics for every row, and one without (KOK §4.2: m + 1 calls)

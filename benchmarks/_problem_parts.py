@@ -71,14 +71,14 @@ def _on_ray(vertex: tuple[float, float], slope: float, way: float) -> tuple[floa
 
 
 def complementary(rng: Rng, m: int) -> tuple[np.ndarray, np.ndarray]:
-    """λ and w of which one is nought and the other is not negative."""
+    """λ and w of which one is zero and the other is not negative."""
     active = rng.random(m) < 0.5
     sizes = rng.exponential(size=m)
     return np.where(active, sizes, 0.0), np.where(active, 0.0, sizes)
 
 
 def bounds(rng: Rng, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """λ, w, lo, hi of rows with all kinds of bounds; where λ is at a bound, w points that way or is nought."""
+    """λ, w, lo, hi of rows with all kinds of bounds; if λ is at a bound, w has the matching sign or is zero."""
     lo, hi = -rng.exponential(size=m), rng.exponential(size=m)
     lo[rng.random(m) < 0.3], hi[rng.random(m) < 0.3] = -np.inf, np.inf
     shift = np.where(rng.random(m) < 0.3, rng.normal(size=m), 0.0)

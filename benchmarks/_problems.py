@@ -117,7 +117,7 @@ def lcp(rng: Rng, m: int | None = None) -> Known:
 
 
 def degenerate(rng: Rng, m: int | None = None) -> Known:
-    """Complementarity with many rows at which both λ and w are nought."""
+    """Complementarity with many rows at which both λ and w are zero."""
     m = size(rng, 4, m=m)
     A = matrix(rng, m)
     lam, w = complementary(rng, m)
@@ -135,7 +135,7 @@ def redundant(rng: Rng, m: int | None = None) -> Known:
 
 
 def infeasible(rng: Rng, m: int | None = None) -> Known:
-    """Contacts that nothing can keep apart: A n = 0 and b · n < 0 for an n > 0. The answer that comes along is none."""
+    """Contacts that no force can separate: A n = 0 and b · n < 0 for an n > 0. The answer of the problem is none."""
     m = size(rng, 3, m=m)
     n = rng.uniform(0.5, 2.0, m)
     across = np.eye(m) - np.outer(n, n) / (n @ n)

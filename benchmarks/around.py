@@ -1,12 +1,12 @@
-"""What users do around a step costs, in steps: recording, tracking, timing, states, reports, controls, forces.
+"""What recording, tracking, timing, states, reports, controls and forces around a step cost, in steps.
 
-A humanoid stands on both feet, held by drives, on the eight contacts of its soles. What compiled code can do by itself
-is compared with `step(n)`; what sets something before each step is compared with a Python loop over `step()`. The
-humanoid that tracks a clip stands and waves; one that walks is told of besides. In a batch each of 512 humanoids is at
-a phase of a walk of its own: what that takes is found by setting all goals three times in each step. New controls in
-every step are a tenth of their range, drawn before; they are compared with MuJoCo's `mj_step`, with the same new
-controls, on the same models. What it costs to set them, apart from what they do to the motion, is told by new values
-that differ by a billionth of the range. Times are processor times. The residual told is that of the last step.
+A humanoid stands on both feet, held by drives, on the eight contacts of its soles. Work in compiled code is compared
+with `step(n)`; work that sets something before each step is compared with a Python loop over `step()`. The humanoid
+that tracks a clip stands and waves; one that walks is listed too. In a batch each of 512 humanoids has its own phase of
+a walk: the cost is measured by setting all targets three times in each step. New controls in every step are a tenth of
+their range, drawn before; they are compared with MuJoCo's `mj_step`, with the same new controls, on the same models.
+The cost of setting them alone, without their effect on the motion, is measured with new values that differ by a
+billionth of the range. Times are processor times. The residual is that of the last step.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How long one forward dynamics of a humanoid takes, beside MuJoCo's step and Pinocchio's aba.
 
-One call of the articulated body method on MuJoCo's humanoid (27 degrees of freedom): in float64 inside a kernel and
+One call of the articulated-body algorithm on MuJoCo's humanoid (27 degrees of freedom): in float64 inside a kernel and
 called from Python, and in lanes of worlds. Beside it MuJoCo's `mj_step` without contacts and constraints, in its own
 loop in C, and Pinocchio's `aba`: called from Python, and without the call, which is the faster of two estimates: its
 batch call in one thread, whose loop is in C++, or the call from Python less the same call on a tree of no joints.

@@ -1,11 +1,11 @@
 """How long a step of one of many worlds takes, in lanes and by threads, beside MuJoCo's rollout of as many.
 
-Both engines take MuJoCo's humanoid from its squat through half a second, self-collision on, under random controls that
-are each world's own: uniform in a share of their range, drawn anew after some steps. Ours are stepped as long as
-controls stay; a rollout gets all controls beforehand. MuJoCo's contacts are soft, ours are hard. The residual told is
-the largest of all worlds in all steps; contacts near are those within reach of a step.
+Both engines take MuJoCo's humanoid from its squat through half a second, self-collision on, under random controls of
+each world: uniform in a share of their range, drawn again after some steps. Ours are stepped as long as controls stay;
+a rollout gets all controls beforehand. MuJoCo's contacts are soft, ours are hard. The residual is the largest of all
+worlds in all steps; near contacts are those within the detection margin of a step.
 
-How many worlds there are, and on how many threads, should not matter to the time that each takes of a core.
+The time of a world per core should not depend on the number of worlds and threads.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ LEAST_SCALING, FLAT = 1.9, 1.2
 
 @dataclass(frozen=True)
 class Sort:
-    """Random controls: uniform between ± `strength` of their range, drawn anew after `hold` steps."""
+    """Random controls: uniform between ± `strength` of their range, drawn again after `hold` steps."""
 
     strength: float
     hold: int

@@ -1,4 +1,4 @@
-"""How the time of a step grows with the number of bodies: boxes that rest on the ground, apart from each other.
+"""How the time of a step grows with the number of bodies: separate boxes that rest on the ground.
 
 Each box is an island of its own, of 12 rows. Beside MuJoCo's step of the same boxes with its own time step, constraints
 and solver; and with sleeping, where a step has nothing to do. The slope is that of the line through log time over log

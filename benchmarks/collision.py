@@ -213,7 +213,7 @@ def heaps(much: Any, sizes: Sequence[int]) -> tuple[list[Row], list[np.ndarray]]
             Case(f"one {n}", found[n].stand, prepare=partial(found[n].show, 0)),
             Case(f"peer {n}", peer.run),
         ]
-    times = measure(cases, Effort(much.rounds, 10.0 * much.batch))  # sorting the tree anew is part of it, now and then
+    times = measure(cases, Effort(much.rounds, 10.0 * much.batch))  # includes sorting the tree again now and then
     table, results = [], []
     for n, heap in found.items():
         heap.show(0)

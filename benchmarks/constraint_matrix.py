@@ -1,10 +1,10 @@
 """How long the matrix of m rows takes: by test forces, by acceleration deltas, in lanes.
 
-Unit forces at random points of the bodies of MuJoCo's humanoid, against the world; K[i, j] is what force j changes in
-the acceleration of point i. KOK §4.2 makes m + 1 calls of the whole forward dynamics; §4.3 makes m calls of deltas,
-each "about three times faster", or "fifty to sixty percent" beside calls that keep what depends on the state alone.
-Every way starts from the state (see `_matrices`); half deltas are what simulations use. `--figure` draws
-docs/figures/constraint_matrix.svg anew.
+Unit forces at random points of the bodies of MuJoCo's humanoid, against the world; K[i, j] is the acceleration of point
+i by force j. KOK §4.2 makes m + 1 calls of the whole forward dynamics; §4.3 makes m calls of deltas, each "about three
+times faster", or "fifty to sixty percent" beside calls that keep what depends on the state alone. Every method starts
+from the state (see `_matrices`); simulations use half deltas. `--figure` draws docs/figures/constraint_matrix.svg
+again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ QUESTION = "the matrix of m rows, by test forces, by deltas and in lanes"
 ALLOWED = 1e-9
 SIZES = (1, 2, 3, 6, 9, 12, 18, 24, 36, 48, 60)
 TOLD = (1, 3, 12, 36, 60)
-"""Sizes that the table tells; the figure has all."""
+"""Sizes in the table; the figure has all."""
 MANY = 12
 """From so many rows on the targets count: KOK compares a call with a call, not with what comes before all of them."""
 LEGEND = {

@@ -1,10 +1,10 @@
 """How long the contacts of a humanoid on the ground take: their matrix, and its solution, beside MuJoCo's whole step.
 
-MuJoCo's humanoid with twelve contacts, while it settles and once it has settled (see `_contacts`). The matrix in every
-way that there is (see `_matrices`), then projected Gauss-Seidel on the true cones from the answer of the step before,
-and Dantzig's method on pyramids to the end. MuJoCo steps from the same state again and again, its own warm start given;
-what it costs to put the state back is taken off. Its step does more: it finds the contacts, and joints at their limits
-are part of its problem. What limits add to ours is told.
+MuJoCo's humanoid with twelve contacts, while it settles and once it has settled (see `_contacts`). The matrix by every
+method (see `_matrices`), then projected Gauss-Seidel on the true cones from the answer of the step before, and
+Dantzig's method on pyramids to the end. MuJoCo steps from the same state again and again, with its own warm start; the
+cost of restoring the state is subtracted. Its step does more: it detects the contacts, and joints at their limits are
+part of its problem. The notes say what limits add to ours.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """How fast solvers come near the answer of contact problems: natural residual against sweeps or pivots, as a picture.
 
 Problems are files of FCLIB's format (FILE …, which need h5py), else a column of boxes that is built here. Each is
-solved as it is given, with true cones, and once more with pyramids in their place. A line tells the residual of what a
-solver answers when it is given so many sweeps; solvers that pivot have one answer, and so one point. The residual is
-FCLIB's: the norm of the natural map, De Saxcé's correction in, divided by the norm of b.
+solved as it is given, with true cones, and once more with pyramids instead. A line is the residual of a solver's answer
+after the given number of sweeps; solvers that pivot have one answer, and so one point. The residual is FCLIB's: the
+norm of the natural map with De Saxcé's correction, divided by the norm of b.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from poise.view.plots import COLORS, Curve, Drawing, Mark, below, chart
 
 QUESTION = "how fast solvers come near the answer of contact problems"
 FLOOR = 1e-17
-"""Residuals below this are drawn here: they are nought but for rounding."""
+"""Residuals below this are drawn here: they are zero to rounding."""
 EXACT = Options(tolerance=1e-13, iterations=100_000)
 """For sweeps, to see where they end."""
 ENOUGH = 1e-9

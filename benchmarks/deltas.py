@@ -1,8 +1,8 @@
-"""How long it takes to tell what one test force changes, beside a whole forward dynamics.
+"""How long the response to one test force takes, beside a whole forward dynamics.
 
 Acceleration deltas (KOK §4.3) on MuJoCo's humanoid, in float64 inside a kernel: a test force on a body, a test torque
-on a joint axis, and eight forces at once in lanes. Beside them the articulated body method, whole and with everything
-known that depends on the state alone.
+on a joint axis, and eight forces at once in lanes. Beside them the articulated-body algorithm, whole and with
+everything that depends on the state alone precomputed.
 """
 
 from __future__ import annotations

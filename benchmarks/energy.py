@@ -85,7 +85,7 @@ class MujocoMotion:
         """None where MuJoCo gave up and began again."""
         mujoco, m = self.mujoco, self.model
         m.opt.integrator = getattr(mujoco.mjtIntegrator, f"mjINT_{integrator.upper()}")
-        mujoco.set_mju_user_warning(lambda text: None)  # of resets, which the table tells
+        mujoco.set_mju_user_warning(lambda text: None)  # of resets, which are in the table
         data = mujoco.MjData(m)
         data.qpos[:], data.qvel[:] = self.q, self.v
         q, v = [self.q], [self.v]

@@ -1,9 +1,8 @@
 """How long a step of an environment of Gymnasium takes, beside the steps of the batch under it.
 
-People begin to stand or to follow a walk while small random actions move them, for ten steps of one vector environment.
-Beside it the same batch takes the same steps with the same goals of its springs, which were written down: what is left
-is the cost of goals, of looking, of rewards and of observations. Both end in the same coordinates to the bit, or the
-answer counts as wrong.
+People stand or follow a walk while small random actions move them, for ten steps of one vector environment. Beside it
+the same batch takes the same steps with the same recorded spring targets: the difference is the cost of targets,
+checks, rewards and observations. Both must end in the same coordinates to the bit.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""How long a sweep of projected Gauss-Seidel takes, and how far sweeps go: one problem, lanes, with and without A.
+"""How long a sweep of projected Gauss-Seidel takes, and how sweeps converge: one problem, lanes, with and without A.
 
 The problem has the size of a humanoid on the ground: 13 contacts and 10 bounded rows over 33 degrees of freedom, random
-numbers. Each call starts from nought and takes 20 sweeps; a table of residuals against sweeps is printed after it, with
-those of FCLIB's problems where h5py and their files (`../shared/data/fclib`) are at hand.
+numbers. Each call starts from zero and takes 20 sweeps; a table of residuals against sweeps is printed after it, with
+those of FCLIB's problems if h5py and their files (`../shared/data/fclib`) are installed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What solvers make of joints as rows: a person on both feet and a chain with a heavy end, each link a body by itself.
+"""How solvers handle joints as rows: a person on both feet and a chain with a heavy end, in maximal coordinates.
 
 LIU: projected Gauss-Seidel behaves badly on a humanoid with both feet down, and a pivoting solver does not. Here all
-joints, motors and contacts are rows of one problem. Told are the residual after so many sweeps from nought, and what a
-second of steps leaves of the joints when solvers begin where the step before has ended.
+joints, motors and contacts are rows of one problem. The table has the residual after a number of sweeps from zero, and
+the joint gaps after a second of steps with warm starts.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SWEEPS, FINE, EXACT = (10, 50, 200, 1000), 1e-12, 1e-9
 LENGTHS, BATCH = (10, 30, 100, 300, 1000), 20
 """Links of chains whose sweeps are timed, and sweeps in one call."""
 SETTLE = 24
-"""Steps, well solved, before the problem that is looked at."""
+"""Accurately solved steps before the problem that is measured."""
 BEGIN, END = "<!-- {name}: written by `python benchmarks/humanoid_solvers.py --docs` -->", "<!-- end of {name} -->"
 DOCS = Path(__file__).resolve().parents[1] / "docs" / "solvers.md"
 
@@ -186,7 +186,7 @@ def linear(much: Effort) -> list[Row]:
 
 
 def look(stage: Stage, rounds: int) -> tuple[list[list[str]], list[Row]]:
-    """Residuals from nought, of the largest |b|: lines of a table, and rows of the report."""
+    """Residuals from zero, over the largest |b|: lines of a table, and rows of the report."""
     posed, _, _ = stage.bodies.copy().pose()
     size, nought = check.size_of(posed.problem), np.zeros(posed.problem.size)
     lines, rows = [], []

@@ -1,9 +1,8 @@
 """How the time of a whole step grows with the number of links: a chain on the ground that touches it in ten places.
 
-Chains of 10 to 1,000 links with hinges across; ten balls among them rest on the ground, the others touch nothing. The
-slope of the line through log time over log links is told: 1 is linear time, less where the contacts take most of it.
-In maximal coordinates every link is a body of its own, and the multipliers of joints are eliminated in tree order; the
-largest gap of a joint stands beside.
+Chains of 10 to 1,000 links with alternating hinges; ten balls among them rest on the ground, the others have no
+contact. The slope of the line through log time over log links: 1 is linear time, less if the contacts dominate. In
+maximal coordinates the multipliers of joints are eliminated in tree order; the largest joint gap is listed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""How long the touches of two shapes take, beside MuJoCo: boxes, cylinders, ellipsoids and hulls, and capsules on them.
+"""Time of the contacts of two shapes, beside MuJoCo: boxes, cylinders, ellipsoids and hulls, and capsules on them.
 
-Each case has 256 pairs of shapes of 0.2 to 2 m, all with a margin of 1 cm. MuJoCo gets them as contact pairs, so
-that it looks at these and no others. Crossed shapes overlap by 1 mm in any pose; near ones are 5 mm apart; far ones
-more than the margin, though the spheres about them meet; resting boxes overlap by 1 mm face on face.
+Each case has 256 pairs of shapes of 0.2 to 2 m, all with a margin of 1 cm. MuJoCo gets them as contact pairs, so that
+it tests these and no others. Crossed shapes overlap by 1 mm in any pose; near ones have a gap of 5 mm; far ones more
+than the margin, though their bounding spheres overlap; resting boxes overlap by 1 mm face on face.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def rest(half: np.ndarray) -> Poses:
 
 
 def toss(wanted: float | None, shapes: Poise) -> Poses:
-    """Shapes in any pose: begun apart along a random direction, then moved along the normals found to a gap."""
+    """Shapes in any pose: separated along a random direction at first, then moved along the normals found to a gap."""
     rng = np.random.default_rng(0)
     position, quat = np.zeros((PAIRS, 2, 3)), quat_normalize(rng.normal(size=(PAIRS, 2, 4)))
     along = rng.normal(size=(PAIRS, 3))

@@ -1,16 +1,16 @@
-"""How long a step of a ragdoll takes beside PyBullet's: links as bodies of their own, thrown onto the floor.
+"""How long a step of a ragdoll takes beside PyBullet's: maximal coordinates, thrown onto the floor.
 
 A person of 15 links, limp, with a bag on a strap in one hand, is thrown from 2.5 m, falls, tumbles and rests. Ours is
 `poise.characters.ragdoll` in maximal and in reduced coordinates; PyBullet's is its own humanoid without a bag, which
-counts 16 bodies too, a base of 0.1 g among them, with joints that nothing holds and all settings as they come. Ours
-collides with itself as well; theirs does where the line says so. Every step is called from Python; a line says what
-ours takes in one call. Gaps of joints are the largest of all steps. PyBullet's humanoid is a multibody, whose joints
-have none; in maximal coordinates it has no ball joints, so that its limbs come off.
+counts 16 bodies too, a base of 0.1 g among them, with free joints and all settings at their defaults. Ours collides
+with itself as well; theirs does where the line says so. Every step is called from Python; a line has the time of ours
+in one call. Joint gaps are the largest of all steps. PyBullet's humanoid is a multibody, whose joints have none; in
+maximal coordinates it has no ball joints, so that its limbs come off.
 
-The residual told is the natural map of the rows over the largest speed that they have to take away. PyBullet tells the
-greatest change of a speed in its last sweep; it stands in the note, in m/s. Depths are those of contacts. Targets are
-for what is on the floor: in the air PyBullet's humanoid, whose joints have no limits but at elbows and knees, has next
-to no rows.
+The residual is the natural map of the rows over the largest speed that they have to remove. PyBullet reports the
+largest change of a speed in its last sweep; it stands in the note, in m/s. Depths are those of contacts. Targets are
+for phases on the floor: in the air PyBullet's humanoid, whose joints have no limits except at elbows and knees, has
+next to no rows.
 """
 
 from __future__ import annotations

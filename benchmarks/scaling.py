@@ -1,7 +1,7 @@
 """How the time of one forward dynamics grows with the number of links, in a chain and in a bush.
 
 Trees of hinges with 10, 100 and 1000 links; a bush is a random tree in which no link has more than three children. The
-slope of the line through log time over log links is told: 1 is linear time. Inside a kernel, in float64.
+slope is that of the line through log time over log links: 1 is linear time. Inside a kernel, in float64.
 """
 
 from __future__ import annotations

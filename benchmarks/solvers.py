@@ -1,12 +1,12 @@
-"""What each solver makes of each family of problems: how often it succeeds, how well, how fast.
+"""How each solver does on each family of problems: success rate, accuracy, time.
 
 Families are random problems with known answers (`_problems`), by default of 2 to 12 rows, and some of about a hundred.
-All solvers of the manifest get the same problems and the same options. A solver succeeds where it says so and the
-natural residual, measured here and not by itself, meets the tolerance; where a family has no answer, it succeeds by
-saying that. A claim that is not true (solved, and the residual is too large or there is no answer; conflicting, and
-there is one) is counted apart, and fails the benchmark.
+All registered solvers get the same problems and the same options. A solver succeeds if it says so and the natural
+residual, measured here independently, meets the tolerance; for a family without an answer, it succeeds by saying that.
+A false claim (solved, and the residual is too large or there is no answer; conflicting, and there is one) is counted
+separately, and fails the benchmark.
 
-Solvers use one thread of BLAS, or as many as POISE_BLAS_THREADS says.
+Solvers use one thread of BLAS, or the number in POISE_BLAS_THREADS.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def forms_of(family: Iterable[Known]) -> Form:
 
 
 def group_of(name: str, family: Sequence[Known]) -> str:
-    """Under which heading a family is told."""
+    """The heading of a family."""
     forms = forms_of(family)
     if name in LARGE:
         return "larger"
@@ -277,7 +277,7 @@ def write_docs(page: Path, found: Found, settings: dict[str, object]) -> None:
 
 
 def replace_between(text: str, begin: str, end: str, new: str) -> str:
-    """Text with what stands between two lines put anew."""
+    """Text with new content between two lines."""
     if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):
         raise ValueError(f"the document wants the line {begin!r} once, and {end!r} once after it")
     head, tail = text.partition(begin)[0], text.partition(end)[2]

@@ -1,6 +1,6 @@
 """Where the time of one forward dynamics goes, stage by stage, in float64 and in lanes.
 
-The stages of the articulated body method on MuJoCo's humanoid, each alone in a loop inside a kernel, per world.
+The stages of the articulated-body algorithm on MuJoCo's humanoid, each alone in a loop inside a kernel, per world.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """How long a whole step takes beside MuJoCo's: a humanoid that settles from its squat, under random controls.
 
-Both engines step MuJoCo's humanoid with its own time step, each along its own way, for two seconds from the squat. A
-line is a sort of controls: how strong they are, of their range, and how long they stay before new ones are drawn; a
-round goes through a few draws, the same torques for both. Then both settle without controls, and controls begin to act
-there. How the humanoid lies then, and on how many contacts, differs between versions and machines: the table tells. The
-residual told is the largest of all steps, the natural map of the rows over the largest speed that they have to take
-away. MuJoCo's contacts are soft, ours are hard. Times are processor times.
+Both engines step MuJoCo's humanoid with its own time step, each along its own trajectory, for two seconds from the
+squat. A line is a kind of controls: their strength, as a share of their range, and the steps until new ones are drawn;
+a round takes a few draws, the same torques for both. Then both settle without controls, and controls begin there. The
+pose and the contacts of the settled humanoid differ between versions and machines: the table has them. The residual is
+the largest of all steps, the natural map of the rows over the largest speed that they have to remove. MuJoCo's contacts
+are soft, ours are hard. Times are processor times.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TOLERANCE, MOST = 1e-3, 0.7
 
 @dataclass(frozen=True)
 class Controls:
-    """Random controls: uniform between ± `strength` of their range, drawn anew after `hold` steps."""
+    """Random controls: uniform between ± `strength` of their range, drawn again after `hold` steps."""
 
     strength: float
     hold: int = STEPS

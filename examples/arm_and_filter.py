@@ -1,4 +1,4 @@
-"""The tip of an arm is to move down a vertical line: without a filter what is sensed makes it shake (LAM figure 5).
+"""The tip of an arm follows a vertical line: without a filter, the sensed force makes it oscillate (LAM figure 5).
 
 python examples/arm_and_filter.py
 """
@@ -38,7 +38,7 @@ def tip(world: poise.World) -> np.ndarray:
 
 
 def move(gamma: float) -> np.ndarray:
-    """(n, 3) way of the tip, from its start."""
+    """(n, 3) displacement of the tip from its start."""
     world = arm_world()
     start = tip(world)
     pull = TranslationActuator(

@@ -1,4 +1,4 @@
-"""What it takes to hold an arm out: joint torques of a person, by inverse dynamics.
+"""Joint torques of a person who holds out an arm, by inverse dynamics.
 
 python examples/holding_a_pose.py
 """

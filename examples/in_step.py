@@ -16,7 +16,7 @@ DT, WANTED = 1 / 120, {1.0: 0.3, 3.0: 2.0}
 
 
 def speeds_at_keys() -> tuple[np.ndarray, float]:
-    """(n, 2) place and speed of a trolley on a straight path with keys 1 m apart; its natural speed."""
+    """(n, 2) position and speed of a trolley on a straight path with keys at intervals of 1 m; its natural speed."""
     scene = poise.Scene(gravity=(0, 0, 0))
     scene.add(poise.box(0.1, 0.1, 0.1, mass=3.0), name="trolley")
     world = scene.build(dt=DT)

@@ -2,10 +2,10 @@
 
 python examples/learn_to_stand.py
 
-Springs in the ankles are too weak to hold a body upright, and somebody pushes. A linear policy of some hundred numbers
-turns what is felt of balance into targets of the joints. In each generation every world tries one change of these
-numbers, half of them the opposite of the others; then all go where the better halves went (Salimans et al. 2017,
-"Evolution strategies as a scalable alternative to reinforcement learning", with ranks as weights).
+Springs in the ankles are too weak to hold a body upright, and random pushes act on it. A linear policy of some hundred
+numbers maps the observed balance to joint targets. In each generation every world evaluates one perturbation of these
+numbers, in antithetic pairs; the policy then moves towards the better ones (Salimans et al. 2017, "Evolution strategies
+as a scalable alternative to reinforcement learning", with ranks as weights).
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from poise.view import line_chart
 FELT = np.r_[1:10, 82:88]
 """Of the observation: the pelvis' up, velocity and spin; the centre of mass above the feet, and its velocity."""
 BALANCED = np.array([0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0.92, 0, 0, 0])
-"""What is felt by who stands."""
+"""These observations of a standing person."""
 SIZES = np.repeat((0.1, 0.3, 0.5, 0.1, 0.3), 3)
-"""By how much that changes in a sway."""
+"""Their size in a sway."""
 SPREAD, RATE, MOMENTUM = 0.02, 0.01, 0.8
-"""Size of the changes that are tried; size of the step that follows; what is kept of the step before."""
+"""Size of the perturbations; step size; momentum of the step."""
 
 
 def returns(env: StandVectorEnv, policies: np.ndarray, seed: Any, steps: int) -> np.ndarray:
-    """(worlds,) what an episode earns in each world, by a policy for each (worlds, actions, felt)."""
+    """(worlds,) return of an episode in each world, by a policy for each (worlds, actions, felt)."""
     seen, _ = env.reset(seed=seed)
     total, alive = np.zeros(env.num_envs), np.ones(env.num_envs, bool)
     for _ in range(steps):

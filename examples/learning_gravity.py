@@ -16,7 +16,7 @@ ALPHA, BETA, RELAXATION, HIT = 0.1, 0.6, 0.05, 2.4
 
 
 def fly(gamma: float, hit: float = 0.0) -> np.ndarray:
-    """(n, 3) way of the ball; at 2.4 s it is struck upwards, and gains `hit` m/s."""
+    """(n, 3) path of the ball; at 2.4 s it is hit upwards, and gains `hit` m/s."""
     scene = poise.Scene()
     scene.add(poise.sphere(0.1, mass=2.0), name="ball")
     world = scene.build(dt=1 / 240)

@@ -1,4 +1,4 @@
-"""The accelerations of 4096 people at once: lanes beside a loop.
+"""The accelerations of 4096 people at once: SIMD lanes beside a loop.
 
 python examples/many_worlds.py
 """

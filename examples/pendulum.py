@@ -1,4 +1,4 @@
-"""A pendulum let go from the side: period and energy against the closed form.
+"""A pendulum released from the horizontal: period and energy against the closed form.
 
 python examples/pendulum.py
 """

@@ -1,8 +1,8 @@
-"""A person who is pushed from all sides, and stays on both feet by the torques of their own joints.
+"""MPPI balance: a person under pushes from all sides stays on both feet by joint torques alone.
 
-Ten times in half a minute somebody pushes at the chest, so that the capture point comes four fifths of the way to the
-edge of the support: beyond the edge, only a step would help. 24 times a second, 96 futures of 0.6 s are tried in a
-batch of worlds, and those that end well make the plan. Nobody tells the person when a push comes, or from where.
+Ten pushes at the chest in half a minute each move the capture point four fifths of the way to the edge of the support:
+beyond the edge, only a step would help. 24 times a second, 96 random plans of 0.6 s are rolled out in a batch of
+worlds, and their weighted mean is the next plan. The controller has no information about future pushes.
 
 python examples/standing_by_chance.py [seconds] [pushes] [film.gif]
 """
@@ -23,11 +23,11 @@ from poise.dynamics import Drive
 
 Array = NDArray[Any]
 DT, STEP = 1 / 240, 1 / 60
-"""Steps of the world, and of the worlds in which plans are tried; s."""
+"""Steps of the world, and of the rollouts; s."""
 PLANS = {"horizon": 0.6, "knots": 5, "rate": 24.0, "every": 4}
 SAMPLES = 96
 PUSHED, SHARE = 0.1, 0.8
-"""How long a push lasts (s), and how far it brings the capture point, of the way to the edge of the support."""
+"""Duration of a push (s), and its displacement of the capture point over the distance to the edge of the support."""
 STIFFNESS = {"ankle": 500, "knee": 600, "hip": 600, "spine": 600, "neck": 60, "shoulder": 60, "elbow": 30, "wrist": 5}
 """Of joints; N·m/rad."""
 DAMPING = 0.12
@@ -46,7 +46,7 @@ CHANNELS: dict[str, tuple[float, dict[str, tuple[float, ...]]]] = {
     "arms roll": (0.3, {"shoulder_l": (1, 0, 0), "shoulder_r": (1, 0, 0)}),
     "arms spread": (0.3, {"shoulder_l": (1, 0, 0), "shoulder_r": (-1, 0, 0)}),
 }
-"""What is controlled: by how much chance moves goals of joints (rad), and which."""
+"""The control channels: size of the noise of joint targets (rad), and their joints."""
 
 
 def person() -> poise.Scene:
@@ -65,7 +65,7 @@ def tone(model: poise.Model) -> Drive:
 
 
 def channels(model: poise.Model) -> tuple[Array, Array]:
-    """(k, nv) what each control does to the goals of joints, and (k,) how far chance moves it."""
+    """(k, nv) joint targets of each control, and (k,) size of its noise."""
     table = np.zeros((len(CHANNELS), model.nv))
     for row, (_, joints) in zip(table, CHANNELS.values(), strict=True):
         for joint, change in joints.items():
@@ -74,7 +74,7 @@ def channels(model: poise.Model) -> tuple[Array, Array]:
 
 
 class Standing:
-    """The cost of not standing as at first: capture point over the middle, trunk upright, feet flat and in place."""
+    """The cost of leaving the stance: capture point over the middle, trunk upright, feet flat and in place."""
 
     def __init__(self, model: poise.Model) -> None:
         self.feet = [model.body_index(f"hero/foot_{side}") for side in "lr"]
@@ -84,7 +84,7 @@ class Standing:
         self.height = float(poise.dynamics.momentum(model, model.q_rest, np.zeros(model.nv)).com[2])
 
     def support(self, model: poise.Model, q: Array) -> Array:
-        """(k, 2) corners of the region that the soles span: points within 2 cm of the lowest carry; m."""
+        """(k, 2) corners of the support polygon of the soles: points within 2 cm of the lowest carry; m."""
         place = poise.dynamics.bodies(model, q)
         soles = [place.position[foot] + sole_points(model, foot) @ place.rotation[foot].T for foot in self.feet]
         points = np.concatenate(soles)
@@ -107,12 +107,12 @@ class Standing:
             + 0.3 * (joints**2).sum(-1)
             + 0.01 * (seen.v[..., 6:] ** 2).sum(-1)
         )
-        cost[-1] *= 5.0  # where it ends tells what comes after
+        cost[-1] *= 5.0  # the last state decides what follows
         return np.asarray(cost)
 
 
 class Pushes:
-    """At the chest, at times and from sides that chance decides, as hard as the stance of the moment can take."""
+    """Pushes at the chest, at random times and from random sides, of a share of what the present stance can absorb."""
 
     def __init__(self, world: poise.World, standing: Standing, times: Array, angles: Array) -> None:
         self.times, self.angles, self.standing = times, angles, standing
@@ -120,14 +120,14 @@ class Pushes:
         world.before_step(self.push)
 
     def push(self, world: poise.World) -> None:
-        """Before a step: push if it is time to."""
+        """Before a step: push at the planned times."""
         for k in np.flatnonzero(np.abs(world.time - self.times - 0.5 * PUSHED) < 0.5 * PUSHED).tolist():
             if k not in self.forces:
                 self.forces[k] = self.force(world, self.angles[k])
             world.apply_force("hero/torso", self.forces[k])
 
     def force(self, world: poise.World, angle: float) -> Array:
-        """(3,) that brings the capture point so far from where it is; N."""
+        """(3,) the force that moves the capture point by the given share; N."""
         way = np.array((np.cos(angle), np.sin(angle), 0.0))
         whole = poise.dynamics.momentum(world.model, world.q, world.v)
         omega = np.sqrt(9.81 / whole.com[2])
@@ -137,7 +137,7 @@ class Pushes:
 
 
 def torque(world: poise.World) -> float:
-    """The greatest of all joints; N·m."""
+    """The largest torque of all joints; N·m."""
     drive = world.drive
     if drive is None:
         return 0.0

@@ -19,7 +19,7 @@ RADIUS, BALL, MIDDLE = 0.3, 0.1, (1.5, 0.0, -0.12)
 
 
 def meet(mass: float, stiffness: float) -> np.ndarray:
-    """(n, 4) time and way of a ball with an elastic skin."""
+    """(n, 4) time and path of a ball with an elastic skin."""
     scene = poise.Scene(gravity=(0, 0, 0))
     rigid = poise.Material(friction=0.1)
     skin = poise.Material(friction=0.1, compliance=1.0 / stiffness)

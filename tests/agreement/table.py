@@ -74,8 +74,8 @@ def disagreements(found: Cell) -> list[str]:
 HEAD = """# Agreement of formulations
 
 Reduced and maximal coordinates, at velocity level and at acceleration level, converge to the same motion and the same
-forces as steps get shorter. This page measures that for every kind of joint with everything that can act on it. It is for
-users who choose a formulation, and for developers.
+forces as steps get shorter. This page measures that for every kind of joint with everything that can act on it. It is
+for users who choose a formulation, and for developers.
 
 `python -m tests.agreement` writes this page, in some minutes; `tests/agreement` asserts it, in a shorter form, in every
 run of the tests. The formulations are
@@ -83,27 +83,28 @@ run of the tests. The formulations are
 - RV: `poise.Reduced()`, RA: `poise.Reduced(level="acceleration")`,
 - MV: `poise.Maximal()`, MA: `poise.Maximal(level="acceleration")`.
 
-All scenes are made in [one way](../tests/agreement/scenes.py): a joint of this kind connects body "one" to the world, and
-another one body "two" to "one", with axes across each other. They move under gravity, away from rest, for {span} s. The
-last scenes have one body alone.
+All scenes are made in [one way](../tests/agreement/scenes.py): a joint of this kind connects body "one" to the world,
+and another one body "two" to "one", with axes across each other. They move under gravity, away from rest, for {span} s.
+The last scenes have one body alone.
 
 {features}
 
 A number is the difference of two formulations at their finest step, and the order at which it falls: with order 1, half
-the step gives half the difference. Positions are in m and rad. Velocities are relative to the largest one, forces to the
-largest of their sort (1 N or N·m at least): joint reactions, motors, limits, contacts, loop joints. The difference is the
-root of the mean square over {samples} times; velocities and forces are left out within three of the coarsest steps of an
-impact.
+the step gives half the difference. Positions are in m and rad. Velocities are relative to the largest one, forces to
+the largest of their sort (1 N or N·m at least): joint reactions, motors, limits, contacts, loop joints. The difference
+is the root of the mean square over {samples} times; velocities and forces are left out within three of the coarsest
+steps of an impact.
 
-The velocity level is of first order, of second order in smooth motion, and has {velocity} steps; the acceleration
-level is of fourth order, and has {acceleration}. Runs of the two levels are compared with the finest one at acceleration
-level, except for joint reactions: their sensors are of first order. A cell with several scenes has the largest difference.
+The velocity level is of first order, of second order in smooth motion, and has {velocity} steps; the acceleration level
+is of fourth order, and has {acceleration}. Runs of the two levels are compared with the finest one at acceleration
+level, except for joint reactions: their sensors are of first order. A cell with several scenes has the largest
+difference.
 
-The walls of impacts are smooth: the effect of an impact with friction depends, by some thousandths, on its time within the
-step at velocity level, which spreads it over two steps. Forces of sticking contacts are unique if bodies can move in all
-directions, so body "one" hangs on a ball joint there. Joint coordinates are computed from maximal coordinates to 1e-9 rad
-or m, so that forces at velocity level have an error of that over the square of the step, times an inertia: much shorter
-steps than these are of no use there.
+The walls of impacts are smooth: the effect of an impact with friction depends, by some thousandths, on its time within
+the step at velocity level, which spreads it over two steps. Forces of sticking contacts are unique if bodies can move
+in all directions, so body "one" hangs on a ball joint there. Joint coordinates are computed from maximal coordinates to
+1e-9 rad or m, so that forces at velocity level have an error of that over the square of the step, times an inertia:
+much shorter steps than these are of no use there.
 
 All agree: orders are {least} or more, or differences are rounding (of one body alone, {read:g}); those of RA and MA are
 below {close:g}.

@@ -5,10 +5,10 @@ hits the chest straight. It bounces off, or it would come to lie on thighs and f
 left alone: what arms do is the chest's doing.
 
 Arms have 30 N·m. To hold one out takes 11, so that those of 8 or 15 are lost in jumps and runs without any blow
-(`docs/tracking-measured.md`). In a blow they cannot hold their places: a shoulder that gets 1 m/s leaves an arm behind, which
-turns by m l / I = 1.13 kg m / 0.49 kg m² times that. 30 N·m have taken ω = 2.3 rad/s away after ω² I / 2 τ, or 2.5°.
-Shoulders get 1 to 3 m/s, some for so short a time that arms of 90 N·m give way as much, by 1.9°. Back is who is within
-1° of where he would be, and who was farther away has given way.
+(`docs/tracking-measured.md`). In a blow they cannot hold their places: a shoulder that gets 1 m/s leaves an arm behind,
+which turns by m l / I = 1.13 kg m / 0.49 kg m² times that. 30 N·m have taken ω = 2.3 rad/s away after ω² I / 2 τ, or
+2.5°. Shoulders get 1 to 3 m/s, some for so short a time that arms of 90 N·m give way as much, by 1.9°. Back is who is
+within 1° of where he would be, and who was farther away has given way.
 
 Arms that have too little strength for a clip have no place that pulls them back. Without a blow they are 110° off in a
 backflip, 31° where the hand of a cartwheel carries the body, 10° where a runner lands. They are to end nearer to where
