@@ -69,7 +69,7 @@ class Timings:
 
     @staticmethod
     def mean(many: Sequence[Timings]) -> Timings:
-        """Of several sorts of the same cases, round by round."""
+        """The mean of several kinds of the same cases, round by round."""
         names = many[0].seconds
         return Timings({name: np.mean([times.seconds[name] for times in many], axis=0) for name in names})
 
@@ -116,7 +116,7 @@ def _time(case: Case, count: int, clock: Callable[[], float]) -> float:
 
 
 def _batch_size(case: Case, least: float, clock: Callable[[], float]) -> int:
-    """Repetitions that take at least so many seconds; warms up on the way."""
+    """Repetitions that take at least this many seconds; warms up meanwhile."""
     count = 1
     _time(case, count, clock)
     while (taken := _time(case, count, clock)) < least:

@@ -137,7 +137,7 @@ class GroundPeer:
         return state
 
     def contacts(self) -> Contacts:
-        """Those of the state as it stands."""
+        """Contacts of the present state."""
         found = self.data.contact
         ids: list[tuple[int, int, int]] = []
         for first, second in found.geom.tolist():
@@ -147,7 +147,7 @@ class GroundPeer:
         return Contacts(tuple(ids), a, b, found.pos.copy(), frame, found.dist.copy(), found.friction[:, 0].copy())
 
     def limits(self) -> Limits:
-        """Those of joints, of the state as it stands."""
+        """Joint limits of the present state."""
         rows = np.flatnonzero(self.data.efc_type == int(self.mujoco.mjtConstraint.mjCNSTR_LIMIT_JOINT))
         J = self._all_rows()[rows]
         dof = np.abs(J).argmax(axis=1)

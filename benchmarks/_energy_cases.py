@@ -274,7 +274,7 @@ def cradle(rng: Random) -> Start:
 
 
 def motions() -> list[Motion]:
-    """All cases, with what is asked of each."""
+    """All cases, with their measures and bounds."""
     kept, spun = Measure("energy", 0.03, energy_off), Measure("angular momentum", 0.01, angular_off)
     upright = Measure("vertical angular momentum", 0.01, upright_off)
     struck = Measure("kinetic energy", 0.03, kinetic_off), Measure("speed of the last ball", 0.03, last_ball_off)

@@ -72,7 +72,7 @@ def repeat_accelerate(m, s, x, w, dt, n):
 
 @kernel
 def repeat_cached(m, s, x, w, dt, n):
-    """What is left of a call once everything that depends on the state alone is known."""
+    """The rest of a call once everything that depends on the state alone is known."""
     for _ in range(n):
         balance(m, x, w)
         accelerate(m, x, w)

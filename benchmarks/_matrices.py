@@ -30,7 +30,7 @@ from poise.kernel.memory import F64, F64X8
 
 @dataclass(frozen=True)
 class Way:
-    """A way to the matrix, to be timed."""
+    """A method for the matrix, to be timed."""
 
     name: str
     run: Callable[[int], object]
@@ -52,7 +52,7 @@ class Way:
 
 
 class Ways:
-    """All ways for some rows: of the last state alone, and of eight states in lanes."""
+    """All methods for some rows: of the last state alone, and of eight states in lanes."""
 
     def __init__(self, states: States, one: Rows, eight: Rows) -> None:
         self.model, self.states = one.model, {F64: States(states.q[-1:], states.v[-1:], states.tau[-1:]), F64X8: states}
@@ -63,7 +63,7 @@ class Ways:
         self.K = np.zeros((1, len(self.J), len(self.J)))
 
     def all(self) -> list[Way]:
-        """Every way."""
+        """Every method."""
         return [
             self._prepared(),
             self._kernel("test forces", TEST_FORCES),

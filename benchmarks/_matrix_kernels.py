@@ -1,4 +1,4 @@
-"""The ways to a constraint matrix in loops, each from the state to the matrix."""
+"""The methods for a constraint matrix in loops, each from the state to the matrix."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def repeat_gram_lanes(m, s, x, w, r, t, f, plain, n):
 
 @kernel
 def repeat_prepare(m, s, x, w, n):
-    """What all of them begin with, n times."""
+    """The common first part of all methods, n times."""
     for _ in range(n):
         prepare(m, s, x, w, 0.0)
         touch(s.q, 0)

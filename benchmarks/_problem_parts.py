@@ -18,7 +18,7 @@ def matrix(rng: Rng, m: int, rank: int | None = None, floor: float = 0.05) -> np
 
 
 def size(rng: Rng, least: int = 2, most: int = 12, m: int | None = None) -> int:
-    """So many rows as are asked for, or as many as the family needs; drawn where nothing is asked."""
+    """The given number of rows, but at least that of the family; a random number if none is given."""
     if m is None:
         return int(rng.integers(least, most + 1))
     return max(m, 1 if least == 2 else least)

@@ -75,7 +75,7 @@ class Sweeping:
 
 
 class Pivoting:
-    """Dantzig's method by way of `pivot_rows`, called from Python."""
+    """Dantzig's method through `pivot_rows`, called from Python."""
 
     def __init__(self, problem: Problem, warm: np.ndarray | None) -> None:
         self.problem, self.warm = problem, warm

@@ -65,7 +65,7 @@ def following(clip: str) -> Scene:
 
 
 def tracking(clip: str) -> poise.World:
-    """A world of that, on its way."""
+    """A world that tracks, after some steps."""
     world = following(clip).build(dt=DT)
     world.step(120)
     return world

@@ -55,7 +55,7 @@ class Sort:
 
 SORTS = (Sort(0.1, STEPS), Sort(0.3, 20), Sort(1.0, 20), Sort(1.0, 1))
 USUAL = SORTS[1]
-"""For what is timed with one sort only."""
+"""For cases with one kind of controls only."""
 
 
 class Mujoco:
@@ -88,7 +88,7 @@ class Mujoco:
         return go
 
     def look(self, controls: np.ndarray, most: int = 16) -> str:
-        """Contacts and rows of some worlds on their way."""
+        """Contacts and rows of some worlds during their motion."""
         found = []
         for lines in controls[:most]:
             data = self.mujoco.MjData(self.model)
@@ -153,7 +153,7 @@ def main(argv: Sequence[str]) -> int:
     report = Report("batch", QUESTION, settings | {"tolerance": TOLERANCE, "threads": cores})
 
     def beside_rollout() -> None:
-        """Each sort of controls, in both precisions, on all cores."""
+        """Each kind of controls, in both precisions, on all cores."""
         crowds = {precision: Ours(model, peer, n, precision, cores) for precision in MOST}
         all_times = []
         for sort in SORTS:

@@ -62,7 +62,7 @@ def random_rows(model: Model, poses: np.ndarray, count: int) -> Rows:
 def time_size(
     model: Model, states: States, count: int, much: Effort
 ) -> tuple[Timings, dict[str, float | None], np.ndarray]:
-    """Times and residuals of all ways for so many rows, and the matrix."""
+    """Times and residuals of all methods for a number of rows, and the matrix."""
     single = [random_rows(model, q[None], count) for q in states.q]
     ways = Ways(states, single[-1], random_rows(model, states.q, count)).all()
     ways = {way.name: way for way in ways if way.name in NAMES}
@@ -95,7 +95,7 @@ def table_rows(count: int, times: Timings, worst: dict[str, float | None]) -> li
 
 
 def draw(times: dict[int, Timings], model: Model) -> Drawing:
-    """Times over the number of rows: all ways, and the faster ones alone."""
+    """Times over the number of rows: all methods, and the faster ones alone."""
     sizes = list(times)
     curves = {name: [1e6 * times[size].of(name).median for size in sizes] for name in NAMES}
 

@@ -79,7 +79,7 @@ def steps(peer: GroundPeer, moment: Moment) -> list[Measured]:
 
 
 def matrices(model: Model, peer: GroundPeer, moments: Sequence[Moment]) -> list[Measured]:
-    """Every way, from the state to the matrix."""
+    """Every method, from the state to the matrix."""
     q, v = (np.array([getattr(moment, name) for moment in moments]) for name in ("q", "v"))
     stores = contact_rows(model, moments[-1:]), contact_rows(model, moments)
     truth = [peer.matrix(moment) for moment in moments]

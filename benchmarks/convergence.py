@@ -32,7 +32,7 @@ FLOOR = 1e-17
 EXACT = Options(tolerance=1e-13, iterations=100_000)
 """For sweeps, to see where they end."""
 ENOUGH = 1e-9
-"""Tolerance for pivots and Newton's steps, which reach many more digits or none; asked for more, they try in vain."""
+"""Tolerance for pivots and Newton's steps: they reach many more digits or none, and smaller tolerances gain nothing."""
 PURPLE = "#7b3294"
 BLUE, RED, GREEN, PINK, ORANGE, SKY, BLACK = COLORS
 

@@ -134,7 +134,7 @@ def starts_of(motion: Motion, number: int, seed: int) -> list[Start]:
 
 
 def percent(share: float) -> str:
-    """Short, with what is not finite in words."""
+    """A short number; words for non-finite ones."""
     if math.isnan(share):
         return "none"
     if share >= 10.0:

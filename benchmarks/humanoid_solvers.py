@@ -52,7 +52,7 @@ def swept(solver: PGS, formed: bool, cone: bool = True) -> Callable[[Posed, np.n
 
 
 def eliminated(posed: Posed, warm: np.ndarray, inner: Callable[[Problem, np.ndarray], np.ndarray]) -> Result:
-    """Joints solved for first, what is left by `inner`: as trees are solved whose joints are no rows."""
+    """Joints eliminated first, the other rows solved by `inner`: as in trees, whose joints have no rows."""
     whole, n = posed.formed(), posed.joints
     A, b = whole.A, whole.b
     answer = np.linalg.solve(A[:n, :n], np.column_stack((A[:n, n:], b[:n])))

@@ -100,7 +100,7 @@ Engine = Ours | Bullet
 
 @dataclass
 class Phase:
-    """A part of the way of one engine."""
+    """A phase of the motion of one engine."""
 
     engine: Engine
     kept: Any

@@ -60,7 +60,7 @@ class Tally:
     residuals: list[float] = field(default_factory=list)
     """Natural residual of each answer, of the largest |b|."""
     claimed: float = 0.0
-    """Worst residual of an answer that is claimed to be one; infinite where a claim is wrong in another way."""
+    """Largest residual of an answer that is claimed to be one; infinite if a claim is wrong in another way."""
     seconds: list[float] = field(default_factory=list)
     iterations: list[int] = field(default_factory=list)
 
@@ -113,7 +113,7 @@ HEADINGS = ("success", "wrong claims", "residual", "worst", "time", "iterations"
 
 
 def judge(known: Known, result: Result, residual: float) -> tuple[bool, bool]:
-    """Whether a solver succeeded, and whether it claims what is not true."""
+    """Whether a solver succeeded, and whether its claim is false."""
     meets = residual <= OPTIONS.tolerance
     if not known.solvable:
         return result.status is Status.CONFLICTING, result.ok
@@ -129,7 +129,7 @@ def problems_of(family: str, count: int) -> list[Known]:
 
 
 def forms_of(family: Iterable[Known]) -> Form:
-    """What a family asks of a solver, all its problems taken together."""
+    """The forms that all problems of a family need together."""
     forms = Form.EQUALITY
     for known in family:
         forms |= known.problem.forms()

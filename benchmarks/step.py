@@ -136,7 +136,7 @@ def goes(engine: Mujoco | Ours, draws: Sequence[np.ndarray], steps: int) -> Call
 
 @dataclass
 class Look:
-    """What the steps of a sort of controls took, one by one."""
+    """Statistics of the steps of a kind of controls, one by one."""
 
     residual: float
     note: str
@@ -178,7 +178,7 @@ def main(argv: Sequence[str]) -> int:
     all_times = []
 
     def time(name: str, sort: Controls, draws: int, most: float | None, n: int = STEPS) -> Timings:
-        """Time a sort of controls from the kept states, and look at its steps."""
+        """Time a kind of controls from the kept states, and collect statistics of its steps."""
         controls = [sort.draw(seed, peer.model.nu) for seed in range(draws)]
         torques = [np.array([peer.torques(line) for line in draw]) for draw in controls]
         cases = [
