@@ -1,4 +1,4 @@
-"""Worlds: models on their way through time, with contacts, limits and all that acts."""
+"""Worlds: models that step through time, with contacts, limits, controllers, sensors and recordings."""
 
 from __future__ import annotations
 

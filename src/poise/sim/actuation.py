@@ -1,4 +1,4 @@
-"""What worlds have beside trees and contacts: motors, loops, rows of users."""
+"""The part of a world for motors, loop joints and constraint callbacks."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ Hook = Callable[[Any, Rows], None]
 
 
 class Joined(Running):
-    """What worlds have for joints that are driven, closed, broken or attached."""
+    """The part of a world for motors, loop joints, attachments and constraint callbacks."""
 
     _row_hooks: list[Hook]
 
     def _begin_joints(self) -> None:
-        """Set what is to count from this step on."""
+        """Before a step: apply controls and constraint callbacks."""
         extras = self._stepper.extras
         self._controls.apply(self._stepper)
         if self._row_hooks or self._step_hooks or extras.hooks:
@@ -34,13 +34,13 @@ class Joined(Running):
         extras.begin()
 
     def _joint_memory(self) -> dict[str, Array]:
-        """Controls, as they are and as they have been set."""
+        """Controls: the current values, and those that motors last applied."""
         if not self.model.motors:
             return {}
         return {"control": self.ctrl.copy(), "motors/control": self._controls.applied.copy()}
 
     def _check_joint_memory(self, check: SlotCheck) -> None:
-        """Refuse controls that cannot be taken up."""
+        """Validate the controls of a state."""
         for name in ("control", "motors/control"):
             if "control" in check.slots and name in check.slots and self.model.motors:
                 check.like(name, self.ctrl)
@@ -50,13 +50,13 @@ class Joined(Running):
             self.ctrl = slots["control"]
             if "motors/control" in slots:
                 self._controls.applied[...] = slots["motors/control"]
-            else:  # a keyframe tells controls alone: motors are to follow them, whatever they were set to
+            else:  # a keyframe has controls only: set all motors to them
                 self._controls.apply_all(self._stepper)
 
     # ---- motors ------------------------------------------------------------------------------------------------------
 
     def motor(self, name: str | int) -> WorldMotor:
-        """A motor by its name or number, to set and to ask.
+        """A motor by its name or number; its settings can be read and assigned.
 
         >>> import poise
         >>> scene = poise.Scene()
@@ -74,8 +74,8 @@ class Joined(Running):
 
     @property
     def ctrl(self) -> Array:
-        """(motors,) controls, as MuJoCo's: the target of a position servo, the speed of a velocity servo, else a force;
-        to read and to write. What changes here is set at the next step; `motor` sets the same things by name.
+        """(motors,) controls, as in MuJoCo: the target of a position servo, the speed of a velocity servo, otherwise a
+        force. Changes take effect at the next step; `motor` sets the same quantities by name.
 
         >>> import poise
         >>> scene = poise.Scene()
@@ -99,7 +99,7 @@ class Joined(Running):
     # ---- loops -------------------------------------------------------------------------------------------------------
 
     def loop(self, name: str) -> WorldLoop:
-        """A loop of the scene, or one that was attached, by its name.
+        """A loop joint of the scene, or an attached one, by its name.
 
         >>> import poise
         >>> scene = poise.Scene()
@@ -113,16 +113,17 @@ class Joined(Running):
 
     @property
     def loops(self) -> list[str]:
-        """Names of all loops, those that have broken among them."""
+        """Names of all loop joints, broken ones included."""
         return [joint.name for joint in self._stepper.extras.joints]
 
     def attach(
         self, first: str | None, second: str | None = None, kind: str = "fixed", name: str | None = None, **options: Any
     ) -> str:
-        """Join two bodies where they are, from the next step on; gives the name. None is the world.
+        """Join two bodies at their current poses from the next step on; returns the joint's name. None is the world.
 
-        `kind` and `options` are those of `Scene.loop`, positions and axes in the world as it is now: a hand that takes
-        hold of something, a rope that is tied. What moves apart comes to a halt in that step, as in an impact.
+        `kind` and `options` are those of `Scene.loop`; positions and axes are in world coordinates at the current time.
+        Typical uses are a hand that grips something, or a rope that is tied. The relative velocity along the
+        constrained directions becomes zero in that step, as in an impact.
 
         >>> import poise
         >>> scene = poise.Scene()
@@ -140,7 +141,7 @@ class Joined(Running):
         return joint.name
 
     def release(self, name: str) -> None:
-        """Let go of what was attached, or of a loop of the scene, which `loop(name).active = True` closes again.
+        """Release an attachment, or a loop joint of the scene; `loop(name).active = True` closes the latter again.
 
         >>> import poise
         >>> scene = poise.Scene()
@@ -162,10 +163,10 @@ class Joined(Running):
 
     @property
     def rows_hooks(self) -> list[Hook]:
-        """Functions that are called with the world and the rows of each step, or part of one, to add some of their own.
+        """Constraint callbacks: functions of the world and the rows that add rows in each step, or substep of one.
 
-        See `poise.constraints.rows.Rows.add`. Ids are any numbers from 0 to 2³⁰ − 1, and should stay the same from step
-        to step: by them rows find their last multipliers. States do not hold functions.
+        See `poise.constraints.rows.Rows.add`. Ids are numbers from 0 to 2³⁰ − 1. Keep them constant over steps: warm
+        starting matches rows by id. States do not contain the callbacks.
 
         >>> import poise
         >>> scene = poise.Scene()
@@ -183,7 +184,7 @@ class Joined(Running):
 
 
 def call_hook(hook: Hook, world: Joined, rows: Rows) -> None:
-    """Let a hook add its rows; ids must leave room for those of the world."""
+    """Call a constraint callback, and check that its ids do not collide with those of the world."""
     hook(world, rows)
     if any(id >= USERS for id in rows.ids()):
         raise ValueError(f"a row has the id {max(rows.ids())}; those of hooks must be less than 2³⁰ = {USERS}")

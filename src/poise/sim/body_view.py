@@ -1,4 +1,4 @@
-"""Bodies of a world where they are."""
+"""Views of bodies of a world: pose, velocity, placing and kinematic motion."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def checked_quaternion(quat_wxyz: ArrayLike) -> Array:
 
 
 class Pose(NamedTuple):
-    """Of a body in the world."""
+    """Pose of a body in the world."""
 
     position: Array
     """(3,) m."""
@@ -45,7 +45,7 @@ class Pose(NamedTuple):
 
 @dataclass(frozen=True)
 class PlacedBody:
-    """A body of a world; what it tells is as the world is when it is asked."""
+    """A view of a body of a world; properties are evaluated at the world's current state."""
 
     world: World
     index: int
@@ -57,32 +57,32 @@ class PlacedBody:
 
     @property
     def position(self) -> Array:
-        """(3,) of its origin; m."""
+        """(3,) position of the body's origin; m."""
         return np.array(bodies(self.world.model, self.world.q).position[self.index])
 
     @property
     def rotation(self) -> Array:
-        """(3, 3) its axes in the world."""
+        """(3, 3) rotation matrix; the columns are the body's axes in the world."""
         return np.array(bodies(self.world.model, self.world.q).rotation[self.index])
 
     @property
     def pose(self) -> Pose:
-        """Where its origin is (m), and how it is turned (w, x, y, z)."""
+        """Position of the origin (m) and orientation as a quaternion (w, x, y, z)."""
         return Pose(self.position, quat_from_matrix(self.rotation))
 
     @property
     def velocity(self) -> Array:
-        """(3,) of its origin, in world axes; m/s."""
+        """(3,) velocity of the origin, in world axes; m/s."""
         return np.array(bodies(self.world.model, self.world.q, self.world.v).twist[self.index, 3:])
 
     @property
     def angular_velocity(self) -> Array:
-        """(3,) in world axes; rad/s."""
+        """(3,) angular velocity in world axes; rad/s."""
         return np.array(bodies(self.world.model, self.world.q, self.world.v).twist[self.index, :3])
 
     @property
     def asleep(self) -> bool:
-        """Whether it stays as it is until something stirs it; see `Reduced.sleeping`."""
+        """Whether the body sleeps; see `Reduced.sleeping`."""
         return bool(self.world.asleep[self.index])
 
     def place(
@@ -92,9 +92,10 @@ class PlacedBody:
         velocity: ArrayLike | None = None,
         angular_velocity: ArrayLike | None = None,
     ) -> None:
-        """Put a body with a free joint, or a kinematic one without a path, somewhere; what is left out stays.
+        """Set pose and velocity of a body with a free joint, or of a kinematic body without a path. Omitted arguments
+        leave their part unchanged.
 
-        Velocities are in world axes; m, m/s, rad/s. A kinematic body goes on at the velocity that it has, 0 at first.
+        Velocities are in world axes; m, m/s, rad/s. A kinematic body continues at its velocity, which is initially 0.
 
         >>> import poise
         >>> scene = poise.Scene()
@@ -119,10 +120,11 @@ class PlacedBody:
     def move_kinematic(
         self, position: ArrayLike | None = None, quat_wxyz: ArrayLike | None = None, dt: float | None = None
     ) -> None:
-        """Set the velocity that takes a kinematic body to a pose in `dt` seconds, in one step where it is left out.
+        """Set the velocity that moves a kinematic body to a pose in `dt` seconds; `dt` defaults to one step.
 
-        What is left out of the pose stays as it is. Contacts and loops feel the velocity: a platform carries what
-        stands on it, where `place` would move away under it. The body keeps that velocity until it gets another one.
+        An omitted position or orientation stays unchanged. Contacts and loop joints use the velocity: a platform
+        carries the bodies that stand on it, whereas `place` would move it away from under them. The body keeps that
+        velocity until another one is set.
 
         >>> import poise
         >>> scene = poise.Scene()
@@ -146,7 +148,7 @@ class PlacedBody:
         world.v[d + 3 : d + 6] = quat_log(quat_multiply(quat_conjugate(quat), aim)) / time
 
     def _free_joint(self) -> tuple[int, int]:
-        """Where the coordinates and velocities of the free joint are; refused where they cannot be written."""
+        """First indices of the free joint's coordinates and velocities; raises if they cannot be written."""
         model = self.world.model
         joints = np.flatnonzero(model.joint_body == self.index)
         if len(joints) != 1 or model.joint_kinds[joints[0]] != "free":

@@ -1,4 +1,4 @@
-"""Drives that controllers give: unlike those that are written to a world, they go back with its states."""
+"""Drives that controllers return. Unlike drives that are assigned to a world, they are part of its state."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _GIVEN, _OWN = "drive/", "own_drive/"
 
 
 class Driven(Simulation):
-    """A simulation that knows which drive is a controller's."""
+    """A simulation that keeps a controller's drive and the assigned drive separately."""
 
     _own_drive: dict[str, Array] | None = None
-    """The drive from before a controller gave another one; None while none has. Never changed in place."""
+    """The assigned drive while a controller's drive replaces it, otherwise None. Never changed in place."""
 
     @property
     def drive(self) -> Drive | None:
-        """Springs and dampers towards a goal, or None; to assign. One that a controller gave is part of the state."""
+        """Springs and dampers towards a goal, or None; assignable. A controller's drive is part of the state."""
         return super().drive
 
     @drive.setter
@@ -39,13 +39,15 @@ class Driven(Simulation):
         Simulation.drive.__set__(self, drive)  # type: ignore[attr-defined]
 
     def _take_drive(self, drive: Drive) -> None:
-        """Use a controller's."""
+        """Use a controller's drive."""
         own = self._drive_now() if self._own_drive is None else self._own_drive
         self._set_drive(drive)
         self._own_drive = own
 
     def _take_drives(self, drives: Sequence[Drive]) -> None:
-        """Use those of several controllers: each on the coordinates that it has gains for, of two the later one."""
+        """Merge drives of several controllers: each applies to the coordinates for which it has gains. The later drive
+        wins where two have gains.
+        """
         for number, drive in enumerate(drives):
             before = self._drive_now() if number else None
             self._take_drive(drive)
@@ -59,7 +61,7 @@ class Driven(Simulation):
                 self._lay_drive(now)
 
     def _coordinates_of(self, dofs: Array) -> Array:
-        """(nq,) which coordinates belong to these degrees of freedom; rotations do if all three of theirs are."""
+        """(nq,) bool: the coordinates of these degrees of freedom; those of a rotation if all three are chosen."""
         model, chosen = self.model, np.zeros(self.model.nq, bool)
         for kind, q, v in zip(model.primitive_kind, model.primitive_q_start, model.primitive_v_start, strict=True):
             nq, nv = (4, 3) if kind == Primitive.BALL else (1, 1)
@@ -77,14 +79,14 @@ class Driven(Simulation):
             x.arrays[name][...] = drive[name]
 
     def _drive_memory(self) -> dict[str, Array]:
-        """The drive that a controller gave, and the one from before."""
+        """State fields: the controller's drive and the assigned drive that it replaces."""
         if self._own_drive is None:
             return {}
         given = {f"{_GIVEN}{name}": array for name, array in self._drive_now().items()}
         return given | {f"{_OWN}{name}": array.copy() for name, array in self._own_drive.items()}
 
     def _check_drive_memory(self, check: SlotCheck) -> None:
-        """Refuse drives that cannot be taken up."""
+        """Validate the drives of a state."""
         if f"{_GIVEN}on" in check.slots:
             now = self._drive_now()
             for start in (_GIVEN, _OWN):
@@ -93,7 +95,7 @@ class Driven(Simulation):
                 check.within(f"{start}on", 0, 1)
 
     def _remember_drive(self, slots: Mapping[str, Array]) -> None:
-        """Take up a memory; one without a drive is of a time before a controller gave any."""
+        """Restore the drives of a state; a state without them predates the controller's first drive."""
         if f"{_GIVEN}on" in slots:
             self._lay_drive({name: slots[f"{_GIVEN}{name}"] for name in _NAMES})
             self._own_drive = {name: slots[f"{_OWN}{name}"].copy() for name in _NAMES}

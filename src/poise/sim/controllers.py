@@ -1,8 +1,8 @@
-"""What acts on a world from outside, step by step: controllers, functions before and after steps, listeners to events.
+"""Callbacks of a world: controllers, functions before and after steps, event listeners.
 
-Before a step come the functions of `before_step`, then the controllers, each in the order in which they were added;
-after it the listeners to its events, then the functions of `after_step`. If one of them fails, its error goes to the
-caller: before the step the world is put back to where it was, after it the step stays done.
+Before a step, the world calls the functions of `before_step`, then the controllers, each in the order in which they
+were added. After it, the world calls the event listeners, then the functions of `after_step`. If a callback raises, the
+exception reaches the caller: before the step, the world's state is restored; after it, the step remains done.
 """
 
 from __future__ import annotations
@@ -39,55 +39,57 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Targets:
-    """What a controller wants of the next step; what is None it leaves alone.
+    """What a controller sets for the next step. A field that is None stays unchanged.
 
     >>> Targets(tau=[0.0, 1.5]).drive is None
     True
     """
 
     tau: ArrayLike | None = None
-    """(nv,) generalized forces, added to those of others for this step; N or N·m."""
+    """(nv,) generalized forces, added to the other inputs for this step; N or N·m."""
     forces: ArrayLike | None = None
-    """(n_bodies, 6) wrenches (τ, f) in world axes at the bodies' origins, likewise added; N·m, N."""
+    """(n_bodies, 6) wrenches (τ, f) in world axes at the bodies' origins, added in the same way; N·m, N."""
     drive: Drive | None = None
-    """Instead of the world's drive, from now on. Several are one: each is for the coordinates that it has gains for."""
+    """Replaces the world's drive from now on. Drives of several controllers are merged: each applies to the coordinates
+    for which it has gains.
+    """
     motors: Sequence[MotorGoals] = ()
-    """What motors are to do, from now on."""
+    """Settings of motors from now on."""
     rows: Callable[[Any, Any], None] | None = None
-    """As those of `world.rows_hooks`, for this step."""
+    """A constraint callback like those of `world.rows_hooks`, for this step."""
 
 
 @dataclass(eq=False)
 class StateToAct(State):
-    """A state as controllers see it, before a step.
+    """Controller state: the state before a step, as controllers receive it.
 
     >>> StateToAct(np.zeros(1), np.zeros(1), dt=0.01).dt
     0.01
     """
 
     dt: float = 0.0
-    """Length of the step to come; s."""
+    """Length of the coming step; s."""
 
 
 class Controller(Protocol):
-    """What `add_controller` takes. `bind` is optional, and a plain function of the state will do as well.
+    """Interface of the argument of `add_controller`. `bind` is optional; a function of the state also works.
 
-    A controller that can be compiled has `compile(memory)`, which gives a `StepCommand` or None: at velocity level that
-    is called instead of `update`, and steps stay in compiled code.
+    A controller that can be compiled has `compile(memory)`, which returns a `StepCommand` or None. At velocity level
+    the world calls that command instead of `update`, and steps stay in compiled code.
 
-    `state` is a copy: q, v, time, the length dt of the step to come, and as `slots` what the controller has put there
-    in the step before. Whatever is to survive going back in time belongs there, as arrays.
+    `state` is a copy: q, v, time, the length dt of the coming step, and `slots`, which hold the arrays that the
+    controller stored there in the previous step. Memory that must be restored with `world.state` belongs in `slots`.
     """
 
     def bind(self, model: Model, /) -> None:
-        """Called once, when it is added."""
+        """Called once, when the controller is added."""
 
     def update(self, state: StateToAct, /) -> Targets | None:
-        """What it wants, before every step."""
+        """Called before every step; returns what the controller sets."""
 
 
 class StepMemory(NamedTuple):
-    """What controllers that compile set in a world: see `Controller`."""
+    """Memory of a world that compiled controllers write; see `Controller`."""
 
     model: Model
     state: Block
@@ -96,21 +98,21 @@ class StepMemory(NamedTuple):
 
 
 class StepCommand(Protocol):
-    """What a controller sets before each step in compiled code."""
+    """A compiled controller: compiled code calls it before each step."""
 
     bound: Bound
     """Called with the time and the length of each step, before it."""
 
     @property
     def drive(self) -> Drive | None:
-        """The drive whose goals it sets."""
+        """The drive whose goals the command sets."""
 
     @property
     def motors(self) -> MotorGoals | None:
-        """Settings of motors that stay as they are from step to step."""
+        """Settings of motors that are constant over steps."""
 
     def undo(self) -> None:
-        """Put back what was set for a step that failed."""
+        """Restore what the command overwrote for a step that failed."""
 
 
 @dataclass
@@ -123,7 +125,7 @@ class _Named:
     """What compiled code calls instead of `update`."""
 
     def update(self, q: Array, v: Array, time: float, dt: float) -> tuple[Targets | None, dict[str, Array]]:
-        """What it wants, and its slots after that."""
+        """Call the controller: its targets, and its slots afterwards."""
         state = StateToAct(q.copy(), v.copy(), time, {name: array.copy() for name, array in self.slots.items()}, dt)
         wanted = getattr(self.controller, "update", self.controller)(state)
         if wanted is not None and not isinstance(wanted, Targets):
@@ -132,7 +134,7 @@ class _Named:
 
 
 class Hooks:
-    """Everything that a world calls around its steps."""
+    """The callbacks of a world, and the log of its events."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -142,28 +144,28 @@ class Hooks:
         self.laws: dict[str, ForceLaw] = {}
         self.listeners: list[tuple[str, Callable[[Any, Event], Any]]] = []
         self.watcher: Watcher | None = None
-        """Looks at steps, while their events are wanted."""
+        """Records events of steps, while listeners or readers need them."""
         self.asked = False
-        """Whether `World.events` was read: steps are watched from then on."""
+        """Whether `World.events` was read: from then on, every step records its events."""
         self.kept: list[Event] | None = None
         """Events of a run that records them."""
         self.idle: Watcher | None = None
-        """The watcher that is no longer needed."""
+        """The last watcher after it was switched off."""
         self.rested_at: float | None = None
-        """The time up to which it knows all, as long as no state was assigned; s."""
+        """The time up to which the idle watcher is complete, unless a state was assigned since; s."""
         self.events: list[Event] = []
 
     def busy(self) -> bool:
-        """Whether there is anything that Python has to call."""
+        """Whether Python has to call a function before or after each step."""
         return bool(self.before or self.after) or any(one.command is None for one in self.controllers.values())
 
     @property
     def commands(self) -> list[StepCommand]:
-        """What compiled code calls before each step."""
+        """The commands of compiled controllers, which compiled code calls before each step."""
         return [one.command for one in self.controllers.values() if one.command is not None]
 
     def copy(self) -> Hooks:
-        """Lists of its own; what is in them is shared."""
+        """A shallow copy: the lists are copied, their elements are shared."""
         twin = Hooks(self.model)
         twin.before, twin.after, twin.listeners = [*self.before], [*self.after], [*self.listeners]
         twin.controllers = {
@@ -177,7 +179,7 @@ class Hooks:
         return twin
 
     def new_watcher(self) -> Watcher:
-        """One that knows nothing but that nothing touches; an idle one, where there is one."""
+        """A watcher in its initial state, without contacts; the idle one is reused."""
         watcher, self.idle = self.idle or Watcher(self.model), None
         watcher.start()
         return watcher
@@ -190,17 +192,17 @@ class Hooks:
         return kept
 
     def start(self) -> None:
-        """Nothing touches yet."""
+        """Reset to the initial state, without contacts."""
         self.rested_at = None
         if self.watcher is not None:
             self.watcher.start()
 
     def check_memory(self, check: SlotCheck, model: Model) -> None:
-        """Refuse a memory that cannot be taken up. What controllers keep is their own."""
+        """Validate the events of a state. Slots of controllers are not checked."""
         check_events(check, model)
 
     def remember(self, slots: Mapping[str, Array]) -> None:
-        """Take up a memory."""
+        """Restore the events and the slots of controllers from a state."""
         self.rested_at = None
         if self.watcher is None and is_watched(slots):
             self.watcher, self.asked = self.new_watcher(), True
@@ -213,7 +215,7 @@ class Hooks:
 
 
 class Acting(Driven):
-    """What worlds have for those who act on them."""
+    """The part of a world that holds callbacks: controllers, force laws, step functions and event listeners."""
 
     _hooks: Hooks
     _stepper: Any
@@ -222,19 +224,19 @@ class Acting(Driven):
     _last: LastStep
     _applied: AppliedForces
     _state_fields: list[StateFields]
-    """All of the state but coordinates, velocities and time."""
+    """All of the state except coordinates, velocities and time."""
     _step_hooks: tuple[Callable[[Any, Any], None], ...] = ()
-    """Rows that controllers have asked for in this step."""
+    """Constraint callbacks that controllers returned for this step."""
     _uncommanded: tuple[float, dict[str, Array], dict[str, Array] | None, dict[str, Array]] | None = None
-    """The time at which compiled code was last asked for steps, with drives and gains of motors from before that."""
+    """The time at which compiled stepping last began, with the drives and motor gains from before it."""
 
-    # ---- to add and to take away -------------------------------------------------------------------------------------
+    # ---- adding and removing -----------------------------------------------------------------------------------------
 
     def add_controller(self, controller: Controller | Callable[[StateToAct], Any], name: str | None = None) -> str:
-        """Let a controller act before every step from now on; gives the name by which its slots are kept.
+        """Call a controller before every step from now on; returns the name under which its slots are stored.
 
-        It has `update(state)`, which gives `Targets` or None, and perhaps `bind(model)`; or it is a function of the
-        state.
+        A controller has `update(state)`, which returns `Targets` or None, and optionally `bind(model)`. A function of
+        the state is also a controller.
 
         >>> import poise
         >>> scene = poise.Scene(gravity=(0, 0, 0))
@@ -260,7 +262,7 @@ class Acting(Driven):
         return given
 
     def _compile(self, named: _Named) -> None:
-        """Let compiled code call a controller, where it can."""
+        """Compile a controller, if it has `compile` and the formulation works at velocity level."""
         named.command = None
         if self.formulation.level == "velocity" and hasattr(named.controller, "compile"):
             space = self._space
@@ -269,7 +271,7 @@ class Acting(Driven):
             )
 
     def _begin_commands(self) -> None:
-        """Before steps in compiled code: set what controllers that are compiled leave as it is from step to step."""
+        """Before steps in compiled code: set the drives and motor gains of compiled controllers."""
         self._uncommanded = None
         if commands := self._hooks.commands:
             motors = self._stepper.extras.motors
@@ -285,7 +287,7 @@ class Acting(Driven):
 
     @contextmanager
     def _undone_commands(self) -> Iterator[None]:
-        """Around a step that compiled code has left to Python: one that fails leaves nothing of what was set for it."""
+        """Around a step that compiled code left to Python: if it fails, restore what its commands overwrote."""
         try:
             yield
         except BaseException:
@@ -299,7 +301,7 @@ class Acting(Driven):
             raise
 
     def remove_controller(self, name: str) -> None:
-        """Take a controller away, and forget its slots.
+        """Remove a controller and its slots.
 
         >>> import poise
         >>> world = poise.Scene().build()
@@ -312,12 +314,12 @@ class Acting(Driven):
         del self._hooks.controllers[name]
 
     def add_force(self, law: ForceLaw, name: str | None = None) -> str:
-        """Let a force law act from now on, and give the name by which `remove_force` takes it away.
+        """Apply a force law from now on; returns the name by which `remove_force` removes it.
 
-        A law is a function of a `poise.sim.Stage`: of its time, coordinates and velocities, and of nothing else. It
-        adds to `stage.tau` and `stage.forces`, or calls `stage.push`. At acceleration level it is called in every stage
-        of the integrator, so that the motion keeps the order of that: 2 of midpoint, 4 of RK4. At velocity level it is
-        called at the beginning of every step or substep, and its force is held over that.
+        A law is a function of a `poise.sim.Stage`: of its time, coordinates and velocities only. It adds to `stage.tau`
+        and `stage.forces`, or calls `stage.push`. At acceleration level, every stage of the integrator evaluates the
+        law, so that the motion keeps the integrator's order: 2 for midpoint, 4 for RK4. At velocity level, the law is
+        evaluated at the beginning of every step or substep, and its force is constant over that.
 
         >>> import poise
         >>> scene = poise.Scene(gravity=(0, 0, 0))
@@ -337,7 +339,7 @@ class Acting(Driven):
         return given
 
     def remove_force(self, name: str) -> None:
-        """Take a force law away.
+        """Remove a force law.
 
         >>> import poise
         >>> world = poise.Scene().build()
@@ -350,12 +352,12 @@ class Acting(Driven):
 
     @property
     def force_laws(self) -> dict[str, ForceLaw]:
-        """Force laws by their names."""
+        """Force laws by name."""
         return dict(self._hooks.laws)
 
     @property
     def controllers(self) -> dict[str, Any]:
-        """Controllers by their names, in the order in which they act.
+        """Controllers by name, in the order in which they are called.
 
         >>> import poise
         >>> world = poise.Scene().build()
@@ -366,7 +368,7 @@ class Acting(Driven):
         return {name: named.controller for name, named in self._hooks.controllers.items()}
 
     def before_step(self, function: _Function) -> _Function:
-        """Call `function(world)` before every step from now on; it may change what acts, and where things are.
+        """Call `function(world)` before every step from now on; it may change inputs and state.
 
         >>> import poise
         >>> world = poise.Scene().build(dt=0.5)
@@ -410,7 +412,7 @@ class Acting(Driven):
         return function
 
     def remove(self, function: Callable[..., Any]) -> None:
-        """No longer call a function that was given to `before_step`, `after_step` or `on`.
+        """Stop calling a function that was passed to `before_step`, `after_step` or `on`.
 
         >>> import poise
         >>> world = poise.Scene().build()
@@ -429,7 +431,7 @@ class Acting(Driven):
 
     @property
     def events(self) -> list[Event]:
-        """Events of the last step, from the first time on that it is asked or `on` is used.
+        """Events of the last step. They are recorded from the first use of this property or of `on`.
 
         >>> import poise
         >>> scene = poise.Scene()
@@ -446,7 +448,7 @@ class Acting(Driven):
         return [*self._hooks.events]
 
     def _watch(self) -> None:
-        """Let a watcher look at steps from now on."""
+        """Record events of steps from now on."""
         hooks = self._hooks
         if hooks.watcher is not None:
             return
@@ -456,11 +458,11 @@ class Acting(Driven):
         hooks.watcher = hooks.new_watcher()
         if self._last.done:
             hooks.watcher.take_in(self._stepper)
-        elif self.time != 0.0:  # what touches has begun unseen
+        elif self.time != 0.0:  # contacts may have begun before recording
             hooks.watcher.remember({})
 
     def _rest(self) -> None:
-        """Watch no longer, unless someone still wants to know."""
+        """Stop recording events, unless a listener or a reader still needs them."""
         hooks = self._hooks
         if hooks.watcher is not None and not hooks.listeners and not hooks.asked:
             hooks.idle, hooks.watcher, hooks.rested_at = hooks.watcher, None, self.time
@@ -469,7 +471,7 @@ class Acting(Driven):
 
     @contextmanager
     def _acting(self) -> Iterator[None]:
-        """Around a step: what acts before it, what is told after it. A step that fails leaves nothing behind."""
+        """Around a step: call the callbacks before it. If the step fails, restore the world."""
         hooks, x = self._hooks, self._space.x
         acts = {name: array.copy() for name, array in x.arrays.items()}
         kept = acts, x.counts(), self.q.copy(), self.v.copy(), self.time
@@ -482,7 +484,7 @@ class Acting(Driven):
         except BaseException:
             self._put_back(*kept)
             self._own_drive = own_drive
-            if slots is not None:  # those functions may have changed anything, controllers the motors
+            if slots is not None:  # the functions may have changed any slot, the controllers the motors
                 self._write_slots(slots)
             raise
         finally:
@@ -492,7 +494,7 @@ class Acting(Driven):
             named.slots = held
 
     def _asked(self, tau: Array, force: Array) -> tuple[Array, Array, list[tuple[_Named, dict[str, Array]]]]:
-        """Ask all controllers, and lay what they want; what was to act without them, and their slots."""
+        """Call all controllers and write their targets. Returns the inputs without them, and their slots."""
         slots, hooks, drives = [], [], []
         for named in self._hooks.controllers.values():
             if named.command is not None:
@@ -535,7 +537,7 @@ class Acting(Driven):
         self._left = None
 
     def _read_slots(self) -> dict[str, Array]:
-        """Copies of all that the next steps depend on beside coordinates, velocities and time."""
+        """Copies of all state except coordinates, velocities and time."""
         slots: dict[str, Array] = {}
         for fields in self._state_fields:
             slots.update(fields.read())
@@ -546,7 +548,7 @@ class Acting(Driven):
             fields.write(slots)
 
     def _note_events(self) -> None:
-        """Read the events of steps that are done; those of the last one are `events`."""
+        """Read the events of completed steps; those of the last one are `events`."""
         hooks = self._hooks
         found = [] if hooks.watcher is None else hooks.watcher.read(self.model)
         hooks.events = [event for event in found if event.time == self.time]
@@ -554,7 +556,7 @@ class Acting(Driven):
             hooks.kept += found
 
     def _drop_step(self, problem: BaseException) -> None:
-        """Forget what was seen of a step that has failed; a listener hears of a world that diverges."""
+        """Discard the events of a failed step, and call the listeners for `diverged`."""
         hooks = self._hooks
         if hooks.watcher is None:
             return
@@ -564,7 +566,7 @@ class Acting(Driven):
             self._tell([Event("diverged", self.time, (problem.body,), what=problem.what)])
 
     def _afterwards(self) -> None:
-        """Call those who want to hear of a step that was done."""
+        """Call the listeners and the functions of `after_step` after a completed step."""
         self._tell(self._hooks.events)
         for function in self._hooks.after:
             function(self)
@@ -578,7 +580,7 @@ class Acting(Driven):
 
 
 def _new_name(what: str, thing: Any, name: str | None, known: Mapping[str, Any]) -> str:
-    """A name that nothing of the sort has yet."""
+    """A unique name: the given one, or one derived from the thing's own name."""
     given = name if name is not None else getattr(thing, "__name__", type(thing).__name__)
     if not isinstance(given, str) or not given or "/" in given:
         raise ValueError(f"name is {given!r}; it must be a word without a slash")

@@ -1,7 +1,7 @@
-"""What begins and ends between two steps: contacts, limits that are reached and left, worlds that diverge.
+"""Events between two steps: contacts begin and end, limits are reached and left, worlds diverge.
 
-Two shapes touch in a step when one of their contacts pushes; a limit is reached when it pushes. An event tells of a
-change of that, so what is remembered from step to step is which shapes touch and which limits are reached.
+Two shapes touch in a step when one of their contacts has a nonzero force; a limit is reached when its force is nonzero.
+An event is a change of this, so the memory from step to step is the set of touching pairs and of reached limits.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ KINDS: tuple[str, ...] = get_args(Kind)
 _ENDS = {LOWER: "lower", UPPER: "upper"}
 _BALL_ENDS = {CONE: "cone", TWIST_LOWER: "twist lower", TWIST_UPPER: "twist upper"}
 _KEYS, _LOG = 64, 64
-"""Keys of each list, and logged events, that there is memory for at first."""
+"""Initial capacity: keys of each list, logged events."""
 _TOUCHING, _REACHED = "events/touching", "events/reached"
 
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened in a step.
+    """An event of a step.
 
     >>> Event("limit_reached", 0.5, ("knee",), what="upper").names
     ('knee',)
@@ -54,7 +54,7 @@ class Event:
     shapes: tuple[str, ...] = ()
     """Both shapes of a contact."""
     what: str = ""
-    """Of a limit "lower", "upper", "cone", "twist lower", "twist upper"; of what diverged "motion", "tau", "forces"."""
+    """Limits: "lower", "upper", "cone", "twist lower", "twist upper". Divergence: "motion", "tau", "forces"."""
 
 
 def checked_kind(kind: Any) -> str:
@@ -74,7 +74,7 @@ def checked_kind(kind: Any) -> str:
 class Watcher:
     """The memory and the log of events of one world: see `formulations.observers.contact_events`.
 
-    What is not known of the step before brings no events: it is taken over from the next step.
+    While the previous step is unknown, a step causes no events: its contacts and limits become the initial memory.
     """
 
     def __init__(self, model: Model) -> None:
@@ -84,7 +84,7 @@ class Watcher:
         self.start()
 
     def _make_room(self, keys: int, log: int) -> None:
-        """Memory for so many keys of each list, and so many logged events."""
+        """Allocate memory for `keys` keys of each list and `log` logged events."""
         old = getattr(self, "block", None)
         names = ("wanted", "stops", "logged")
         sizes = dict.fromkeys(names, 1) | dict.fromkeys(("known", "count", "seen"), N_LISTS)
@@ -109,26 +109,26 @@ class Watcher:
         self.remember(state["memory"])
 
     def has_room_for(self, store: Block, parts: int = 1) -> None:
-        """Have room for all that the constraints of a store can add in some parts of a step."""
+        """Allocate room for all that the constraints of a store can add in some parts of a step."""
         keys = int(self.block.seen.max()) + parts * int(max(store.room[CONTACT], store.room[SINGLE]))
         if keys > self.block.counts()["key_room"]:
             self._make_room(2 * keys, self.block.counts()["log_room"])
 
     def bound(self, contacts: Block, store: Block) -> Bound:
-        """Notes what pushes in a part of a step whose constraints are in a store."""
+        """The kernel that records active contacts and limits of a part of a step, from its constraint store."""
         key = id(contacts), id(store)
-        if key not in self._watch:  # the blocks are held, so that no other ever has their ids
+        if key not in self._watch:  # a reference to the blocks is stored, so that their ids stay unique
             bound = Bound(WATCH, F64, contacts.handle, store.handle, self.block.handle)
             self._watch[key] = bound, contacts, store
         return self._watch[key][0]
 
     def see(self, stepper: Stepper | Accelerated, store: Block) -> None:
-        """Note what pushes in a part of a step that was taken in Python, whose constraints are in a store."""
+        """Record active contacts and limits of a part of a step that ran in Python, from its constraint store."""
         self.has_room_for(store)
         self.bound(stepper.collider.c, store)()
 
     def take_in(self, stepper: Stepper | Accelerated) -> None:
-        """Know what touches after a step that was not watched, as its last part has left it."""
+        """Initialize the memory from the last part of a step that was not recorded."""
         self.drop()
         self.see(stepper, stepper.rows.now)
         seen = [self._keys("seen_key", which, int(self.block.seen[which])) for which in range(N_LISTS)]
@@ -137,24 +137,24 @@ class Watcher:
             self._know(which, np.unique(keys))
 
     def start(self) -> None:
-        """Nothing touches yet, and nothing is logged."""
+        """Reset: no contacts, no reached limits, an empty log."""
         self.drop()
         self.block.logged[0] = 0
         for which in range(N_LISTS):
             self._know(which, np.zeros(0, np.int64))
 
     def drop(self) -> None:
-        """Forget what was seen of a step that was not finished."""
+        """Discard the records of an unfinished step."""
         self.block.seen[...] = 0
 
     def more_log(self) -> None:
-        """Room in the log for all that one step can bring."""
+        """Enlarge the log for all events that one step can cause."""
         counts, b = self.block.counts(), self.block
         if int(b.logged[0] + b.seen.sum() + b.count.sum()) > counts["log_room"]:
             self._make_room(counts["key_room"], 2 * int(b.logged[0] + b.seen.sum() + b.count.sum()))
 
     def read(self, model: Model) -> list[Event]:
-        """Events since the last time, in an order that depends on nothing else; the log is empty then."""
+        """Events since the last call, in a deterministic order. Clears the log."""
         n = int(self.block.logged[0])
         if n == 0:
             return []
@@ -163,13 +163,13 @@ class Watcher:
         return [_event(model, LOGGED[kind], time, key) for time, kind, key in zip(*log, strict=True)]
 
     def memory(self) -> dict[str, Array]:
-        """What the next events depend on."""
+        """State fields: the touching pairs and the reached limits."""
         b = self.block
         names = enumerate((_TOUCHING, _REACHED))
         return {name: self._keys("key", k, int(b.count[k])).copy() for k, name in names if b.known[k]}
 
     def remember(self, slots: Mapping[str, Array]) -> None:
-        """Take up a memory; without one, nothing is known."""
+        """Restore the memory from a state; a missing slot leaves that list unknown."""
         self.drop()
         for which, name in enumerate((_TOUCHING, _REACHED)):
             self._know(which, np.unique(slots[name]) if name in slots else None)
@@ -179,7 +179,7 @@ class Watcher:
         return np.asarray(self.block.arrays[field][first : first + n])
 
     def _know(self, which: int, keys: Array | None) -> None:
-        """These are the keys of the step before, or they are not known."""
+        """Set the keys of the previous step; None means unknown."""
         n = 0 if keys is None else len(keys)
         if n > self.block.counts()["key_room"]:
             self._make_room(2 * n, self.block.counts()["log_room"])
@@ -188,7 +188,7 @@ class Watcher:
 
 
 def check_events(check: SlotCheck, model: Model) -> None:
-    """Refuse a memory of events that no steps of such a model leave."""
+    """Validate the events of a state: their ids must exist in the model."""
     if _TOUCHING not in check.slots and _REACHED not in check.slots:
         return
     ends = {_TOUCHING: len(model.solids) ** 2 - 1, _REACHED: CODES * (model.nv + model.n_joints) - 1}
@@ -202,7 +202,7 @@ def check_events(check: SlotCheck, model: Model) -> None:
 
 
 def is_watched(slots: Mapping[str, Array]) -> bool:
-    """Whether a state has what events depend on."""
+    """Whether a state contains the memory of events."""
     return _TOUCHING in slots
 
 

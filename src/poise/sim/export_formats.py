@@ -1,7 +1,7 @@
-"""What recordings are written to: one line for each suffix, one function behind it.
+"""File formats of recordings: one entry for each suffix, with the function that writes it.
 
-A writer is `write(recording, path, **options)`. It is found when it is first used, so that no format costs anything
-until then, and so that those of packages above this one can be named here.
+A writer is `write(recording, path, **options)`. It is imported at its first use: unused formats cost no import, and
+packages that import this one can be named here.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ Writer = Callable[..., Any]
 
 
 class Format(NamedTuple):
-    """One way to write a recording."""
+    """A file format of recordings."""
 
     what: str
-    """What such a file holds, in a few words."""
+    """Short description of the content."""
     writer: str
     """Module and function."""
 
@@ -53,7 +53,7 @@ FORMATS: dict[str, Format] = {
 }
 """By suffix."""
 
-#: what people may write instead
+#: aliases of suffixes
 _OTHERS = {
     ".hdf": ".h5",
     ".npy": ".npz",
@@ -79,7 +79,7 @@ _OTHERS = {
 
 
 def save(recording: Recording, path: str | os.PathLike[str], **options: Any) -> None:
-    """Write a recording in the format that the suffix of the path tells; the file appears whole or not at all."""
+    """Write a recording in the format of the path's suffix. The write is atomic: a failure leaves no partial file."""
     target = checked_path(path)
     suffix = target.suffix.lower()
     write = writer(target)
@@ -118,7 +118,7 @@ def _near(suffix: str) -> str:
 
 
 def checked_path(path: str | os.PathLike[str]) -> Path:
-    """A path that a file can be written to, as far as can be told beforehand."""
+    """Validate a path before anything is written to it."""
     try:
         target = Path(path)
     except TypeError:
@@ -138,7 +138,7 @@ def checked_path(path: str | os.PathLike[str]) -> Path:
 
 @contextmanager
 def whole_file(target: Path) -> Iterator[Path]:
-    """A name beside a file to write to, which takes the file's place if all goes well."""
+    """A temporary name beside a file, which replaces the file on success."""
     temporary = target.with_name(f".{target.stem[:100]}.{os.getpid()}.part{target.suffix}")
     try:
         yield temporary
@@ -147,5 +147,5 @@ def whole_file(target: Path) -> Iterator[Path]:
     except OSError as error:
         raise not_written(error, target) from error
     finally:
-        with suppress(OSError):  # what kept it from being written keeps it from being removed
+        with suppress(OSError):  # the error of writing can also prevent the removal
             temporary.unlink(missing_ok=True)

@@ -1,8 +1,8 @@
-"""Forces that are functions of time and state: a world evaluates them in every stage of its integrator.
+"""Force laws: functions of time and state that a world evaluates in every stage of its integrator.
 
-Controllers act once a step, and what they give is held over it: with them any integrator is of the first order. A force
-law is a function of the present time, coordinates and velocities and of nothing else, so that it may be called as often
-as a step needs it: in each stage of midpoint and RK4, and again where a step is taken back.
+Controllers are called once a step, and their outputs are constant over it, which reduces any integrator to first order.
+A force law depends only on the present time, coordinates and velocities, so that it can be evaluated as often as
+needed: in each stage of midpoint and RK4, and again when backtracking repeats a step.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class PointMotion(NamedTuple):
 
 @dataclass(eq=False)
 class Stage:
-    """A stage of an integrator, as force laws see it: time, coordinates, velocities; and what is to act there.
+    """A stage of an integrator, the argument of force laws: time, coordinates, velocities, and forces to add to.
 
     >>> import poise
     >>> scene = poise.Scene()
@@ -54,9 +54,9 @@ class Stage:
     v: Array
     """(nv,) velocities; a copy."""
     tau: Array = field(init=False)
-    """(nv,) generalized forces to act, to add to; N or N·m."""
+    """(nv,) generalized forces; laws add to them; N or N·m."""
     forces: Array = field(init=False)
-    """(n_bodies, 6) wrenches (τ, f) to act, world axes at the bodies' origins, to add to; N·m, N."""
+    """(n_bodies, 6) wrenches (τ, f) in world axes at the bodies' origins; laws add to them; N·m, N."""
     _bodies: Bodies | None = field(init=False, default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -64,13 +64,13 @@ class Stage:
 
     @property
     def bodies(self) -> Bodies:
-        """Where every body is, and its twist."""
+        """Poses and twists of all bodies."""
         if self._bodies is None:
             self._bodies = bodies(self.model, self.q, self.v)
         return self._bodies
 
     def point(self, body: str | int | None, point: ArrayLike = (0.0, 0.0, 0.0)) -> PointMotion:
-        """A point that is fixed to a body, in the body's axes from its origin; of None, the world, where it is (m)."""
+        """Motion of a point that is fixed to a body, given in the body's frame; None is the world (m)."""
         local = checked_vector("point", point)
         if body is None:
             return PointMotion(local, np.zeros(3))
@@ -87,8 +87,8 @@ class Stage:
         torque: ArrayLike = (0.0, 0.0, 0.0),
         point: ArrayLike | None = None,
     ) -> None:
-        """Push a body by a force (N) at a point of the world (its centre of mass when missing; m), and a torque (N·m),
-        both in world axes. The world, None, is pushed in vain.
+        """Add a force (N) and a torque (N·m) on a body, both in world axes. The force acts at a point of the world (m),
+        by default the centre of mass. A push on the world, None, has no effect.
         """
         if body is None:
             return
@@ -103,11 +103,11 @@ class Stage:
 
 
 ForceLaw = Callable[[Stage], Any]
-"""Adds to `tau` and `forces` of a stage, or pushes its bodies."""
+"""A function that adds to `tau` and `forces` of a stage, or pushes its bodies."""
 
 
 def evaluate(laws: dict[str, ForceLaw], model: Model, time: float, q: Array, v: Array) -> Stage:
-    """What all laws want at a state."""
+    """Evaluate all laws at a state."""
     total = Stage(model, time, q.copy(), v.copy())
     for name, law in laws.items():
         own = Stage(model, time, q.copy(), v.copy())
@@ -125,7 +125,7 @@ def evaluate(laws: dict[str, ForceLaw], model: Model, time: float, q: Array, v: 
 
 
 class LaidLaws:
-    """Forces of laws on top of what acts without them, in a step."""
+    """Adds the forces of laws to the other inputs of a step."""
 
     def __init__(self, laws: dict[str, ForceLaw], model: Model, arrays: tuple[Array, ...], forces: Array) -> None:
         """`arrays`: q, v, tau and forces of the world; `forces`: those without laws."""
@@ -133,14 +133,14 @@ class LaidLaws:
         self._own = arrays[2].copy(), forces
 
     def __call__(self, time: float) -> None:
-        """Lay them, as they are at a time and the present coordinates and velocities."""
+        """Evaluate the laws at a time and the present coordinates and velocities, and write the sums."""
         q, v, tau, forces = self._arrays
         wanted = evaluate(self._laws, self._model, time, q, v)
-        with np.errstate(over="ignore"):  # what is too large diverges
+        with np.errstate(over="ignore"):  # the step reports an overflow as divergence
             tau[...], forces[...] = self._own[0] + wanted.tau, self._own[1] + wanted.forces
 
     def take_away(self) -> None:
-        """What acts without them."""
+        """Restore the inputs without laws."""
         self._arrays[2][...], self._arrays[3][...] = self._own
 
 
@@ -168,18 +168,18 @@ class PointSpring:
     rest_length: float = 0.0
     """m."""
     point_first: ArrayLike = (0.0, 0.0, 0.0)
-    """(3,) in axes of the first body, from its origin, or of the world; m."""
+    """(3,) anchor in the frame of the first body or of the world; m."""
     point_second: ArrayLike = (0.0, 0.0, 0.0)
-    """(3,) likewise."""
+    """(3,) anchor in the frame of the second body or of the world; m."""
     pulls_only: bool = False
-    """Whether it is a cord, which goes slack."""
+    """Whether the spring only pulls, like a cord."""
 
     def __call__(self, stage: Stage) -> None:
-        """Push both ends."""
+        """Add the forces on both ends."""
         a, b = stage.point(self.first, self.point_first), stage.point(self.second, self.point_second)
         away, apart = b.position - a.position, b.velocity - a.velocity
         length = float(np.linalg.norm(away))
-        if length == 0.0:  # no line, and of a spring without a length no force
+        if length == 0.0:  # no direction; a spring with zero rest length has no force here
             return
         way = away / length
         force = self.stiffness * (length - self.rest_length) + self.damping * float(way @ apart)

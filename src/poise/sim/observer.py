@@ -1,4 +1,4 @@
-"""What looks at a world after each of its steps, in compiled code and in Python: events and recorded frames."""
+"""Observation of a world after each step, in compiled code and in Python: events and recorded frames."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from poise.sim.step_result import LastStep
 
 Array = NDArray[Any]
 PARTS = ("contacts", "energy", "solver", "torques")
-"""What frames can hold beside time, coordinates and velocities."""
+"""Optional contents of frames besides time, coordinates and velocities."""
 _CONTACTS = 16
-"""Contacts of a frame that there is memory for at first."""
+"""Initial capacity: contacts of a frame."""
 _BY_CONTACT = {"shape": 2, "point": 1, "normal": 1, "depth": 1, "force": 1}
 
 
 class FrameBuffer:
-    """Memory for frames that compiled code fills. It grows where one frame has more contacts than there is room for."""
+    """Memory for frames that compiled code fills. It grows when a frame has more contacts than fit."""
 
     def __init__(self, stepper: Stepper | Accelerated, last: LastStep, room: int, parts: Iterable[str]) -> None:
         self._stepper, self._last, self.parts = stepper, last, tuple(parts)
@@ -65,7 +65,7 @@ class FrameBuffer:
         self._contact_room = contacts
 
     def more_room(self, contacts: int) -> None:
-        """Room for so many contacts of one frame; the frames have been read."""
+        """Allocate room for so many contacts of one frame. All frames must have been read."""
         if contacts > self._contact_room:
             kept = {name: self.block.arrays[name].copy() for name in ("every", "due", "done", "unit", "told")}
             told = self.block.told_solver.copy()
@@ -75,11 +75,11 @@ class FrameBuffer:
             self.block.told_solver[...] = told
 
     def begin(self, every: int) -> None:
-        """Record every so many steps from now on; none where that is 0."""
+        """Record a frame every `every` steps from now on; 0 records none."""
         self.block.every[0] = self.block.due[0] = every
 
     def flush(self) -> None:
-        """Make room for frames; those that there are wait to be read."""
+        """Empty the block; its frames are copied to the list of unread frames."""
         if self.block.count[0]:
             self._full.append(self._copies())
 
@@ -88,10 +88,10 @@ class FrameBuffer:
         self.block.count[0], self._full = 0, []
 
     def read(self) -> dict[str, Array]:
-        """Copies of the frames since the last time, by what they hold; there are none then.
+        """Copies of the frames since the last call, by name. Clears the buffer.
 
-        (n,) "time", (n, nq) "q", (n, nv) "v"; "solver", "energy", "tau", "passive", "motors"; of contacts their number
-        in each frame, "contacts", and their "shapes", "point", "normal", "depth" and "force", one after another.
+        (n,) "time", (n, nq) "q", (n, nv) "v"; "solver", "energy", "tau", "passive", "motors". "contacts" is the number
+        of contacts in each frame; their "shapes", "point", "normal", "depth" and "force" are concatenated.
         """
         parts, self._full = [*self._full, self._copies()], []
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts[1:] else parts[0]
@@ -121,7 +121,7 @@ class FrameBuffer:
 
 
 class StepObserver:
-    """Looks at the steps of a world: with a watcher at their events, with a buffer of frames at what they record."""
+    """Observes the steps of a world: a watcher records events, a buffer records frames."""
 
     def __init__(self, stepper: Stepper | Accelerated, last: LastStep) -> None:
         self._stepper, self._last = stepper, last
@@ -137,12 +137,12 @@ class StepObserver:
 
     @property
     def active(self) -> bool:
-        """Whether there is anything to look at."""
+        """Whether events or frames are recorded."""
         return self.watcher is not None or self.frames is not None
 
     @property
     def blocks(self) -> tuple[Block, ...]:
-        """The memory that it works on; none where there is nothing to look at."""
+        """The memory that the observer writes; empty if it is inactive."""
         return (self._events, self._buffer.block) if self.active else ()
 
     @property
@@ -158,7 +158,7 @@ class StepObserver:
         return self._no_frames
 
     def buffer(self, room: int, parts: Iterable[str]) -> FrameBuffer:
-        """An empty buffer for frames that hold some parts; that of the last run, unless it is in use."""
+        """An empty buffer for frames with some parts; reuses that of the last run unless it is in use."""
         key = room, tuple(part for part in PARTS if part in tuple(parts))
         buffer = self._buffers.get(key)
         if buffer is None or buffer is self.frames:
@@ -169,11 +169,13 @@ class StepObserver:
     # ---- what the compiled loop calls --------------------------------------------------------------------------------
 
     def watching(self, store: Block) -> Bound | None:
-        """Notes what pushes in a part of a step whose constraints are in a store, where there is a watcher."""
+        """The watcher's kernel for a part of a step whose constraints are in a store; None without a watcher."""
         return None if self.watcher is None else self.watcher.bound(self._inner.collider.c, store)
 
     def observing(self, store: Block) -> Bound:
-        """Looks at a step whose constraints are in a store: (time of its end, length) → see `observation`."""
+        """Kernel that observes a step whose constraints are in a store; takes its end time and length, and returns a
+        code of `observe_step`.
+        """
         return self._bind(store, self._buffer, self._events)
 
     def _bind(self, store: Block, frames: FrameBuffer, events: Block) -> Bound:
@@ -188,7 +190,7 @@ class StepObserver:
         return self._bound[key][0]
 
     def begin(self) -> None:
-        """Steps of the compiled loop come."""
+        """Prepare for steps of the compiled loop."""
         if self.watcher is not None:
             for store in (self._inner.rows.now, self._inner.rows.before, self._inner.spare):
                 self.watcher.has_room_for(store, EVEN)
@@ -197,20 +199,20 @@ class StepObserver:
         b.done[0], b.unit[0], b.told[0] = 1, 0.0, 0
 
     def end(self, time: float, dt: float) -> None:
-        """They are done; the last one may have brought more than there was room for."""
+        """After the compiled loop: repeat the last observation with more memory, if there was no room for it."""
         if self._buffer.block.answer[0] == NO_ROOM_LEFT:
             self._look(self._buffer, self._events, time, dt)
 
     # ---- what Python calls -------------------------------------------------------------------------------------------
 
     def look(self, time: float) -> None:
-        """Look at a step that Python took, which ends at `time`."""
+        """Observe a step that ran in Python and ends at `time`."""
         frames = self._buffer
         self._describe(frames)
         self._look(frames, self._events, time, self._last.h)
 
     def take_frame(self, time: float) -> None:
-        """Record a frame of the world as it is, whatever is due."""
+        """Record a frame of the current world, without changing when the next one is due."""
         assert self.frames is not None
         due = int(self.frames.block.due[0])
         self._take(self.frames, time)
@@ -230,7 +232,7 @@ class StepObserver:
         frames.block.every[0] = every
 
     def _describe(self, frames: FrameBuffer) -> None:
-        """Say how the last step was taken, where compiled code cannot know."""
+        """Write how the last step ran, for values that compiled code does not have."""
         stepper, b = self._stepper, frames.block
         b.done[0], b.unit[0] = int(self._last.done), stepper.force_unit(self._last.h)
         b.told[0] = int(not (isinstance(stepper, Stepper) and stepper.by_kernels))
@@ -251,7 +253,7 @@ class StepObserver:
 
 
 def _unwatched() -> Block:
-    """Events of a world that is not watched."""
+    """Placeholder block for a world whose events are not recorded."""
     one = dict.fromkeys(("wanted", "stops", "logged", "log_time", "log_kind", "log_key"), 1)
     two = dict.fromkeys(("known", "count", "seen", "key", "seen_key"), N_LISTS)
     return EVENTS.block(F64, n_shapes=0, nv=0, n_joints=0, key_room=1, log_room=1, **one, **two)

@@ -1,4 +1,4 @@
-"""Time that the stages of steps take, for worlds that are asked for it."""
+"""Timing of the stages of steps."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from poise.kernel.clock import seconds_per_tick
 
 
 class Clock:
-    """Times the stages of one world's steps: those in compiled code at its stage boundaries, others in Python by the
-    methods of the stepper.
+    """Times the stages of one world's steps: at the stage boundaries of compiled code, and in Python around the methods
+    of the driver.
     """
 
     def __init__(self, stepper: Any) -> None:
@@ -45,27 +45,27 @@ class Clock:
         self._timed.append((owner, name))
 
     def begin(self) -> None:
-        """A step begins in Python."""
+        """Start timing a step that runs in Python."""
         self._spent[...] = 0.0
         self._start = perf_counter()
 
     def finish(self) -> None:
-        """It ends."""
+        """End timing that step."""
         self._whole = perf_counter() - self._start
 
     def finish_compiled(self) -> None:
-        """Steps in compiled code have ended: the last one has nothing around it."""
+        """End timing of steps in compiled code, which have no callbacks around them."""
         self._whole = float(self._spent[WHOLE_STEP]) * seconds_per_tick()
 
     def told(self) -> dict[str, float]:
-        """Seconds of the last step by stage; "act" is what controllers, functions and events took."""
+        """Seconds of the last step by stage; "act" is the time of controllers, step functions and events."""
         spent = self._spent * seconds_per_tick()
         stages = {TIMED[k]: float(spent[k]) for k in (FREE_MOTION, DETECTION, SOLUTION)}
         step = float(spent[WHOLE_STEP])
         return {"act": self._whole - step} | stages | {"rest": step - sum(stages.values()), "whole": self._whole}
 
     def stop(self) -> None:
-        """Leave the stepper as it was."""
+        """Restore the methods of the driver."""
         self._march.time_stages(False)
         for owner, name in self._timed:
             delattr(owner, name)

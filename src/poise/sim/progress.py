@@ -1,4 +1,4 @@
-"""A line on the terminal that says how far something is and how long it will still take."""
+"""Progress line on the terminal, with the estimated time left."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from time import monotonic
 from typing import TextIO
 
 PATIENCE = 0.5
-"""Nothing is said before; s."""
+"""Delay of the first line; s."""
 PAUSE = 0.1
-"""Between two lines; s."""
+"""Time between two updates; s."""
 WIDTH = 24
 
 
 class Progress:
-    """Tells of simulated time, or of another `unit`, on a terminal; nothing where there is none, or where POISE_QUIET
-    is set. What was done before, `first`, took none of the time.
+    """Shows progress in simulated time, or another `unit`, on a terminal. It prints nothing without a terminal, or if
+    POISE_QUIET is set. The estimate excludes the part `first` that was done before.
 
     >>> import io
     >>> stream = io.StringIO()
@@ -45,11 +45,11 @@ class Progress:
     def _on_terminal(self) -> bool:
         try:
             return self.stream is not None and self.stream.isatty()
-        except ValueError:  # it is closed
+        except ValueError:  # the stream is closed
             return False
 
     def tell(self, done: float) -> None:
-        """So much of the total is done, both in seconds of the simulation or what the unit is."""
+        """Show that `done` of the total is done, in the unit."""
         if not self.shown or (now := monotonic()) < self._next:
             return
         self._next, self._said = now + PAUSE, True
@@ -63,7 +63,7 @@ class Progress:
         self._write(f"\r\x1b[K{line}")
 
     def close(self) -> None:
-        """Leave the line empty again."""
+        """Clear the line."""
         if self._said:
             self._write("\r\x1b[K")
 
@@ -71,12 +71,12 @@ class Progress:
         try:
             self.stream.write(text)
             self.stream.flush()
-        except (OSError, ValueError):  # a terminal that has gone away stops no simulation
+        except (OSError, ValueError):  # a closed terminal must not stop the simulation
             self.shown = self._said = False
 
 
 def _clock(seconds: float) -> str:
-    """A time in words.
+    """A duration as text.
 
     >>> _clock(7.2), _clock(75.0), _clock(7300.0)
     ('7 s', '1:15 min', '2:01 h')

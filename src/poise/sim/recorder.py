@@ -31,13 +31,13 @@ from poise.sim.step_result import LastStep
 Array = NDArray[Any]
 Signal = Callable[[Any], ArrayLike]
 _STEPS = 64
-"""Between two looks at how far a run is."""
+"""Steps between two updates of the progress line."""
 _FRAMES = 128
-"""That compiled code can record before they are read."""
+"""Capacity: frames that compiled code records between two reads."""
 
 
 class Running(Acting):
-    """What worlds have for going on for a while."""
+    """The part of a world that runs for a duration and records."""
 
     formulation: Any
     camera: dict[str, Any]
@@ -55,14 +55,14 @@ class Running(Acting):
         before_step: Callable[[Any], Any] | None = None,
         progress: bool | None = None,
     ) -> Recording:
-        """Go on for `duration` seconds and record the first state, every `every`-th one after it, and the last.
+        """Run for `duration` seconds and record the first state, every `every`-th one after it, and the last.
 
-        `record` names what is kept beside time and state (see `poise.sim.PARTS`); `signals` are functions of the world,
-        sensors among them, whose numbers are kept too. `before_step`, if given, is called with the world before each
-        step of this run. Where it takes long, a line on the terminal tells how far it is (`progress`: always or never).
+        `record` names what frames contain besides time and state (see `poise.sim.PARTS`). `signals` are functions of
+        the world, for example sensors, whose values are recorded too. `before_step` is called with the world before
+        each step of this run. Long runs show a progress line on the terminal (`progress`: always or never).
 
-        If the world diverges, or something else stops it, what was recorded until then is in `world.recording`; and
-        `Diverged` carries it.
+        If the world diverges or the run is interrupted, `world.recording` contains the frames so far; the exception
+        `Diverged` also carries them.
 
         >>> import poise
         >>> scene = poise.Scene()
@@ -93,14 +93,14 @@ class Running(Acting):
         before_step: Callable[[Any], Any] | None = None,
         progress: bool | None = None,
     ) -> Path:
-        """Go on as `run` does, and write the recording as HDF5 (.h5) while it grows: it takes no more memory then.
+        """Run as `run` does, and write the recording to HDF5 (.h5) as it grows, so that memory use stays constant.
 
-        Frames are written some hundred at a time. Where the run is stopped, or the process killed, the file holds all
-        frames but the last few; it can be opened (`Recording.load`) while the run goes on, too. Signals are kept as
-        floating-point numbers. Gives the path. Needs h5py, which the extra `hdf5` brings.
+        Frames are written some hundred at a time. If the run is stopped or the process is killed, the file lacks at
+        most the last frames. `Recording.load` can open it during the run. Signals are stored as floating-point numbers.
+        Returns the path. Requires h5py, which the extra `hdf5` installs.
 
-        A file of that name stays until the first frames are written. If the disk is full, this raises a `SceneError`;
-        the frames that were written stay readable, and the others are in `world.recording`.
+        An existing file of that name stays until the first frames are written. If the disk is full, `stream` raises a
+        `SceneError`; the written frames stay readable, and the others are in `world.recording`.
 
         >>> import poise, tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -112,7 +112,7 @@ class Running(Acting):
         target = checked_path(path)
         if target.suffix.lower() not in (".h5", ".hdf5"):
             raise SceneError(f'what grows is written as HDF5: ".h5", found "{target.suffix}"', file=str(target))
-        # what writes HDF5 is in a package above this one
+        # imported here: poise.io imports this package
         sink = resolve_name("poise.io.hdf5_stream:Stream")(target)
         recorder = StreamingRecorder(self, _checked_parts(record), _checked_signals(signals), sink)
         try:
@@ -122,7 +122,7 @@ class Running(Acting):
         return target
 
     def _close_stream(self, recorder: StreamingRecorder) -> None:
-        """End the file; frames that it could not take are the recording of this run."""
+        """Close the file; frames that could not be written become the recording of this run."""
         try:
             recorder.close()
         except SceneError:
@@ -136,7 +136,7 @@ class Running(Acting):
         return steps
 
     def _record(self, recorder: Recorder, steps: int, every: int, before_step: Any, progress: bool | None) -> None:
-        """Make steps, and let a recorder take what is to be kept."""
+        """Step the world, and record its frames."""
         bar, start, hooks = Progress(steps * self.dt, progress), self.time, self._hooks
         functions = [] if before_step is None else [before_step]
         if "events" in recorder.record:
@@ -168,7 +168,7 @@ class Running(Acting):
 
     @property
     def recording(self) -> Recording | None:
-        """That of the last run, also where it was stopped; None before.
+        """The recording of the last run, also of an interrupted one; None before the first run.
 
         >>> import poise
         >>> world = poise.Scene().build(dt=0.25)
@@ -191,7 +191,7 @@ class Recorder:
         self.events: list[Event] = []
 
     def take(self, world: Running) -> None:
-        """Signals of the world as it is now, and the frames up to it."""
+        """Record the signals of the current world, and read the frames up to it."""
         numbers = {name: _reading(name, signal(world)) for name, signal in self.signals.items()}
         for name, value in numbers.items():
             column = self.columns.setdefault(name, [])
@@ -205,14 +205,14 @@ class Recorder:
         self.collect()
 
     def collect(self) -> None:
-        """Read what steps have recorded since the last time."""
+        """Read the frames that steps recorded since the last call."""
         part = self.frames.read()
         if len(part["time"]):
             self.parts.append(part)
             self.n_frames += len(part["time"])
 
     def finished(self) -> Recording:
-        """All frames up to now; whole ones, with all their signals."""
+        """The recording of all complete frames so far, those with all their signals."""
         n = min([self.n_frames, *(len(self.columns.get(name, ())) for name in self.signals)])
         parts = self.parts or [self.frames.read()]
         whole = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
@@ -240,27 +240,27 @@ class Recorder:
 
 
 class StreamingRecorder(Recorder):
-    """Gives frames away, some at a time, and forgets them."""
+    """Writes frames to a sink, some at a time, and frees them."""
 
     def __init__(self, world: Running, record: tuple[str, ...], signals: dict[str, Signal], sink: Any) -> None:
         super().__init__(world, record, signals)
         self.sink = sink
 
     def take(self, world: Running) -> None:
-        """One frame; and give away those that there are, if they are enough."""
+        """Record one frame; write the collected frames if there are enough."""
         super().take(world)
         if self.n_frames >= self.sink.frames:
             self.give()
 
     def give(self) -> None:
-        """Give away all that there is."""
+        """Write all collected frames."""
         self.sink.add(self.finished())
         self.columns = {name: [] for name in self.columns}
         self.parts, self.n_frames = [], 0
         self.events.clear()
 
     def close(self) -> None:
-        """Give away what is left, and end the file."""
+        """Write the remaining frames, and close the file."""
         try:
             if self.n_frames or self.events:
                 self.give()
@@ -276,7 +276,7 @@ def _contacts(columns: dict[str, Array], frames: int) -> Contacts:
 
 @cache
 def versions() -> dict[str, str]:
-    """Of what computes; looked up once, as that takes as long as hundreds of steps."""
+    """Versions of Poise and its dependencies; cached, because the lookup takes as long as hundreds of steps."""
     import poise
 
     found = {"python": platform.python_version(), "machine": platform.machine(), "poise": poise.__version__}
@@ -289,7 +289,7 @@ def versions() -> dict[str, str]:
 
 
 def options_of(world: Running) -> dict[str, Any]:
-    """How a world is stepped, and by what; plain words and numbers."""
+    """Formulation options, step and versions of a world, as values that JSON can hold."""
     formulation = {"name": type(world.formulation).__name__} | asdict(world.formulation)
     camera = {name: list(value) if isinstance(value, tuple) else value for name, value in world.camera.items()}
     return {"dt": world.dt, "formulation": formulation, "versions": dict(versions())} | (
@@ -319,7 +319,7 @@ def _checked_signals(signals: Any) -> dict[str, Signal]:
 
 
 def _reading(name: str, value: Any) -> Array:
-    """What a signal gives, as numbers."""
+    """The value of a signal as an array."""
     array = np.array(value)
     if array.dtype.kind not in "biuf":
         raise TypeError(f"signal {name!r} gave {value!r}; it must be numbers")

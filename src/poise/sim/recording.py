@@ -1,4 +1,4 @@
-"""Recordings: what a world did, frame by frame, with all that is needed to look at it later."""
+"""Recordings: the frames of a run, with the model, contacts, energies, signals and events."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from poise.sim.world_motors import motor_number, motor_rows
 
 Array = NDArray[Any]
 PARTS = ("contacts", "energy", "solver", "torques", "events")
-"""What can be recorded beside time and state."""
+"""Optional parts of a recording besides time and state."""
 
 
 @dataclass(frozen=True, eq=False)
 class Contacts:
-    """Contacts of all frames, one after another: those of frame i are `start[i]` to `start[i + 1]`."""
+    """Contacts of all frames, concatenated: those of frame i are `start[i]` to `start[i + 1]`."""
 
     start: Array
     """(frames + 1,)"""
@@ -42,27 +42,27 @@ class Contacts:
     """(n, 3) on B; N."""
 
     def of(self, frame: int) -> Pushing:
-        """Those of one frame."""
+        """Contacts of one frame."""
         k = slice(int(self.start[frame]), int(self.start[frame + 1]))
         return Pushing(self.shapes[k], self.point[k], self.normal[k], self.depth[k], self.force[k])
 
 
 class Frame(NamedTuple):
-    """One moment of a recording."""
+    """One frame of a recording."""
 
     time: float
     """s."""
     state: State
-    """Coordinates and velocities; without what solvers remember."""
+    """Coordinates and velocities, without warm-start data."""
     contacts: list[ContactReport]
-    """Of the step that led here; impulses are not recorded."""
+    """Contacts of the step that ended at this frame; impulses are not recorded."""
     energy: Energy | None
     signals: dict[str, Array]
 
 
 @dataclass(frozen=True, eq=False)
 class Recording(Trajectory):
-    """What a world did: a `Trajectory` with contacts, energies, solver's figures, torques, signals and events.
+    """A `Trajectory` with contacts, energies, solver statistics, torques, signals and events.
 
     Parts that were not recorded are None, or empty. The first frame is the state before the first step.
 
@@ -81,15 +81,15 @@ class Recording(Trajectory):
     energy: Energy | None = None
     """Each (frames,); J."""
     solver: dict[str, Array] = field(default_factory=dict)
-    """Of the step that led to each frame: "rows", "sweeps", "newton_steps", "residual", "parts", each (frames,)."""
+    """Of the step that ended at each frame: "rows", "sweeps", "newton_steps", "residual", "parts", each (frames,)."""
     torques: dict[str, Array] = field(default_factory=dict)
-    """"tau" and "passive" of the step that led to each frame, each (frames, nv), and "motors", (frames, rows of
-    motors), where there are any; N or N·m."""
+    """"tau" and "passive" of the step that ended at each frame, each (frames, nv), and for models with motors "motors",
+    (frames, rows of motors); N or N·m."""
     signals: dict[str, Array] = field(default_factory=dict)
     """(frames, …) of each signal."""
     events: tuple[Event, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
-    """How it was made: step, formulation and its options, versions."""
+    """Settings of the run: step, formulation and its options, versions."""
 
     def __repr__(self) -> str:
         n, nq, nv = len(self.time), self.q.shape[-1], self.v.shape[-1]
@@ -99,8 +99,8 @@ class Recording(Trajectory):
         return f"<Recording: {when}, nq {nq}, nv {nv}; {what}>"
 
     def _repr_html_(self) -> str:
-        """Notebooks show the page that plays it."""
-        from pkgutil import resolve_name  # by its name: compiled code must not depend on what draws
+        """The playback page, which notebooks display."""
+        from pkgutil import resolve_name  # by name: compiled code must not depend on poise.view
 
         return str(resolve_name("poise.view.page.still:recording_html")(self))
 
@@ -108,7 +108,7 @@ class Recording(Trajectory):
         return len(self.time)
 
     def state(self, frame: int) -> State:
-        """Coordinates, velocities and time of a frame; counted from the end where negative.
+        """Coordinates, velocities and time of a frame; negative numbers count from the end.
 
         >>> import poise
         >>> float(poise.Scene().build(dt=0.25).run(1.0).state(-1).time)
@@ -118,7 +118,7 @@ class Recording(Trajectory):
         return State(self.q[k].copy(), self.v[k].copy(), float(self.time[k]))
 
     def frame(self, frame: int) -> Frame:
-        """All that was recorded of a frame; counted from the end where negative."""
+        """All recorded parts of a frame; negative numbers count from the end."""
         k = self._number(frame)
         contacts = [] if self.contacts is None else self.contacts.of(k).listed(self.model)
         energy = None if self.energy is None else Energy(*(float(part[k]) for part in self.energy))
@@ -143,9 +143,9 @@ class Recording(Trajectory):
         return int(np.argmin(np.abs(self.time - checked_step(time, "time", backwards=True))))
 
     def curves(self, what: str, name: str | None = None) -> dict[str, Array]:
-        """Numbers over time by their names, each (frames,): "energy"; "q", "v", "tau", "passive", of one joint where it
-        is named; "torque", what "tau" and motors do to it together; "motors", of one motor likewise; one of the
-        solver's figures; or a signal.
+        """Curves over time by name, each (frames,): "energy"; "q", "v", "tau", "passive", optionally of one joint;
+        "torque", the sum of "tau" and the motors' torques; "motors", optionally of one motor; one of the solver
+        statistics; or a signal.
 
         >>> import poise
         >>> scene = poise.Scene()
@@ -183,11 +183,11 @@ class Recording(Trajectory):
         raise ValueError(f"{what!r} was not recorded{did_you_mean(what, known)}")
 
     def _torques(self) -> list[str]:
-        """What is known of torques."""
+        """Names of the available torque curves."""
         return [*self.torques, *(["torque"] if "tau" in self.torques else [])]
 
     def _torque(self) -> Array:
-        """(frames, nv) of "tau" and of the motors, each through its gear; N or N·m."""
+        """(frames, nv) sum of "tau" and of the motors' forces times their gears; N or N·m."""
         total = self.torques["tau"].copy()
         forces = self.torques.get("motors")
         for motor, rows in zip(self.model.motors, motor_rows(self.model), strict=True):
@@ -199,7 +199,7 @@ class Recording(Trajectory):
         return total
 
     def _motor_curves(self, name: str | None) -> dict[str, Array]:
-        """Forces of motors by their names, those of a ball's three numbered."""
+        """Forces of motors by name; the three of a ball joint's motor are numbered."""
         motors = self.model.motors
         chosen = range(len(motors)) if name is None else [motor_number(self.model, name)]
         curves = {}
@@ -229,12 +229,11 @@ class Recording(Trajectory):
         )
 
     def save(self, path: str | os.PathLike[str], **options: Any) -> None:
-        """Write it to a file in the format that its suffix tells; see `poise.sim.export_formats.FORMATS` for what there
-        is.
+        """Write the recording in the format of the path's suffix; `poise.sim.export_formats.FORMATS` lists them.
 
-        `.npz` and `.h5` hold all that was recorded, with the model; `load` reads them. Others take options of their
-        own. The file appears whole or not at all: if the disk is full, this raises a `SceneError`, a file of that name
-        stays as it was, and the recording can be saved elsewhere.
+        `.npz` and `.h5` contain the whole recording and the model; `load` reads them. Other formats have their own
+        options. The write is atomic: if the disk is full, `save` raises a `SceneError`, and an existing file of that
+        name stays as it was.
 
         >>> import poise, tempfile
         >>> recording = poise.Scene().build(dt=0.25).run(1.0)
@@ -249,10 +248,11 @@ class Recording(Trajectory):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Recording:
-        """Read what `save` wrote as .npz or .h5, told apart by what is in it; anything else is a `SceneError`.
+        """Read a recording that `save` wrote as .npz or .h5; the content determines the format. Other files raise a
+        `SceneError`.
 
-        A damaged file is refused whole, with the name of the field. A file may unpack to 64 times its size and 64 MiB.
-        Models come without paths of kinematic bodies.
+        A damaged file raises an error that names the field. A file may unpack to 64 times its size and 64 MiB. Loaded
+        models have no paths of kinematic bodies.
         """
         from poise.sim.recording_file import load
 

@@ -1,4 +1,4 @@
-"""Checks of recordings that were read from files: each field by its name, before anything of it is used."""
+"""Validation of recordings from files: each field is checked before use, and errors name it."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ _CONTACTS = {"shapes": (2,), "point": (3,), "normal": (3,), "depth": (), "force"
 
 
 class Damaged(ValueError):
-    """What is wrong, and with which field."""
+    """A damaged field of a recording file."""
 
     def __init__(self, field: str, what: str) -> None:
         self.field, self.what = field, what
         super().__init__(f"{field}: {what}")
 
     def told(self, file: str) -> SceneError:
-        """The same as an error of a file."""
+        """The error as a `SceneError` with the file's name."""
         return SceneError(f"{self.what}; the file is damaged: save it again", file=file, field=self.field)
 
 
 def check_names(content: Content, streamed: bool) -> None:
-    """Fields that every recording has are there, and no others than recordings have."""
+    """Check that all required fields are present, and that there are no unknown ones."""
     for name in ("header", *STATE, *(["events"] if streamed else [])):
         if name not in content:
             raise Damaged(name, "it is missing")
@@ -56,7 +56,9 @@ def check_names(content: Content, streamed: bool) -> None:
 
 
 def check_arrays(content: Content, model: Model, options: Any) -> None:
-    """Shapes, kinds and lengths that agree with the frames and the model; finite numbers where there are no others."""
+    """Check that shapes, types and lengths agree with the frames and the model, and that numbers are finite where
+    required.
+    """
     n = len(content["time"])
     if not isinstance(options, dict):
         raise Damaged("options", f"must be names and values, found {type(options).__name__}")
@@ -80,7 +82,7 @@ def check_arrays(content: Content, model: Model, options: Any) -> None:
 
 
 def _expected(content: Content, model: Model, n: int) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Arrays of numbers with their shapes."""
+    """Expected arrays with their shapes."""
     yield from (("time", (n,)), ("q", (n, model.nq)), ("v", (n, model.nv)))
     yield from ((f"energy/{name}", (n,)) for name in Energy._fields if f"energy/{name}" in content)
     motors = sum(rows.stop - rows.start for rows in motor_rows(model))
@@ -96,7 +98,7 @@ def _numbers(content: Content, name: str, shape: tuple[int, ...]) -> None:
     array = content[name]
     if array.shape != shape or array.dtype != np.float64:
         raise Damaged(name, f"must be {shape} finite numbers, found {array.dtype}{array.shape}")
-    # energies and forces of the fastest motions may overflow, the motions may not
+    # energies and forces of very fast motions may overflow; coordinates and velocities may not
     if not np.isfinite(array).all() if name in STATE else np.isnan(array).any():
         raise Damaged(name, f"must be {shape} finite numbers, found others among them")
 
@@ -116,7 +118,7 @@ def _check_contacts(content: Content, n_shapes: int, n: int) -> None:
 
 
 def check_looks(model: Model) -> None:
-    """What no digest tells of: colours, and skins with their bones."""
+    """Check the parts that digests do not cover: colours, and skins with their bones."""
     _fits("solids/color", model.solids.color, (len(model.solids), 4))
     skins = model.skins
     n, n_bones, n_weights = len(skins), len(skins.bone_body), len(skins.weight)
@@ -151,7 +153,7 @@ def _below(name: str, array: Any, shape: tuple[int, ...], least: int, end: int) 
 
 
 def events_of(listed: Any) -> tuple[Event, ...]:
-    """Events as they were written in JSON."""
+    """Parse events from JSON."""
     if not isinstance(listed, list):
         raise Damaged("events", "must be a list")
     events = []

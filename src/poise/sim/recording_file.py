@@ -1,4 +1,4 @@
-"""Recordings as files: arrays by their names, everything else as JSON in a header. Nothing in it can run code."""
+"""Recording files: named arrays, and a JSON header for everything else. Loading cannot execute code."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Array = NDArray[Any]
 _FORMAT, _VERSION = "poise-recording", 1
 _WHAT = "a recording that Poise saved"
 _RECORDS: dict[str, Any] = {"motors": Motor, "loops": LoopJoint, "couplings": Coupling}
-"""Fields of a model that are tuples of named ones."""
+"""Fields of a model that are tuples of named tuples."""
 
 
 def save(recording: Recording, path: str | os.PathLike[str]) -> None:
@@ -37,7 +37,7 @@ def save(recording: Recording, path: str | os.PathLike[str]) -> None:
 
 
 def arrays_of(recording: Recording) -> dict[str, Array]:
-    """All of a recording as arrays by their names, none of them copied; what is no array is in the "header"."""
+    """All of a recording as named arrays, without copies; everything else is JSON in the array "header"."""
     model = recording.model
     header = {
         "format": _FORMAT,
@@ -69,7 +69,7 @@ def load(path: str | os.PathLike[str]) -> Recording:
     """Read a recording from .npz or HDF5."""
     file = os.fspath(path)
     if _is_hdf5(path):
-        # what reads HDF5 is in a package above this one
+        # imported here: poise.io imports this package
         content = import_module("poise.io.hdf5").read_hdf5(Path(path), f"not {_WHAT}")
     else:
         content = read_arrays(Path(path), f"not {_WHAT}")
@@ -85,7 +85,7 @@ def _is_hdf5(path: str | os.PathLike[str]) -> bool:
 
 
 def recording_from(content: dict[str, Array], file: str) -> Recording:
-    """The recording that `arrays_of` took apart; `file` is named where it cannot be."""
+    """Build the recording from the arrays of `arrays_of`; errors name `file`."""
     header = _header(content, file)
     try:
         check_names(content, bool(header.get("streamed")))
@@ -109,7 +109,7 @@ def recording_from(content: dict[str, Array], file: str) -> Recording:
         )
     except Damaged as problem:
         raise problem.told(file) from None
-    except Exception as problem:  # whatever a damaged model or header brings about
+    except Exception as problem:  # a damaged model or header can raise any exception
         text = " ".join(str(problem).split()) or type(problem).__name__
         raise SceneError(f"the file is damaged ({text:.200}); save it again", file=file) from None
 
@@ -128,7 +128,7 @@ def _model(content: dict[str, Array], header: dict[str, Any]) -> Model:
 
 
 def _as_far_as_written(content: dict[str, Array], header: dict[str, Any]) -> tuple[dict[str, Array], dict[str, Any]]:
-    """A recording that was written as it grew, without what was begun and not brought to an end."""
+    """The complete frames of a streamed recording; incomplete trailing data is dropped."""
     start = content.get("contacts/start")
     parts = {name for name in content if name.partition("/")[0] in (*STATE, "energy", "solver", "torques", "signals")}
     n = min(len(content[name]) for name in parts)
@@ -141,7 +141,7 @@ def _as_far_as_written(content: dict[str, Array], header: dict[str, Any]) -> tup
         n = max(0, min(n, len(start) - 1, int(np.searchsorted(start, there, "right")) - 1))
         whole |= {name: content[name][:n] for name in parts} | {"contacts/start": start[: n + 1]}
         whole |= {f"contacts/{name}": content[f"contacts/{name}"][: start[n]] for name in rows}
-    lines = whole.pop("events").tobytes().split(b"\n")[:-1]  # one that has no end yet is left out
+    lines = whole.pop("events").tobytes().split(b"\n")[:-1]  # an unterminated last line is dropped
     try:
         return whole, header | {"events": [json.loads(line) for line in lines]}
     except (ValueError, RecursionError):
@@ -172,8 +172,8 @@ def _is_state(content: dict[str, Array]) -> bool:
 
 
 def _changed(model: Model, header: dict[str, Any], stored: set[str]) -> list[str]:
-    """Fields of a model that are not those whose digests a header tells; fields that it does not know may be new, if
-    they are not among those that are `stored`.
+    """Fields of a model whose digests differ from those in the header. A field without a digest may be newer than the
+    file, unless it is among those that are `stored`.
     """
     paths: Any = tuple((joint, None) for joint in header["joints_on_paths"])
     whole = replace(model, paths=paths)
@@ -187,7 +187,7 @@ def _changed(model: Model, header: dict[str, Any], stored: set[str]) -> list[str
 
 
 def _plain(part: Any) -> dict[str, Any]:
-    """Fields that are no arrays: names, kinds, numbers."""
+    """Fields that are not arrays: names, kinds, numbers."""
     kept = {f.name: getattr(part, f.name) for f in fields(part)}
     return {
         name: value for name, value in kept.items() if isinstance(value, str | float | int | tuple) and name != "paths"
@@ -204,7 +204,7 @@ def _group(content: dict[str, Array], group: str) -> dict[str, Array]:
 
 
 def _restored(kind: type, plain: dict[str, Any], arrays: dict[str, Array]) -> dict[str, Any]:
-    """Arguments of a dataclass; lists of the header were tuples, some of them with names."""
+    """Arguments of a dataclass; lists of the header become tuples, some of them named tuples."""
     known = {f.name for f in fields(kind)}
     values = {name: _frozen(value) for name, value in plain.items()} | arrays
     for name, record in _RECORDS.items():

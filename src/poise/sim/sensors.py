@@ -1,7 +1,7 @@
-"""Sensors: force plates, touch, joints, inertial units. Each is read with `read(world)` and tells of the last step.
+"""Sensors: force plates, contact sensors, joint sensors, inertial units. `read(world)` returns the last step's reading.
 
-A sensor is also a function of the world that gives its numbers in a row, so that it can be a signal of `world.run`.
-Names are looked up in the world that is read: one sensor serves any number of worlds.
+A sensor is also a function of the world that returns its values as an array, so that it can be a signal of `world.run`.
+Names are looked up in the world at each reading, so that one sensor can read any number of worlds.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Names = str | Sequence[str]
 
 
 def last_contacts(world: World) -> Pushing:
-    """Contacts of the last step; none before the first one, and after going back."""
+    """Contacts of the last step; empty before the first step and after a state was assigned."""
     last = world._last
     return pushing(world._stepper, last.h) if last.done else NO_CONTACTS
 
@@ -41,21 +41,21 @@ def last_contacts(world: World) -> Pushing:
 
 
 class PlateReading(NamedTuple):
-    """What a force plate measures."""
+    """A reading of a force plate."""
 
     force: Array
-    """(3,) of the plate on what stands on it; N."""
+    """(3,) ground reaction force, of the plate on the bodies that stand on it; N."""
     moment: Array
-    """(3,) of these forces about the plate's origin; N·m."""
+    """(3,) moment of these forces about the plate's origin; N·m."""
     centre: Array
-    """(3,) centre of pressure, in the plane of the plate; NaN where nothing presses; m."""
+    """(3,) centre of pressure, in the plane of the plate; NaN without pressure; m."""
     free_moment: float
-    """About the plate's normal, through the centre of pressure; N·m."""
+    """Free moment about the plate's normal, at the centre of pressure; N·m."""
 
 
 @dataclass(frozen=True)
 class ForcePlate:
-    """What presses on a part of the ground: the ground reaction of all contacts of a body, or of some of its shapes.
+    """A force plate: the ground reaction of all contacts of a body, or of some of its shapes.
 
     >>> import poise
     >>> scene = poise.Scene()
@@ -68,11 +68,11 @@ class ForcePlate:
     """
 
     body: str
-    """That is pressed on."""
+    """The body that carries the plate."""
     shapes: Names | None = None
     """Only these shapes of it."""
     of: Names | None = None
-    """Only what presses with these bodies."""
+    """Only contacts with these bodies count."""
     origin: Vector = (0.0, 0.0, 0.0)
     """A point of the plate, in the world; m."""
     normal: Vector = (0.0, 0.0, 1.0)
@@ -98,7 +98,7 @@ class ForcePlate:
 
 
 class TouchReading(NamedTuple):
-    """What a contact sensor feels."""
+    """A reading of a contact sensor."""
 
     touching: bool
     force: Array
@@ -106,12 +106,12 @@ class TouchReading(NamedTuple):
     pressure: float
     """Sum of the normal forces; N."""
     contacts: int
-    """That push."""
+    """Number of contacts that push."""
 
 
 @dataclass(frozen=True)
 class ContactSensor:
-    """What a body, or some of its shapes, is touched with.
+    """Contact forces on a body, or on some of its shapes.
 
     >>> import poise
     >>> scene = poise.Scene()
@@ -126,7 +126,7 @@ class ContactSensor:
     shapes: Names | None = None
     """Only these shapes of it."""
     of: Names | None = None
-    """Only contacts with these bodies."""
+    """Only contacts with these bodies count; all by default."""
 
     def read(self, world: World) -> TouchReading:
         """The reading of the last step."""
@@ -144,7 +144,7 @@ class ContactSensor:
 def _chosen(
     model: Model, contacts: Pushing, body: Names, shapes: Names | None, of: Names | None
 ) -> tuple[Array, Array]:
-    """(n,) whether A, and whether B, of each contact is of a body and its shapes, and the other one of `of`."""
+    """(n,) bool, twice: contacts whose shape A (or B) belongs to the body and shapes, and the other one to `of`."""
     own = np.isin(model.solids.body, [body_number(model, name) for name in _listed(body)])
     if shapes is not None:
         names = [name for name, mine in zip(model.solids.names, own, strict=True) if mine]
@@ -176,22 +176,22 @@ def _normal_forces(world: World, body: Names, shapes: Names | None, of: Names | 
 
 
 class JointReading(NamedTuple):
-    """What a joint bears."""
+    """A reading of a joint sensor."""
 
     torque: Array
-    """(degrees of freedom of the joint) all that acts along its coordinates: given, springs, dampers, drives, limits,
+    """(degrees of freedom of the joint) forces along its coordinates: applied, springs, dampers, drives, limits,
     dry friction; N or N·m."""
     force: Array
-    """(3,) of the parent on the body through all joints between them, in world axes; N."""
+    """(3,) force of the parent on the body through all joints between them, in world axes; N."""
     moment: Array
-    """(3,) likewise, about the joint's anchor; N·m."""
+    """(3,) moment of the parent on the body about the joint's anchor, in world axes; N·m."""
     anchor: Array
     """(3,) m."""
 
 
 @dataclass(frozen=True)
 class JointSensor:
-    """Torques and reaction of a joint, from inverse dynamics at the accelerations that were found.
+    """Torques and reaction of a joint, from inverse dynamics at the accelerations of the step.
 
     >>> import poise
     >>> scene = poise.Scene()
@@ -232,12 +232,12 @@ class JointSensor:
 
 
 class ImuReading(NamedTuple):
-    """What an inertial unit measures, in its own axes."""
+    """A reading of an inertial unit, in its own axes."""
 
     specific_force: Array
-    """(3,) acceleration less gravity, over the last step: +g upward at rest, 0 in free fall; m/s²."""
+    """(3,) specific force over the last step, acceleration minus gravity: +g upward at rest, 0 in free fall; m/s²."""
     angular_rate: Array
-    """(3,) at the end of the step; rad/s."""
+    """(3,) angular velocity at the end of the step; rad/s."""
 
 
 @dataclass(frozen=True)

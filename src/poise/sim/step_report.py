@@ -1,4 +1,4 @@
-"""What happened in a step: contacts with their forces, limits, how well the rows were solved, energy and momentum."""
+"""Reports of steps: contacts with their forces, limits, solver statistics, energy and momentum."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _BALL_LIMITS = {CONE: "cone", TWIST_LOWER: "twist lower", TWIST_UPPER: "twist up
 
 @dataclass(frozen=True)
 class ContactReport:
-    """A contact of the last step, as it was at its beginning, with the force of the step."""
+    """A contact at the beginning of the last step, with its force over the step."""
 
     body_a: str
     body_b: str
@@ -45,7 +45,7 @@ class ContactReport:
     shape_a: str = ""
     shape_b: str = ""
     impulse: Array = field(default_factory=lambda: np.zeros(3))
-    """(3,) on B, of the step, or of its last substep; N·s."""
+    """(3,) impulse on B of the step, or of its last substep; N·s."""
 
     @property
     def normal_force(self) -> float:
@@ -55,46 +55,46 @@ class ContactReport:
 
 @dataclass(frozen=True)
 class LimitReport:
-    """A coordinate or ball joint that was near an end of its range, held by friction, or tracked."""
+    """An active row of a coordinate or ball joint: a joint limit, dry friction, or tracking."""
 
     dof: str
-    """Name of the coordinate; of a ball's cone and twist that of the joint."""
+    """Name of the coordinate, or of the ball joint for cone and twist limits."""
     what: str
-    """"lower", "upper", "friction" or "track"; of a ball "cone", "twist lower" or "twist upper"."""
+    """"lower", "upper", "friction" or "track"; for a ball joint "cone", "twist lower" or "twist upper"."""
     force: float
-    """Along the coordinate; N or N·m. Of a ball the torque of the limit, negative where it lessens the twist; N·m."""
+    """Force along the coordinate; N or N·m. For a ball joint, torque of the limit, negative if it reduces the twist."""
 
 
 class StepReport:
-    """What every report tells of a step. Lists are made when they are first asked for, of what was copied at once."""
+    """Common part of reports. The data of the step is copied at once; lists are built at their first use."""
 
     def __init__(self, model: Model, frame: Mapping[str, Array], limits: tuple[Array, Array, Array], h: float) -> None:
-        """`frame`: what a frame with contacts holds, see `sim.observer.FrameBuffer`; `limits`: ids, forces and
+        """`frame`: the arrays of a frame with contacts, see `sim.observer.FrameBuffer`; `limits`: ids, forces and
         directions of rows of one coordinate; `h`: length of the step (s).
         """
         self._model, self._frame, self._limits, self._h = model, frame, limits, h
 
     @cached_property
     def contacts(self) -> list[ContactReport]:
-        """Contacts that have rows, in the order in which they were found."""
+        """Contacts that have rows, in the order of the narrowphase."""
         f = self._frame
         pushing = Pushing(f["shapes"], f["point"], f["normal"], f["depth"], f["force"], self._h)
         return pushing.listed(self._model)
 
     @cached_property
     def limits(self) -> list[LimitReport]:
-        """Coordinates and ball joints near an end of their range, held by friction, or tracked."""
+        """Active rows of coordinates and ball joints: limits, dry friction, tracking."""
         found = zip(*(array.tolist() for array in self._limits), strict=True)
         return [limit_of(self._model, id, force, along) for id, force, along in found if 0 <= id < USERS]
 
     @property
     def overlap(self) -> float:
-        """Of the contacts that have rows, the deepest, at the beginning of the step; 0 where there is none; m."""
+        """Maximum penetration: depth of the deepest contact with rows at the beginning of the step, or 0; m."""
         return float(self._frame["depth"].max(initial=0.0))
 
     @cached_property
     def beyond(self) -> float:
-        """Farthest that a coordinate is past its limit now; 0 where none is; rad or m."""
+        """Greatest limit violation of a coordinate after the step, or 0; rad or m."""
         return farthest_beyond(self._model, self._frame["q"][0])
 
 
@@ -108,7 +108,7 @@ class Report(StepReport):
         frame: Mapping[str, Array],
         timing: dict[str, float] | None = None,
     ) -> None:
-        """`frame`: what a frame of everything holds, see `sim.observer.FrameBuffer`."""
+        """`frame`: the arrays of a frame with all parts, see `sim.observer.FrameBuffer`."""
         told, rows = stepper.told, stepper.rows.now
         self._done = last.done
         self._loops = loop_reports(stepper.extras) if last.done and stepper.extras.joints else []
@@ -122,27 +122,27 @@ class Report(StepReport):
         self.sweeps = told.sweeps
         self.newton_steps = told.newton_steps
         self.residual = told.residual
-        """Natural residual over the largest speed that the rows had to take away."""
+        """Natural residual divided by the largest speed that the rows had to remove."""
         self.parts = told.parts
-        """That the step was split into, at impacts of what was fast. Contacts are those of the last one; their forces,
-        and those of limits, are what the longest one (of parts of one length, the last) makes of a whole step."""
+        """Number of parts into which continuous collision split the step. Contacts are those of the last part. Forces
+        of contacts and limits are the impulses of the longest part (the last of equal ones), scaled to a whole step."""
         self.backtracks = told.backtracks
-        """Tentative steps that were taken back, at acceleration level."""
+        """Tentative steps that backtracking discarded, at acceleration level."""
         self.level = told.level
-        """At which the step was done, in the end."""
+        """Level at which the step finally succeeded."""
         self.work = told.work
-        """Of all solves of the step, as `Reduced.budget` counts it."""
+        """Work of all solves of the step, in the unit of `Reduced.budget`."""
         self.newton_work = told.newton_work
-        """Of which Newton's method."""
+        """Work of Newton's method, included in `work`."""
         self.status = told.status
-        """Of the rows' multipliers: "solved" to the tolerance; "stalled" where they no longer got better; "capped"
-        where the sweeps or the work of the step were used up. `residual` says how far they came."""
+        """Result of the velocity solve: "solved" to the tolerance; "stalled" if the residual stopped decreasing;
+        "capped" if the iterations or the work budget were used up. `residual` is the error that remains."""
         self.shift_status = told.shift_status
-        """Of the displacements that mend overlaps, likewise."""
+        """Result of the post-stabilization solve, with the same values."""
         self.tau: Array = frame["tau"][0]
-        """(nv,) generalized forces that were given, controllers' included; N or N·m."""
+        """(nv,) applied generalized forces, those of controllers included; N or N·m."""
         self.passive: Array = frame["passive"][0]
-        """(nv,) forces of springs, dampers and drives, as they were met at the end of the step; N or N·m."""
+        """(nv,) forces of springs, dampers and drives, evaluated at the end of the step; N or N·m."""
         self.timing = timing
         """Seconds by stage, in worlds with `timing`."""
 
@@ -163,7 +163,7 @@ class Report(StepReport):
 
     @cached_property
     def motors(self) -> dict[str, Any]:
-        """Force of each motor, three of one that turns a ball joint; N or N·m."""
+        """Force of each motor; three for a motor of a ball joint; N or N·m."""
         if not self._done:
             return {}
         force = self._frame["motors"][0]
@@ -218,7 +218,7 @@ NO_CONTACTS = Pushing(np.zeros((0, 2), np.int32), np.zeros((0, 3)), np.zeros((0,
 
 
 def pushing(stepper: Stepper | Accelerated, h: float) -> Pushing:
-    """Contacts of the last step that have rows, in the order in which they were found; h is its length (s)."""
+    """Contacts of the last step that have rows, in the order of the narrowphase; h is the step's length (s)."""
     c, rows = stepper.collider.c, stepper.rows.now
     n, first, count = int(c.count[0]), int(rows.first[CONTACT]), int(rows.count[CONTACT])
     if n == 0 or count == 0:
@@ -234,7 +234,7 @@ def pushing(stepper: Stepper | Accelerated, h: float) -> Pushing:
 
 
 def farthest_beyond(model: Model, q: Array) -> float:
-    """How far the worst coordinate is past its limit."""
+    """The greatest limit violation of a coordinate."""
     limited = np.flatnonzero(np.isfinite(model.dof_limits[model.primitive_v_start]).any(axis=1))
     at = q[model.primitive_q_start[limited]]
     low, high = model.dof_limits[model.primitive_v_start[limited]].T
@@ -242,7 +242,7 @@ def farthest_beyond(model: Model, q: Array) -> float:
 
 
 def limit_of(model: Model, id: int, force: float, along: float) -> LimitReport:
-    """What a row of an id is, from its multiplier and its Jacobian on its first coordinate."""
+    """The report of a row, from its id, its multiplier and its Jacobian on its first coordinate."""
     number, code = divmod(id, CODES)
     if number >= model.nv:
         sign = -1.0 if code == TWIST_UPPER else 1.0

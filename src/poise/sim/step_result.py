@@ -1,8 +1,9 @@
-"""What is kept of the last step, and what follows from it: accelerations, and the forces that made them.
+"""Result of the last step: its beginning and end, the accelerations, and the forces.
 
-At velocity level the accelerations a of a step meet M a + bias = τ + passive forces + Jᵀλ / h where the step begins. So
-inverse dynamics there tells the forces in every joint to rounding. At acceleration level, where forces are those of the
-end, in separate bodies and in steps of several parts a is (v⁺ − v) / h, which does so to the first order of the step.
+At velocity level, the accelerations a of a step satisfy M a + bias = τ + passive forces + Jᵀλ / h at the beginning of
+the step, so that inverse dynamics there returns the forces in every joint to rounding. In three cases a = (v⁺ − v) / h,
+with an error of first order in h: at acceleration level, where forces are those of the end of the step; in maximal
+coordinates; and in steps that continuous collision splits.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class LastStep:
         self.done = False
 
     def clear(self, q: Array, v: Array) -> None:
-        """No step is done; a world is at a state."""
+        """Reset: no step is done since the given state."""
         self.q[...], self.v[...], self.v_end[...] = q, v, v
         self.tau[...], self.forces[...], self.h, self.done = 0.0, 0.0, 1.0, False
 
@@ -44,13 +45,13 @@ class LastStep:
         return self.q, self.v, self.v_end, self.tau, self.forces
 
     def begin(self, q: Array, v: Array, h: float) -> None:
-        """Take note of where a step begins."""
+        """Store the state at the beginning of a step."""
         self.q[...], self.v[...], self.h, self.done = q, v, h, False
 
     def end(self, v: Array, tau: Array, forces: Array) -> None:
-        """Take note of its end, and of what was given to act: generalized forces, wrenches on bodies.
+        """Store the end of the step, and its inputs: generalized forces, wrenches on bodies.
 
-        `v` is the velocity that the equations of motion at its beginning lead to.
+        `v` is the velocity that the equations of motion at the beginning yield.
         """
         self.v_end[...], self.tau[...], self.forces[...], self.done = v, tau, forces, True
 
@@ -61,9 +62,9 @@ class LastStep:
 
 
 def passive_forces(work: Block, last: LastStep, motors: Block | None = None) -> Array:
-    """(nv,) forces of springs, dampers and drives, as they were met at the end of the step; N or N·m.
+    """(nv,) forces of springs, dampers and drives, evaluated at the end of the step; N or N·m.
 
-    Motors that are mere forces act with them, and are left out where their block is given.
+    Their sum in the work block includes motors without feedback, which are subtracted if the motors' block is given.
     """
     if not last.done:
         return np.zeros_like(last.v)

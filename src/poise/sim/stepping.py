@@ -1,4 +1,4 @@
-"""The way of a world through its steps: what acts in each, what is put back when one fails."""
+"""Stepping of a world: its callbacks around each step, and what a failed step restores."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ class Stepped(Joined):
                 n -= 1
 
     def _take_step(self) -> None:
-        """A step with all that is called around it. Ctrl-C waits until the step is whole."""
+        """A step with its callbacks. Ctrl-C takes effect after the step is complete."""
         interrupt, busy, hooks = HeldInterrupt(), self._hooks.busy(), self._hooks
         if self._clock is not None:
             self._clock.begin()
         try:
             with self._watched(), self._acting() if busy else nullcontext():
                 if self.formulation.level == "velocity":
-                    interrupt.hold()  # a step at acceleration level, which may be long, is taken back
+                    interrupt.hold()  # an interrupted step at acceleration level, which may be long, is discarded
                 self._step_once()
             self._observe()
         except BaseException:
@@ -63,7 +63,7 @@ class Stepped(Joined):
 
     @contextmanager
     def _watched(self) -> Iterator[None]:
-        """Around a step that Python takes: the parts of it are watched, where events are wanted."""
+        """Around a step that runs in Python: record events of its parts, if events are recorded."""
         watcher, stepper, before = self._hooks.watcher, self._stepper, self._stepper.watch
         if watcher is not None:
             stepper.watch = watcher.see
@@ -76,7 +76,7 @@ class Stepped(Joined):
             stepper.watch = before
 
     def _observe(self) -> None:
-        """Look at a step that Python has taken."""
+        """Observe a step that ran in Python."""
         observer = self._observer
         observer.watcher = self._hooks.watcher
         if observer.active:
@@ -84,15 +84,15 @@ class Stepped(Joined):
         self._note_events()
 
     def _marches(self) -> bool:
-        """Whether kernels do all that is in a step."""
+        """Whether compiled code can run whole steps."""
         listed = (self._hooks.laws, self._row_hooks)
         busy = self._hooks.busy() or any(listed)
         ordinary = self.formulation.level == "velocity" and self.formulation.substeps == 1
         return ordinary and not busy and self._stepper.march.can
 
     def _march(self, n: int) -> int:
-        """N steps with nothing between them but a moment for Ctrl-C; fewer, where a listener hears of an event: how
-        many are done.
+        """Run up to n steps; between them only Ctrl-C can act. Stops early at an event with a listener. Returns the
+        number of steps done.
         """
         self._begin_joints()
         hooks, observer, done = self._hooks, self._observer, 0
@@ -112,7 +112,7 @@ class Stepped(Joined):
         return done
 
     def _march_on(self, n: int) -> int:
-        """N steps at most, the last of which may be one that kernels cannot do by themselves: how many are done."""
+        """Run up to n steps in compiled code; Python completes the last one if needed. Returns the number done."""
         march, last, pace, applied = self._stepper.march, self._last, self._pace, self._applied
         applies = applied.count.item() > 0
         if applies:
@@ -143,7 +143,7 @@ class Stepped(Joined):
             self._observer.end(self.time, self._dt)
         if self._hooks.watcher is not None or self._hooks.events:
             self._note_events()
-        if done < n and march.end != DONE:  # it is, where a loop joint has broken or a listener is to hear of an event
+        if done < n and march.end != DONE:  # a loop joint broke, or a listener must be called
             with self._undone_commands():
                 self._step_timed(march.end)
             done += 1
@@ -152,7 +152,7 @@ class Stepped(Joined):
         return done
 
     def _step_timed(self, end: int) -> None:
-        """A step that compiled code has left to Python."""
+        """Complete a step that compiled code left to Python."""
         if self._clock is not None:
             self._clock.begin()
         if self._hooks.watcher is not None:
@@ -165,7 +165,7 @@ class Stepped(Joined):
             self._clock.finish()
 
     def _step_once(self, end: int = AGAIN) -> None:
-        """A step; or what is left to do where compiled code says how it has ended."""
+        """A step; or the rest of one, after compiled code returned `end`."""
         parts, last, stepper = self.formulation.substeps, self._last, self._stepper
         q, v, tau, forces = self._arrays
         if self._paths:
@@ -192,7 +192,7 @@ class Stepped(Joined):
                 if (stepper.step(h, self.time + k * h) if end == AGAIN else end) != DONE:
                     raise Diverged(self.time, *self._culprit(), self._advice())
             last.end(v if stepper.change is None else last.v + stepper.change, tau, forces)
-            self.time, applied.count[0] = time, 0  # an interrupt comes before both or after both
+            self.time, applied.count[0] = time, 0  # an interrupt acts before both or after both
             if self._paths:
                 self._note_paths()
         except BaseException:
@@ -207,7 +207,7 @@ class Stepped(Joined):
                 applied.end()
 
     def _advice(self) -> str:
-        """What to try where a step has diverged."""
+        """Advice for a diverged step."""
         formulation = self.formulation
         if formulation.level == "velocity":
             return "try a smaller dt"
@@ -216,17 +216,17 @@ class Stepped(Joined):
         return f'integrator="{integrator}" is explicit: try a smaller dt, {other}level="velocity"'
 
     def _may_change_more(self) -> bool:
-        """Whether a step that fails may have changed more than q and v: others are spared the copies."""
+        """Whether a failed step may have changed more than q and v, so that copies are needed."""
         within = self.formulation.substeps > 1 or self.formulation.level == "acceleration"
         hooks = bool(self._row_hooks or self._step_hooks)
         extras = self._stepper.extras
         return within or hooks or bool(extras.joints or self.model.motors) or len(self._stepper.own) > 0
 
     def _lay_part(self, time: float, h: float) -> None:
-        """Lead kinematic bodies through a part of a step.
+        """Prescribe the motion of kinematic bodies for a part of a step.
 
-        Bodies that move by h v⁺ in a part have, to second order, the velocity of its middle. Those that are led have
-        it too, at the end of the free motion: contacts that hold stay closed while a lift gains speed.
+        A dynamic body that moves by h v⁺ in a part has, to second order, the velocity of its middle. Kinematic bodies
+        get that velocity too, at the end of the free motion, so that contacts stay closed while a lift accelerates.
         """
         y, nq, nv = self._space.stages, self.model.nq, self.model.nv
         held = self.formulation.level == "velocity"
@@ -240,14 +240,14 @@ class Stepped(Joined):
                 y.path_v[d : d + 6] = y.path_v[nv + d : nv + d + 6] - h * y.path_a[d : d + 6]
 
     def _begin_laws(self) -> LaidLaws:
-        """Let force laws act in this step: what lays their forces at a time and the present state."""
+        """Start the force laws of this step; returns the function that evaluates and writes them."""
         laid = LaidLaws(self._hooks.laws, self.model, self._arrays, self.forces.copy())
         if isinstance(self._stepper, Accelerated):
             self._stepper.looker.lay_forces = laid
         return laid
 
     def _end_laws(self, laws: LaidLaws) -> None:
-        """What acts without them."""
+        """Restore the inputs without force laws."""
         if isinstance(self._stepper, Accelerated):
             self._stepper.looker.lay_forces = None
         laws.take_away()

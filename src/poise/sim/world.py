@@ -1,4 +1,4 @@
-"""A world: a model, its state, and a formulation that takes it from step to step."""
+"""A world: a model, its state, and a formulation that steps it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Array = NDArray[Any]
 
 
 class World(Stepped):
-    """A model with contacts and limits on its way through time; see `Simulation` for what can act on it.
+    """A model with a state that steps through time, with contacts and limits. Its inputs are those of `Simulation`.
 
     >>> import poise
     >>> scene = poise.Scene()
@@ -90,7 +90,7 @@ class World(Stepped):
         self._hooks = Hooks(model)
         self._keyframes = tuple(keyframes)
         self.camera: dict[str, Any] = {}
-        """How the scene asks to be looked at; see `poise.model.Settings`. Recordings take it along."""
+        """The scene's camera settings; see `poise.model.Settings`. Recordings include them."""
         self._controls = Controls(model)
         self._row_hooks: list[Hook] = []
         super().__init__(model, state, dt=dt)
@@ -126,7 +126,7 @@ class World(Stepped):
         self._pace = Pace()
 
     def __getstate__(self) -> dict[str, Any]:
-        """What copies and pickles take along, with what the rows remember."""
+        """What copies and pickles hold: the settings and all state fields, multipliers of rows included."""
         own = {"_tracks": [*self._tracks], "_hooks": self._hooks.copy()}
         own |= {"_controls": self._controls.copy(), "_row_hooks": [*self._row_hooks]}
         return super().__getstate__() | own | {"_slots": self._read_slots(), "_timed": self.timing}
@@ -144,8 +144,8 @@ class World(Stepped):
 
     @property
     def state(self) -> State:
-        """A copy of all that the next steps depend on; assign one to go back to it, bit for bit. What is written to
-        `tau`, `forces` and `drive` is not part of it.
+        """A copy of all that the next steps depend on. Assigning one restores it bit for bit. The inputs `tau`,
+        `forces` and `drive` are not part of it.
 
         >>> import poise
         >>> world = poise.Scene().build(dt=0.5)
@@ -165,7 +165,9 @@ class World(Stepped):
         self._clear_last()
 
     def _check_state(self, state: State) -> tuple[Array, Array, float]:
-        """Refuse a state that cannot be taken up, by the name of the slot, before anything of it is; its motion."""
+        """Validate a state before any of it is written; errors name the slot. Returns its coordinates, velocities and
+        time.
+        """
         motion = self._check_motion(state)
         check = SlotCheck(state.slots)
         for fields in self._state_fields:
@@ -177,7 +179,7 @@ class World(Stepped):
         self._hooks.check_memory(check, self.model)
 
     def _read_applied(self) -> dict[str, Array]:
-        """Forces that are to act in the next step."""
+        """Forces of the next step."""
         return {"pushes": self._applied.read()} if self._applied.count[0] else {}
 
     def _check_applied(self, check: SlotCheck) -> None:
@@ -195,9 +197,9 @@ class World(Stepped):
         self._last.clear(self.q, self.v)
 
     def reset(self, keyframe: str | int | None = None) -> None:
-        """Go back to the first state, or to a keyframe of the scene by its name or number. What was written to `tau`,
-        `forces` and `drive` stays, controllers start anew. What a keyframe does not tell, motors and loops that were
-        let go, stays as it is.
+        """Restore the initial state, or a keyframe of the scene by its name or number. The inputs `tau`, `forces` and
+        `drive` stay; the memory of controllers is cleared. Motors and released loops, which keyframes do not
+        contain, stay as they are.
 
         >>> import poise
         >>> scene = poise.Scene(keyframes=[poise.Keyframe("ajar", q=(0.2,))])
@@ -228,8 +230,8 @@ class World(Stepped):
         torque: ArrayLike = (0.0, 0.0, 0.0),
         point: ArrayLike | None = None,
     ) -> None:
-        """Push a body in the next step: a force (N) at a point of the world (the centre of mass when missing; m), and
-        a torque (N·m), both in world axes. What acts for longer belongs in `forces`.
+        """Apply a force (N) and a torque (N·m) to a body in the next step, both in world axes. The force acts at a
+        point of the world (m), by default the centre of mass. Forces that act for longer belong in `forces`.
 
         >>> import poise
         >>> scene = poise.Scene(gravity=(0, 0, 0))
@@ -252,8 +254,9 @@ class World(Stepped):
         torque: ArrayLike = (0.0, 0.0, 0.0),
         point: ArrayLike | None = None,
     ) -> None:
-        """Strike a body: velocities change at once, by an impulse (N·s) at a point of the world (the centre of mass
-        when missing; m), and that of a torque (N·m·s), both in world axes. Contacts answer in the next step.
+        """Apply an impulse (N·s) and an angular impulse (N·m·s) to a body, both in world axes: velocities change at
+        once. The impulse acts at a point of the world (m), by default the centre of mass. Contacts respond in the next
+        step.
 
         >>> import poise
         >>> scene = poise.Scene(gravity=(0, 0, 0))
@@ -281,12 +284,12 @@ class World(Stepped):
         *,
         gains: tuple[float, float] | None = None,
     ) -> None:
-        """Let hinges and slides follow a reference from now on, exactly, whatever pushes them (KOK §8.3).
+        """Make hinges and slides follow a reference exactly from now on, against any load (KOK §8.3).
 
-        `reference` takes a time (s) and gives (q, v, a) of the coordinates of the joints, in their order; None lets
-        them go. `gains` are (kp, kv), as `poise.control.gains` gives them; without them errors shrink to a hundredth in
-        a tenth of a second. The forces that it takes are not limited; `report().limits` tells them. Only at
-        acceleration level.
+        `reference` takes a time (s) and returns (q, v, a) of the coordinates of the joints, in their order; None ends
+        the tracking. `gains` are (kp, kv), as `poise.control.gains` returns them; by default errors shrink to a
+        hundredth in a tenth of a second. The forces of tracking are unlimited; `report().limits` lists them. Tracking
+        needs the acceleration level.
 
         >>> import poise
         >>> from math import cos, sin
@@ -314,7 +317,7 @@ class World(Stepped):
 
     @property
     def asleep(self) -> Array:
-        """(n_bodies,) bool: which bodies sleep; see `Reduced.sleeping`.
+        """(n_bodies,) bool: the sleeping bodies; see `Reduced.sleeping`.
 
         >>> import poise
         >>> scene = poise.Scene()
@@ -330,8 +333,8 @@ class World(Stepped):
         return np.asarray(self._stepper.sleep.asleep)
 
     def wake(self, *bodies: str | int) -> None:
-        """Wake bodies, with all that fell asleep with them; everyone where none is named. What moves, pushes, sets or
-        attaches a body wakes it by itself.
+        """Wake bodies and the islands that fell asleep with them; all bodies if none is named. Functions that move,
+        push, set or attach a body wake it themselves.
         """
         named = np.array([body_number(self.model, body) for body in bodies], np.intp)
         self._stepper.sleep.wake(named if bodies else None)
@@ -339,7 +342,7 @@ class World(Stepped):
     # ---- looking -----------------------------------------------------------------------------------------------------
 
     def body(self, name: str | int) -> PlacedBody:
-        """A body where it is, by its name or number.
+        """A view of a body and its current pose, by its name or number.
 
         >>> import poise
         >>> scene = poise.Scene()
@@ -350,7 +353,7 @@ class World(Stepped):
         return PlacedBody(self, body_number(self.model, name))
 
     def report(self) -> Report:
-        """What happened in the last step: contacts with forces, limits, torques, residual, energy, momentum.
+        """Report of the last step: contacts with forces, limits, torques, residual, energy, momentum.
 
         >>> import poise
         >>> world = poise.Scene().build(dt=0.5)
@@ -363,15 +366,16 @@ class World(Stepped):
 
     @property
     def a(self) -> Array:
-        """(nv,) accelerations of the last step, rows included, that meet the equations of motion at its beginning. Of a
-        step in parts they are what velocities have gained, over its length; with substeps, those of the last one.
+        """(nv,) accelerations of the last step, constraint forces included. They satisfy the equations of motion at the
+        beginning of the step. If continuous collision splits the step, they are the change of velocity divided by its
+        length; with substeps, those of the last one.
         """
         return self._last.a
 
     @property
     def joint_gaps(self) -> Array:
-        """(n_bodies, 2) how far each body was from where its joint allows it, after the last step: the way of the
-        joint's point (m), and the angle (rad). Only `poise.Maximal` has any; what has no joint has none.
+        """(n_bodies, 2) joint error of each body after the last step: the distance of the joint's points (m) and the
+        angle (rad). It is zero for bodies without a joint, and always zero except with `poise.Maximal`.
 
         >>> import poise
         >>> scene = poise.Scene()
@@ -392,7 +396,7 @@ class World(Stepped):
 
     @property
     def drive_forces(self) -> Array:
-        """(nv,) forces of springs, dampers and drives in the last step, as they were met at its end; N or N·m.
+        """(nv,) forces of springs, dampers and drives in the last step, evaluated implicitly at its end; N or N·m.
 
         >>> import poise
         >>> scene = poise.Scene(gravity=(0, 0, 0))
@@ -407,7 +411,7 @@ class World(Stepped):
 
     @property
     def timing(self) -> bool:
-        """Whether steps are timed stage by stage, for `report().timing`; to assign. Nothing is paid while they are not.
+        """Whether stages of steps are timed for `report().timing`; assignable. It costs no time while it is off.
 
         >>> import poise
         >>> world = poise.Scene().build()
@@ -426,7 +430,7 @@ class World(Stepped):
 
 
 def warn_of_euler(model: Model, formulation: Options) -> None:
-    """Of joints that Euler's method holds by forces of the beginning of a step."""
+    """Warn about joints whose constraint forces Euler's method takes from the beginning of the step."""
     if formulation.level != "acceleration" or formulation.integrator != "euler":
         return
     held = "loops" if model.loops else ""
@@ -442,7 +446,7 @@ def warn_of_euler(model: Model, formulation: Options) -> None:
 
 
 def make_stepper(model: Model, formulation: Options, tracks: list[Track]) -> Stepper | Accelerated:
-    """What takes a world from step to step."""
+    """The driver of a formulation, which steps a world."""
     rules = formulation.rules()
     if formulation.level == "velocity":
         if not isinstance(formulation, Maximal):

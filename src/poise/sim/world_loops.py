@@ -1,4 +1,4 @@
-"""Loops of a world: joints beside those of the tree, those of the scene and those that are attached on the way."""
+"""Loop joints of a world: those of the scene, and those that `attach` adds."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class LoopReport:
-    """A loop that held in the last step, or broke in it."""
+    """A loop joint that was active in the last step, or broke in it."""
 
     name: str
     force: Array
-    """(3,) on its second body, at the joint's point, of what holds it together; world axes; N."""
+    """(3,) constraint force on the second body at the joint's point, in world axes; N."""
     torque: Array
-    """(3,) likewise; N·m."""
+    """(3,) constraint torque on the second body, in world axes; N·m."""
     broke: bool
-    """Whether the step broke it."""
+    """Whether the joint broke in the step."""
 
 
 def loop_reports(extras: Extras) -> list[LoopReport]:
-    """All loops that were active in the last step."""
+    """Reports of all loop joints that were active in the last step."""
     b = extras.loops
     return [
         LoopReport(joint.name, b.force[k].copy(), b.torque[k].copy(), bool(b.broke[k]))
@@ -52,13 +52,13 @@ def loop_reports(extras: Extras) -> list[LoopReport]:
 
 
 def loop_number(world: Joined, name: str) -> int:
-    """A loop's place, from its name."""
+    """A loop joint's index, from its name."""
     names = [joint.name for joint in world._stepper.extras.joints]
     return names.index(resolve_name("loop", name, names))
 
 
 class WorldLoop:
-    """A loop of a world.
+    """A loop joint of a world.
 
     >>> import poise
     >>> scene = poise.Scene()
@@ -85,13 +85,13 @@ class WorldLoop:
 
     @property
     def joint(self) -> LoopJoint:
-        """What it is."""
+        """Its definition."""
         joint: LoopJoint = self.world._stepper.extras.joints[self._number]
         return joint
 
     @property
     def active(self) -> bool:
-        """Whether it holds; to read and to write."""
+        """Whether the joint is active; assignable."""
         return bool(self.world._stepper.extras.loops.active[self._number])
 
     @active.setter
@@ -100,17 +100,19 @@ class WorldLoop:
 
     @property
     def force(self) -> Array:
-        """(3,) on its second body in the last step, at the joint's point, in world axes; N."""
+        """(3,) force on the second body in the last step, at the joint's point, in world axes; N."""
         return np.array(self.world._stepper.extras.loops.force[self._number])
 
     @property
     def torque(self) -> Array:
-        """(3,) likewise; N·m."""
+        """(3,) torque on the second body in the last step, in world axes; N·m."""
         return np.array(self.world._stepper.extras.loops.torque[self._number])
 
     @property
     def coordinates(self) -> Array:
-        """(n,) how the second body's frame has moved from the first's; of a ball its twist; m or rad."""
+        """(n,) joint coordinates: motion of the second body's frame relative to the first's; the twist of a ball joint;
+        m or rad.
+        """
         world, joint, b = self.world, self.joint, self.world._stepper.extras.loops
         model = world.model
         A, B = (body_at(model, world.q, world.v, body) for body in (joint.body_a, joint.body_b))
@@ -131,7 +133,7 @@ class WorldLoop:
 
 
 def attached_name(taken: list[str], first: Any, second: Any, name: str | None) -> str:
-    """A name that no loop has yet."""
+    """A unique name for an attachment."""
     stem = f"{first or 'world'}-{second or 'world'}" if name is None else name
     if not isinstance(stem, str) or not stem:
         raise ValueError(f"name is {name!r}; it must be text that is not empty")
@@ -147,7 +149,7 @@ def attached_name(taken: list[str], first: Any, second: Any, name: str | None) -
 def attached_joint(
     world: Joined, name: str, first: str | None, second: str | None, kind: str, options: dict[str, Any]
 ) -> LoopJoint:
-    """A loop between bodies where they are."""
+    """A loop joint between bodies at their current poses."""
     known = [field for field in Loop.__dataclass_fields__ if field not in ("name", "kind", "first", "second", "active")]
     for option in options:
         if option not in known:

@@ -1,4 +1,4 @@
-"""Motors of a world: what they are to do, by name, and what they did."""
+"""Motors of a world: their settings and forces by name, and controls."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ Array = NDArray[Any]
 
 
 def motor_rows(model: Model) -> list[slice]:
-    """Rows of each motor: three of one that turns a ball joint, else one."""
+    """Rows of each motor: three for a motor of a ball joint, otherwise one."""
     ends = np.cumsum([0, *(3 if motor.ball else 1 for motor in model.motors)]).tolist()
     return [slice(ends[k], ends[k + 1]) for k in range(len(model.motors))]
 
 
 def rows_by_dof(model: Model) -> dict[int, int]:
-    """The row of a motor on each degree of freedom that has one of its own; the first one where there are several."""
+    """The row of the first motor on each degree of freedom that has a motor of its own."""
     rows: dict[int, int] = {}
     for motor, places in zip(model.motors, motor_rows(model), strict=True):
         if motor.ball or (len(motor.dofs) == 1 and motor.gear == (1.0,)):
@@ -43,7 +43,7 @@ def rows_by_dof(model: Model) -> dict[int, int]:
 
 
 def motor_number(model: Model, name: str | int) -> int:
-    """A motor's place, from its name or number."""
+    """A motor's index, from its name or number."""
     names = [motor.name for motor in model.motors]
     if isinstance(name, str):
         return names.index(resolve_name("motor", name, names))
@@ -67,8 +67,8 @@ def _number(name: str, value: Any, *, least: float = -inf, infinite: bool = Fals
 class WorldMotor:
     """A motor of a world: its force is torque + stiffness (target − x) + damping (speed − ẋ), within its limit.
 
-    x is the motor's gear times the coordinate that it drives. Of a ball joint the target is a rotation (w, x, y, z),
-    and speed, torque and force are three numbers, in the child's axes.
+    x is the motor's gear times the coordinate that it drives. For a ball joint, the target is a rotation (w, x, y, z),
+    and speed, torque and force are three numbers in the child's axes.
 
     >>> import poise
     >>> scene = poise.Scene()
@@ -119,7 +119,7 @@ class WorldMotor:
 
     @property
     def target(self) -> Any:
-        """x to reach, or (w, x, y, z) of a ball; m or rad."""
+        """Target of x, or (w, x, y, z) for a ball joint; m or rad."""
         if not self._ball:
             return self._get("target")
         k = int(self._stepper.extras.motors.ball[self._rows.start])
@@ -138,7 +138,7 @@ class WorldMotor:
 
     @property
     def speed(self) -> Any:
-        """Speed to have, or to have on the way; m/s or rad/s."""
+        """Target of ẋ; m/s or rad/s."""
         return self._get("speed")
 
     @speed.setter
@@ -147,7 +147,7 @@ class WorldMotor:
 
     @property
     def torque(self) -> Any:
-        """Force on top; N or N·m."""
+        """Feedforward force; N or N·m."""
         return self._get("torque")
 
     @torque.setter
@@ -156,7 +156,7 @@ class WorldMotor:
 
     @property
     def acceleration(self) -> Any:
-        """Acceleration to have, as far as the limit allows, instead of all the rest; None where there is none; 1/s²."""
+        """Target ẍ, which replaces spring and damper within the force limit, or None; m/s² or rad/s²."""
         return self._get("acceleration") if self._stepper.extras.motors.hurries[self._rows.start] > 0.0 else None
 
     @acceleration.setter
@@ -167,7 +167,7 @@ class WorldMotor:
 
     @property
     def stiffness(self) -> float:
-        """N/m or N·m/rad; infinite, at velocity level: within a step."""
+        """N/m or N·m/rad. At velocity level it may be infinite: the target is reached within a step."""
         return float(self._stepper.extras.motors.stiffness[self._rows.start])
 
     @stiffness.setter
@@ -176,7 +176,7 @@ class WorldMotor:
 
     @property
     def damping(self) -> float:
-        """N·s/m or N·m·s/rad; infinite, at velocity level: within a step."""
+        """N·s/m or N·m·s/rad. At velocity level it may be infinite: the speed is reached within a step."""
         return float(self._stepper.extras.motors.damping[self._rows.start])
 
     @damping.setter
@@ -185,7 +185,7 @@ class WorldMotor:
 
     @property
     def limit(self) -> tuple[float, float]:
-        """Least and greatest force; a single number f sets ±f; N or N·m."""
+        """Minimum and maximum force; a single number f sets ±f; N or N·m."""
         b, first = self._stepper.extras.motors, self._rows.start
         return float(b.low[first]), float(b.high[first])
 
@@ -202,14 +202,14 @@ class WorldMotor:
 
     @property
     def force(self) -> Any:
-        """What it did in the last step; N or N·m."""
+        """Force of the last step; N or N·m."""
         unit = self._stepper.force_unit(self.world.dt / self.world.formulation.substeps)
         force = motor_forces(self._stepper, unit)[self._rows]
         return force if self._ball else float(force[0])
 
 
 def motor_forces(stepper: Stepper | Accelerated, dt: float) -> Array:
-    """(rows,) forces of all motors in the last step; of those that had no row and no coordinate to push, 0."""
+    """(rows,) forces of all motors in the last step; 0 for motors without a row and without a coordinate."""
     rows, force = stepper.rows.now, stepper.extras.motors.force.copy()
     first = int(rows.first[SINGLE])
     ids = FIRST_ID - rows.id[first : first + int(rows.count[SINGLE])]
@@ -220,7 +220,7 @@ def motor_forces(stepper: Stepper | Accelerated, dt: float) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class MotorGoals:
-    """What motors are to do from the next step on, row by row (see `motor_rows`); what is None stays as it is.
+    """Settings of motors from the next step on, by row (see `motor_rows`). Fields that are None stay unchanged.
 
     >>> MotorGoals(np.array([0, 1]), speed=np.zeros(2)).target is None
     True
@@ -229,24 +229,24 @@ class MotorGoals:
     rows: Array
     """(n,) numbers of rows."""
     target: Array | None = None
-    """(n,) m or rad; that of a ball's rows is not used."""
+    """(n,) m or rad; not used for rows of ball joints."""
     speed: Array | None = None
     """(n,) m/s or rad/s."""
     acceleration: Array | None = None
-    """(n,) to have instead of all the rest; m/s² or rad/s²."""
+    """(n,) target accelerations, which replace springs and dampers; m/s² or rad/s²."""
     stiffness: Array | None = None
     """(n,) N/m or N·m/rad."""
     damping: Array | None = None
     """(n,) N·s/m or N·m·s/rad."""
     limit: Array | None = None
-    """(n,) greatest force either way; N or N·m."""
+    """(n,) greatest force in both directions; N or N·m."""
     balls: Array | None = None
     """(m,) first rows of motors of ball joints."""
     rotations: Array | None = None
     """(m, 4) their targets; w, x, y, z."""
 
     def lay(self, stepper: Stepper | Accelerated) -> None:
-        """Set them."""
+        """Write these settings to the motors of a driver."""
         motors = stepper.extras.motors
         if not len(self.rows) and self.balls is None:
             return
@@ -265,7 +265,7 @@ class MotorGoals:
 
 
 class Controls:
-    """Numbers that set motors: as MuJoCo's ctrl, one for each actuator, within its range."""
+    """Controls of motors, as MuJoCo's ctrl: one number for each actuator, within its range."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -277,23 +277,23 @@ class Controls:
         self._motors: Block | None = None
 
     def copy(self) -> Controls:
-        """One of its own."""
+        """A copy with its own arrays."""
         new = Controls(self.model)
         new.values, new.applied = self.values.copy(), self.applied.copy()
         return new
 
     def apply(self, stepper: Stepper | Accelerated) -> None:
-        """Set what has changed."""
+        """Set the motors whose controls changed."""
         if self.model.motors and self.values.tobytes() != self.applied.tobytes():
             self._apply(stepper, every=False)
 
     def apply_all(self, stepper: Stepper | Accelerated) -> None:
-        """Set every motor to its control, but for those of ball joints, which have none."""
+        """Set every motor to its control, except those of ball joints, which have none."""
         if self.model.motors:
             self._apply(stepper, every=True)
 
     def _apply(self, stepper: Stepper | Accelerated, *, every: bool) -> None:
-        """Set motors. Where one cannot be set, those before it are, and its control is put back."""
+        """Set motors. If one cannot be set, the motors before it stay set, and its control is restored."""
         if self._motors is not stepper.extras.motors or self._set is None:
             self._motors = stepper.extras.motors
             self._set = Bound(SET_CONTROLS, F64, self._block().handle, self._motors.handle).caller
@@ -301,7 +301,7 @@ class Controls:
             self._refuse(fault)
 
     def _block(self) -> Block:
-        """What compiled code knows of controls."""
+        """Memory of controls for compiled code."""
         motors = self.model.motors
         columns = ("gain", "offset", "stiffness", "damping")
         numbers = {name: np.array([getattr(motor, name) for motor in motors], np.float64) for name in columns}
@@ -322,7 +322,7 @@ class Controls:
         )
 
     def _refuse(self, k: int) -> NoReturn:
-        """Put the control of a motor back, and say why."""
+        """Restore the control of a motor, and raise the reason."""
         motor, value = self.model.motors[k], float(self.values[k])
         self.values[k] = self.applied[k]
         if not isfinite(value):
