@@ -1,4 +1,4 @@
-"""Control: what makes characters move as told."""
+"""Control: controllers, motors, actuators, inverse kinematics and motion tracking for characters."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Bodies of a world led by actuators after their targets (LAM): what `world.add_controller` takes.
+"""A controller of actuators that pull bodies along paths (LAM); for `world.add_controller`.
 
-Before each step: sense what others have done (LAM eqs. 7, 8) and filter it (eqs. 9, 10); see whether a stage has ended;
-let targets go on (§2.2); push towards them (eqs. 2 to 4), as far as the strength goes. All that is remembered is in the
-slots of the state: parameters of targets, corrections, what was done in the last step, the stage and its gates.
+Before each step, it estimates external actions (LAM eqs. 7, 8) and filters them (eqs. 9, 10), checks whether the stage
+ends, advances the targets (§2.2), and applies forces towards them (eqs. 2 to 4) within the strength. Its memory is in
+the slots of the state: parameters of targets, corrections, the actions of the last step, the stage and its gates.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class ActuatorReading:
-    """What an actuator did in the last step."""
+    """Reading of an actuator after the last step."""
 
     parameter: float
-    """Of the target on its path; s."""
+    """Parameter of the target on its path; s."""
     target: Floats
     """(3,) position, or (4,) orientation wxyz."""
     push: Floats
     """(3,) force or torque in world axes (torques: in the body's); N or N·m."""
     correction: Floats
-    """(3,) of it what makes up for external actions, before the limit, in world axes; N or N·m."""
+    """(3,) part that compensates external actions, before the limit, in world axes; N or N·m."""
     stage: str | None
     """Name of the stage, if there are any."""
 
 
 class Actuators:
-    """Actuators that act on a world, and perhaps stages that keep them in step.
+    """Actuators of a world, optionally with stages that synchronize them.
 
     >>> import poise
     >>> from poise.control import TranslationActuator
@@ -80,14 +80,14 @@ class Actuators:
         self._fitted: list[Fitted] = []
 
     def bind(self, model: Model, /) -> None:
-        """Find the bodies. A controller is for one model: another one wants actuators of its own."""
+        """Look up the bodies. A controller belongs to one model."""
         if self._model is not None and self._model is not model:
             raise ValueError("these actuators act on a world of another model: make others for this one")
         fitted = [Fitted(one, model) for one in self.actuators]
         for one in fitted:
             same = [other for other in fitted if other.link == one.link]
             kinds = [other.actuator.TURNS for other in same]
-            # a force at the centre of mass and a torque do not meet
+            # a force at the centre of mass and a torque do not interact
             apart = kinds.count(True) <= 1 and kinds.count(False) <= 1 and all(other.at_com for other in same)
             one.shared = 1 if apart else len(same)
         if self._graph is not None:
@@ -95,10 +95,10 @@ class Actuators:
         self._model, self._fitted = model, fitted
 
     def first(self, state: State) -> None:
-        """Worlds of a scene begin as they are."""
+        """Leave the initial state of a world unchanged."""
 
     def update(self, state: StateToAct, /) -> Targets:
-        """What all actuators do in the next step; called by the world."""
+        """Forces of all actuators for the next step; called by the world."""
         assert self._model is not None
         place = bodies(self._model, state.q, state.v)
         slots, n = state.slots, len(self._fitted)
@@ -126,7 +126,7 @@ class Actuators:
         return Targets(forces=forces)
 
     def _fresh(self, time: float) -> dict[str, NDArray[Any]]:
-        """What is remembered before the first step."""
+        """Memory before the first step."""
         n = len(self._fitted)
         start = np.array([one.route.start for one in self._fitted])
         gates = np.full(n, np.inf) if self._graph is None else self._graph.gates(0, self._fitted, start)
@@ -135,7 +135,7 @@ class Actuators:
         return {"parameter": start, "gate": gates, "time": np.array((time,))} | vectors | stage
 
     def _go_through_stages(self, state: State, spots: list[tuple[Floats, Floats, Floats]]) -> Floats:
-        """See whether a stage has ended; (n,) shares of their speeds at which actuators go."""
+        """Advance to the next stage if the present one has ended; (n,) factors of the actuators' speeds."""
         if self._graph is None:
             return np.ones(len(self._fitted))
         slots, s = state.slots, state.slots["parameter"]
@@ -156,7 +156,7 @@ class Actuators:
         return paces(left, slots["whole"])
 
     def _wanted_velocity(self, one: Fitted, s: float, offset: Floats, share: float) -> Floats:
-        """(3,) velocity towards which damping works; 0 as LAM has it, unless speeds are preferred."""
+        """(3,) reference velocity of the damping; 0 as in LAM, unless speeds are preferred."""
         if not one.actuator.speeds and share == 1.0:
             return np.zeros(3)
         a = one.actuator
@@ -167,9 +167,9 @@ class Actuators:
         return np.asarray(shift * near * one.route.direction(s))
 
     def read(self, state: State, controller: str = "Actuators") -> dict[str, ActuatorReading]:
-        """What each actuator did in the last step, by its name, from a state of the world.
+        """Readings of all actuators after the last step, by name, from a state of the world.
 
-        `controller` is the name that `add_controller` gave. See the example of the class.
+        `controller` is the name that `add_controller` returned. See the example of the class.
         """
         start = f"control/{controller}/"
         slots = {name[len(start) :]: array for name, array in state.slots.items() if name.startswith(start)}

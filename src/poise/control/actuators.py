@@ -3,15 +3,15 @@
     F = 2 m (α (x_target − x) / Δt² − β v / Δt)                                                             (LAM eq. 2)
     T = 2 J (α W − β ω) / Δt + ω ∧ J ω,   W = log(R_target R⁻¹) / Δt                                    (LAM eqs. 3, 4)
 
-m and J are those of the rigid part that the body belongs to, as if it were alone. β = B √(2α): B, the elasticity
+m and J are those of the rigid part that the body belongs to, without joints. β = B √(2α): B, the elasticity
 coefficient, is the damping ratio. LAM prints − ω ∧ J ω, which would double the gyroscopic torque, and R_target R⁻¹ − I,
 which is a rotation vector only for small angles.
 
-At a point r off the centre of mass, m is the mass that the point shows: Λ = (1/m − [r]× J⁻¹ [r]×)⁻¹.
+At a point r off the centre of mass, m is the effective mass of the point: Λ = (1/m − [r]× J⁻¹ [r]×)⁻¹.
 
 **Stability.** With a = 2α (h/Δt)² and b = 2β h/Δt, n actuators on each rigid part and Σ Jᵀ Λ J ≤ n M for any
 articulated structure, steps of h (v⁺ = v + h a, x⁺ = x + h v⁺) are stable where n (a/4 + b/2) < 1: any mode u has
-m (z − 1)² + b (z − 1) + a z = 0 with a, b ≤ n of theirs. LAM's own form goes unstable beyond, for relaxation times
+m (z − 1)² + b (z − 1) + a z = 0 with a, b ≤ n of theirs. LAM's own form is unstable beyond, for relaxation times
 below about β steps. Here forces are divided by max(1, n (a/2 + b)): LAM's formula at usual steps, stable at any.
 """
 
@@ -38,35 +38,35 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Actuator:
-    """What both kinds of actuators have. Numbers are checked when it is made."""
+    """Base class of actuators. The constructor validates the numbers."""
 
     body: str | int
     """By its name or number."""
     path: Path
-    """In the world. Only its shape counts: when the target is where, depends on what follows it."""
+    """Path in the world. Only its shape counts; the motion of the body determines the target's timing."""
     base_distance: float
-    """How far ahead the target is; m or rad."""
+    """Distance of the target ahead of the body; m or rad."""
     alpha: float = 0.1
     """Share of the distance to the target that is covered in the relaxation time, in (0, 1]."""
     elasticity: float = 1.0
     """LAM's B, the damping ratio: 1 is critical, less overshoots; at most 1 / √(2 α)."""
     relaxation: float = 0.1
-    """LAM's Δt, whatever the steps are; s."""
+    """LAM's Δt, independent of the step; s."""
     gamma: float = 0.0
-    """How fast external actions are learnt and made up for: 0 never, inf at once, without a filter; 1/s."""
+    """Rate of the filter that compensates external actions: 0 never, inf at once, without a filter; 1/s."""
     limit: float = inf
     """Largest force or torque; N or N·m."""
     speeds: Mapping[float, float] = field(default_factory=dict)
     """Preferred speeds (m/s or rad/s) at keys of the path, by their times."""
     span: tuple[float, float] | None = None
-    """Part of the path to follow, for paths that do not tell where they end."""
+    """Part of the path to follow, for paths without an end."""
     name: str | None = None
-    """The body's, and "move" or "turn", where missing."""
+    """Default: the body's name, and "move" or "turn"."""
 
     TURNS = False
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense."""
+        """Validate the fields."""
         _within("alpha", self.alpha, 0.0, 1.0, "a share above 0, at most 1", open_low=True)
         most = 1.0 / sqrt(2.0 * self.alpha)
         _within("elasticity", self.elasticity, 0.0, most, f"from 0 to {most:.4g}, which is 1 / √(2 alpha)")
@@ -88,28 +88,28 @@ class Actuator:
 
     @property
     def beta(self) -> float:
-        """Share of the speed that is taken away in the relaxation time, halved: B √(2α)."""
+        """Half the share of the speed that damping removes in the relaxation time: B √(2α)."""
         return self.elasticity * sqrt(2.0 * self.alpha)
 
     @property
     def stiffness(self) -> float:
-        """Of unit mass: 2α / Δt²; 1/s²."""
+        """Stiffness per unit mass: 2α / Δt²; 1/s²."""
         return 2.0 * self.alpha / self.relaxation**2
 
     @property
     def damping(self) -> float:
-        """Of unit mass: 2β / Δt; 1/s."""
+        """Damping per unit mass: 2β / Δt; 1/s."""
         return 2.0 * self.beta / self.relaxation
 
     @property
     def natural_speed(self) -> float:
-        """On a straight path with nothing in the way: α d / (β Δt); m/s or rad/s."""
+        """Speed on a straight path without obstacles: α d / (β Δt); m/s or rad/s."""
         return self.stiffness * self.base_distance / self.damping if self.damping > 0.0 else inf
 
 
 @dataclass(frozen=True, eq=False)
 class TranslationActuator(Actuator):
-    """A force that moves a point of a body after a target on a path of positions (LAM eq. 2).
+    """A force that pulls a point of a body towards a target on a path of positions (LAM eq. 2).
 
     >>> from poise.motion import KeyedPath
     >>> pull = TranslationActuator("ball", KeyedPath([0, 1], [(0, 0, 0), (2, 0, 0)]), base_distance=0.1, limit=50.0)
@@ -118,12 +118,12 @@ class TranslationActuator(Actuator):
     """
 
     point: ArrayLike | None = None
-    """In the body's frame; the centre of mass of the rigid part it belongs to, where missing; m."""
+    """In the body's frame; default: the centre of mass of its rigid part; m."""
 
 
 @dataclass(frozen=True, eq=False)
 class RotationActuator(Actuator):
-    """A torque that turns a body after a target on a path of orientations (LAM eqs. 3, 4).
+    """A torque that rotates a body towards a target on a path of orientations (LAM eqs. 3, 4).
 
     >>> from poise.motion import KeyedPath
     >>> turned = [(1, 0, 0, 0), (0, 0, 0, 1)]
@@ -135,7 +135,7 @@ class RotationActuator(Actuator):
 
 
 class Fitted:
-    """An actuator on a model: where its body is, how heavy, what it does."""
+    """An actuator on a model: its body, its effective mass or inertia, and its force law."""
 
     def __init__(self, actuator: Actuator, model: Model) -> None:
         self.actuator, self.index = actuator, body_number(model, actuator.body)
@@ -144,12 +144,12 @@ class Fitted:
         self._check_moves(model)
         carrier = int(model.link_body[self.link])
         self.carrier = carrier
-        """Body whose frame is that of the rigid part."""
+        """Body whose frame is the frame of the rigid part."""
         xx, yy, zz, xy, xz, yz = model.link_inertia[self.link]
         inertia = np.array(((xx, xy, xz), (xy, yy, yz), (xz, yz, zz)))
         self._turn = np.array(model.body_quat_wxyz[self.index])
         self.arm = np.array(model.link_com[self.link])
-        """(3,) where it acts, in the frame of the rigid part; m."""
+        """(3,) point of action, in the frame of the rigid part; m."""
         self.at_com = True
         if isinstance(actuator, TranslationActuator) and actuator.point is not None:
             local = checked_vector("point", actuator.point)
@@ -157,7 +157,7 @@ class Fitted:
             self.at_com = bool(np.allclose(self.arm, model.link_com[self.link], rtol=0.0, atol=1e-12))
         mass = float(model.link_mass[self.link])
         self.inertia = inertia if actuator.TURNS else self._shown_mass(mass, inertia, model.link_com[self.link])
-        """(3, 3) in the axes of the rigid part; kg or kg·m²."""
+        """(3, 3) effective mass or inertia, in the axes of the rigid part; kg or kg·m²."""
         if not np.linalg.eigvalsh(self.inertia)[0] > 0.0:
             raise ValueError(
                 f'body "{model.body_names[self.index]}" has no mass or inertia for "{actuator.label}" to move'
@@ -166,7 +166,7 @@ class Fitted:
         if actuator.speeds:
             self.speeds = Speeds(self.route, actuator.natural_speed, actuator.speeds)
         self.shared = 1
-        """How many actuators may act against each other on this rigid part."""
+        """Number of actuators that interact on this rigid part."""
 
     def _check_moves(self, model: Model) -> None:
         name = model.body_names[self.index]
@@ -189,7 +189,7 @@ class Fitted:
         return self.speeds
 
     def here(self, place: Bodies) -> tuple[Floats, Floats, Floats]:
-        """(3 or 4,) where it is; (3,) how it moves; (3, 3) axes of its rigid part. In world axes."""
+        """(3 or 4,) position or orientation, (3,) velocity, (3, 3) axes of the rigid part; in world axes."""
         R = place.rotation[self.carrier]
         omega, velocity = place.twist[self.carrier, :3], place.twist[self.carrier, 3:]
         if self.actuator.TURNS:
@@ -210,14 +210,14 @@ class Fitted:
         return cross(omega, R @ (self.inertia @ (R.T @ omega)))
 
     def wrench(self, push: Floats, R: Floats) -> Floats:
-        """(6,) what acts at the origin of the rigid part."""
+        """(6,) wrench at the origin of the rigid part."""
         if self.actuator.TURNS:
             return np.concatenate((push, np.zeros(3)))
         return np.concatenate((cross(R @ self.arm, push), push))
 
 
 def limited(push: Floats, limit: float) -> Floats:
-    """No longer than the limit (LAM §3.2, step 3)."""
+    """The vector, shortened to the limit (LAM §3.2, step 3)."""
     size = float(np.sqrt(push @ push))
     return push * (limit / size) if size > limit else push
 

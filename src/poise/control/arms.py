@@ -1,7 +1,8 @@
-"""Arms of a motion bend where they would be below the floor: a character that gets up lays its hands flat on it.
+"""Bends the arms of a motion where they would be below the floor, for example of a character that gets up.
 
-Figures of clips may have no hands, or shorter arms than a character. Where such a figure leans on its wrists, hands
-would be a decimeter and more below the floor, and elbows a few centimeters. People bend the hand back and the elbow.
+Skeletons of clips may have no hands, or shorter arms than the character. Where such a skeleton leans on its wrists, the
+character's hands would be a decimeter or more below the floor, and its elbows a few centimeters. Humans extend the
+wrist and bend the elbow instead.
 """
 
 from __future__ import annotations
@@ -22,23 +23,23 @@ Shapes = dict[int, tuple[Floats, Floats]]
 
 ARM = ("upper_arm", "forearm", "hand")
 LEAST = 1e-4
-"""Arms that are below the floor by less stay there; m."""
+"""Arms that are below the floor by less than this stay there; m."""
 CLEAR = 0.01
-"""Parts that would be below the floor by this or more are lifted so far above it; m. An elbow that is to be on the
-floor is pressed to it by whatever else is off its place, and friction holds it there."""
+"""Parts that would be below the floor by this or more are lifted this far above it; m. Without the clearance, errors of
+other joints would press an elbow on the floor, where friction holds it."""
 STEPS = 50
-"""Of the search in a frame, at most."""
+"""Maximum number of iterations in a frame."""
 CALM = 0.03
-"""Over this changes are smoothed before the last search; s."""
+"""Window over which changes are smoothed before the last search; s."""
 
 
 def arms_above(model: Model, times: Floats, q: Floats, floor: float, *, limits: bool = True) -> Floats:
-    """Coordinates (frames, nq) with arms bent by as little as it takes for no point of them to be below a floor (m).
+    """Coordinates (frames, nq) with arms bent as little as possible, such that no point of them is below a floor (m).
 
-    Parts that are far below come to be a centimeter above. Inverse kinematics finds the least displacement of each
-    frame, shoulders, elbows and wrists within their ranges. A hand that points down could bend either way: the search
-    begins with it bent back, by the more the deeper it is, as the angle of a wrist grows with flexion. What frames
-    change is smoothed, and the search goes on from there. Trunk and legs stay as they are.
+    Parts that are far below end a centimeter above. Inverse kinematics finds the least displacement of each frame, with
+    shoulders, elbows and wrists within their ranges. A hand that points down could bend either way: the search starts
+    with it extended, the more the deeper it is (the angle of a wrist grows with flexion). The changes are smoothed over
+    frames, and a second search starts from them. Trunk and legs do not change.
     """
     figure = Target(model)
     links = [figure.parts[name] for part in ARM for side in "lr" if (name := f"{part}_{side}") in figure.parts]
@@ -58,7 +59,7 @@ def arms_above(model: Model, times: Floats, q: Floats, floor: float, *, limits: 
 
 
 class _Search:
-    """Inverse kinematics of arms that are to be above some heights (frames,) each (m)."""
+    """Inverse kinematics of arms that must be above given heights, (frames,) for each link (m)."""
 
     def __init__(self, model: Model, figure: Target, shapes: Shapes, heights: dict[int, Floats], limits: bool) -> None:
         arms = {model.joint_names[figure.joint[link]] for link in shapes if figure.joint[link] >= 0}
@@ -70,7 +71,7 @@ class _Search:
         self.heights = [(heights[link], radii) for link, (_, radii) in shapes.items()]
 
     def found(self, q: Floats, start: Floats, frames: NDArray[np.intp]) -> Floats:
-        """Coordinates (frames, nq) of which some frames are searched, each from a start."""
+        """Coordinates (frames, nq) after a search in some frames, each from its start."""
         out = np.array(q)
         for frame in frames:
             for goal, (height, radii) in zip(self.rows.goals, self.heights, strict=True):
@@ -86,7 +87,7 @@ def _points(model: Model, link: int) -> tuple[Floats, Floats]:
 
 
 def _lowest(model: Model, q: Floats, shapes: Shapes) -> dict[int, Floats]:
-    """Of each link (frames,) the height of its lowest point; m."""
+    """Height of the lowest point of each link, (frames,); m."""
     lowest, seen = {}, bodies(model, q)
     for link, (points, radii) in shapes.items():
         body = int(model.link_body[link])
@@ -96,7 +97,7 @@ def _lowest(model: Model, q: Floats, shapes: Shapes) -> dict[int, Floats]:
 
 
 def _bent_back(model: Model, figure: Target, q: Floats, shapes: Shapes, deep: dict[int, Floats]) -> Floats:
-    """Coordinates with wrists extended so far that hands as deep as these would lie flat, with wrists on the floor."""
+    """Coordinates with wrists extended such that hands of this depth would be flat, with the wrists on the floor."""
     out = np.array(q)
     for link in (figure.parts.get(f"hand_{side}", -1) for side in "lr"):
         joint = figure.joint[link] if link in shapes else -1

@@ -1,4 +1,4 @@
-"""Characters of a scene that are to follow a motion: motors for their joints, help for their roots."""
+"""Attaches motion tracking to a character of a scene: motors for its joints, root assist."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from poise.model.model import Model
 from poise.model.scene import Body, Scene
 from poise.motion.rotations import quat_conjugate, quat_multiply, quat_normalize, rotate
 
-#: speed error at which a root is helped with all there is; m/s or rad/s
+#: speed error at which the root assist reaches its limit; m/s or rad/s
 _ROOT_GIVE = 0.1
-#: how often its weight a guided root may be pulled by, and its torque in weights times a metre
+#: limits of the assist of a guided root: force in weights of the character, torque in weights times a metre
 _HELP = (0.5, 0.5)
-#: how often a second, and at most, a reference is looked at for parts that overlap or come as near as this (m)
+#: sampling of a reference for overlapping bodies: samples per second, their maximum number, and the gap (m)
 _LOOKS, _MOST_LOOKS, _NEAR = 60.0, 2000, 0.005
 
 
@@ -36,7 +36,7 @@ def track(
     pass_overlaps: bool = True,
     **options: Any,
 ) -> None:
-    """What `CharacterHandle.track` does: motors, help for the root and a `Tracking`, for worlds of the hero's scene.
+    """Implements `CharacterHandle.track`: adds motors, root assist and a `Tracking` to the character's scene.
 
     >>> import poise
     >>> scene = poise.Scene()
@@ -92,7 +92,7 @@ def track(
 
 
 def _as_made(hero: Any) -> list[Body]:
-    """Bodies of a character before it was put anywhere: clips fit those alike, wherever it is."""
+    """Bodies of a character before placement, so that retargeting does not depend on its pose in the scene."""
     bodies = [hero.scene.body(name) for name in hero.bodies]
     back, position = quat_conjugate(quat_normalize(hero.quat_wxyz)), np.array(hero.position)
     for k, body in enumerate(bodies):
@@ -104,9 +104,9 @@ def _as_made(hero: Any) -> list[Body]:
 
 
 def overlapping(reference: Reference, place: Placed) -> list[tuple[str, str]]:
-    """Names of bodies of a character that overlap each other somewhere in its reference, or nearly do.
+    """Names of pairs of bodies of a character that overlap or nearly overlap somewhere in its reference.
 
-    They would keep each other from where they are to be: thighs of people are softer than capsules, and hands rest on
+    Contacts between them would prevent the reference poses: human thighs are softer than capsules, and hands rest on
     hips.
     """
     model, collider = place.model, Collider(place.model)
@@ -124,7 +124,7 @@ def overlapping(reference: Reference, place: Placed) -> list[tuple[str, str]]:
 def _maker(
     reference: Reference, strength: Any, strengths: dict[str, float], options: dict[str, Any]
 ) -> Callable[[], Tracking]:
-    """Each world has a controller of its own."""
+    """A factory of controllers, since each world needs its own."""
     limp = {name for name, value in strengths.items() if value == 0.0}
     return partial(Tracking, reference, strength=strength, limp=limp, **options)
 
@@ -137,7 +137,7 @@ def _motor_names(model: Model, joint: int) -> list[str]:
 
 
 def _acts_on(target: str, motor: str) -> bool:
-    """Whether a joint or coordinate, by its name or the end of it, is what a motor of ours is for."""
+    """Whether a new motor would drive a joint or coordinate, given by its name or the end of its name."""
     own = {motor, motor.rpartition(".")[0]} if "." in last_part(motor) else {motor}
     return any(name == target or name.endswith(f"/{target}") for name in own)
 

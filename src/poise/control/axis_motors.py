@@ -3,13 +3,13 @@
 The axis w is fixed in the first body. With the measure u of a motor, rows of VON §5.3.1 are
 
     powered   u̇ = u̇_d − α (u − u_d)            with a bounded force, and without the last term at velocity level
-    limited   u̇ ≥ (low − u)/dt while u ≥ low    likewise for the upper end: a motor comes to a halt at its end exactly
+    limited   u̇ ≥ (low − u)/dt while u ≥ low    same for the upper end: a motor stops at its end exactly
 
-VON mends what is beyond an end by a speed, u̇ ≥ α (low − u), which stays when the end has been reached. Here it is
-mended as at limits of joints, by a displacement that leaves no speed behind (`poise.Reduced(erp=…, slop=…)`).
+VON corrects limit violations by a speed, u̇ ≥ α (low − u), which remains when the end is reached. Here
+post-stabilization corrects them, as for joint limits, and leaves no speed (`poise.Reduced(erp=…, slop=…)`).
 
-Rows are those of the measure's own gradient: where the second body has turned across the axis it is not w alone, and
-along an axis that turns with its body the arm counts, which VON §5.3.2 leaves out.
+The Jacobian of a row is the exact gradient of the measure. If the second body has rotated across the axis, it differs
+from w. For an axis that rotates with its body it contains the lever arm, which VON §5.3.2 omits.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from poise.sim.controllers import StateToAct
 
 
 class AxisMotor(BodyMotor):
-    """What motors about or along one axis, fixed in the first body, have in common (VON §5.3)."""
+    """Base class of motors about or along one axis that is fixed in the first body (VON §5.3)."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class AxisMotor(BodyMotor):
         self._ends()
 
     def _ends(self) -> tuple[float, float]:
-        """Limits, infinite where there are none."""
+        """Limits; infinite if there are none."""
         if self.limits is None:
             return -inf, inf
         try:
@@ -95,7 +95,7 @@ class AxisMotor(BodyMotor):
         return add
 
     def measure(self, state: State, controller: str) -> float:
-        """u in a state of the world; `controller` is the name that `add_controller` gave. m or rad."""
+        """u in a state of the world; `controller` is the name that `add_controller` returned. m or rad."""
         start = f"control/{controller}/"
         slots = {name[len(start) :]: array for name, array in state.slots.items() if name.startswith(start)}
         if "start" not in slots:
@@ -104,10 +104,10 @@ class AxisMotor(BodyMotor):
 
 
 class TurnMotor(AxisMotor):
-    """Turns a body about an axis fixed in another, or in the world (VON §5.3.1); for `world.add_controller`.
+    """Rotates a body about an axis fixed in another body, or in the world (VON §5.3.1); for `world.add_controller`.
 
-    `position` (rad), `velocity` (rad/s) or both power it, `limits` (rad) hold whatever its strength. A velocity of 0
-    and a strength are dry friction. Joints have motors of their own (`scene.motor`); this is for any two bodies.
+    `position` (rad), `velocity` (rad/s) or both are its targets; `limits` (rad) apply regardless of its strength. A
+    velocity of 0 with a strength is dry friction. `TurnMotor` connects any two bodies; for joints use `scene.motor`.
 
     >>> import poise
     >>> scene = poise.Scene(gravity=(0, 0, 0))
@@ -134,10 +134,10 @@ class TurnMotor(AxisMotor):
 
 
 class TravelMotor(AxisMotor):
-    """Moves a body along an axis fixed in another, or in the world (VON §5.3.2); for `world.add_controller`.
+    """Moves a body along an axis fixed in another body, or in the world (VON §5.3.2); for `world.add_controller`.
 
-    As `TurnMotor`, in m and m/s, of the second body's centre of mass. Only this way is driven: other constraints have
-    to keep the bodies' orientations.
+    As `TurnMotor`, in m and m/s, for the second body's centre of mass. It drives only this direction; other constraints
+    must keep the bodies' orientations.
 
     >>> import poise
     >>> scene = poise.Scene(gravity=(0, 0, 0))

@@ -1,16 +1,16 @@
-"""A balance aid: a character stays on its feet by the torques of its own joints and what the ground gives back.
+"""Balance: joint torques keep a character on its feet through the forces of the ground.
 
-The centre of mass over feet of a height z falls as a pendulum does, with ω² = g/z. Its capture point ξ = c + ċ/ω is
-where it would come to rest over; it runs away from the centre of pressure p, ξ̇ = ω (ξ − p), and can be led back as long
-as it is within the support (Hof 2008; Pratt et al. 2006). So before every step
+The centre of mass at the height z over the feet falls like a pendulum, with ω² = g/z. It would come to rest over its
+capture point ξ = c + ċ/ω. The capture point diverges from the centre of pressure p, ξ̇ = ω (ξ − p), and can be
+controlled while it is within the support (Hof 2008; Pratt et al. 2006). So before every step
 
-1. p = ξ − ξ̇_ref/ω + k (ξ − ξ_ref), within the support, so that ξ comes to that of the reference; forces of the ground
-   F = m ω² (c − p) along it, and what the height of the reference asks for; a moment about the centre of mass that
-   gives the angular momentum of the reference and turns the root back to it;
-2. forces at the soles' corners, within friction, that come nearest to both: a problem with bounds (`poise.solve`);
-3. accelerations that these forces give the root (Newton and Euler, six equations) and that leave the feet where they
-   are, nearest to those that bring the joints to their reference;
-4. torques of the joints by inverse dynamics. Those of the root are nought: nobody holds it.
+1. choose p = ξ − ξ̇_ref/ω + k (ξ − ξ_ref), within the support, so that ξ converges to that of the reference; the ground
+   force F = m ω² (c − p) along the ground, and a vertical force from the height of the reference; a moment about the
+   centre of mass from the angular momentum of the reference and the error of the root's orientation;
+2. find forces at the soles' corners, within friction, nearest to this wrench: a problem with bounds (`poise.solve`);
+3. find accelerations nearest to those that move the joints to their reference, subject to the Newton-Euler equations of
+   the root with these forces, and to feet at rest;
+4. compute torques of the joints by inverse dynamics. Those of the root are zero.
 """
 
 from __future__ import annotations
@@ -37,51 +37,51 @@ from poise.solve.solver_registry import solver_class
 Floats = NDArray[np.float64]
 Reference = Callable[[float], Any]
 STANDING = 0.02
-"""Height above the lowest point of all soles up to which a point carries; m."""
+"""Points of soles up to this height above the lowest one can have contact forces; m."""
 EDGES = 4
-"""Of the pyramid that stands for a friction cone: forces are sums of what pushes along them."""
+"""Edges of the pyramid that replaces a friction cone: forces are sums of nonnegative forces along them."""
 LIGHT = 1e-3
 """Weight of the forces themselves, which spreads them over the points."""
 INNER = 0.02
-"""How far within the support the centre of mass is to be, wherever the reference has it; m."""
+"""Minimum distance of the target centre of mass from the edge of the support; m."""
 LOW, TILT = 0.5, np.radians(70.0)
-"""Fallen is whose centre of mass is lower than this share of its height, or whose root has tilted by this (rad)."""
+"""A character has fallen if its centre of mass is below this share of its height, or its root tilts by this (rad)."""
 RELAXED = 5.0
-"""Damping of the joints of who has fallen; 1/s."""
+"""Damping of the joints of a fallen character; 1/s."""
 HEIGHT = (100.0, 20.0)
-"""Stiffness (1/s²) and damping (1/s) of the way back to the height of the reference: without overshoot."""
+"""Stiffness (1/s²) and damping (1/s) of the height's feedback to the reference: critically damped or more."""
 FOOT_DAMPING = 20.0
-"""With which what still moves of a foot is stopped; 1/s."""
+"""Damping of residual motion of the feet; 1/s."""
 
 
 class Stance(NamedTuple):
-    """What carries the character in a state."""
+    """The support of the character in a state."""
 
     points: Floats
-    """(n, 3) of the soles, in the world; m."""
+    """(n, 3) points of the soles, in the world; m."""
     J: Floats
-    """(n, 3, nv) of these points."""
+    """(n, 3, nv) Jacobians of these points."""
     feet: Floats
-    """(6 · feet, nv) of the feet that stand."""
+    """(6 · feet, nv) Jacobian of the standing feet."""
     rates: Floats
     """(6 · feet,) J̇ v."""
 
 
 class Motion(NamedTuple):
-    """Of a whole character."""
+    """Motion of a whole character."""
 
     com: Floats
     """(3,) centre of mass; m."""
     velocity: Floats
-    """(3,) of it; m/s."""
+    """(3,) its velocity; m/s."""
     spin: Floats
     """(3,) angular momentum about it; kg·m²/s."""
     inertia: Floats
-    """(3, 3) about it; kg·m²."""
+    """(3, 3) inertia about it; kg·m²."""
 
 
 class Goal(NamedTuple):
-    """What a whole character is to do, after its reference."""
+    """Target motion of a whole character, from its reference."""
 
     com: Floats
     """(3,) centre of mass; m."""
@@ -97,29 +97,29 @@ class Goal(NamedTuple):
 
 @dataclass(frozen=True)
 class BalanceReading:
-    """What a balance aid saw and did in a step."""
+    """Reading of a balance controller after a step."""
 
     capture_point: Floats
     """(2,) m."""
     pressure: Floats
-    """(2,) the centre of pressure that it asked for; m."""
+    """(2,) commanded centre of pressure; m."""
     support: Floats
     """(k, 2) corners of the support, counterclockwise; m."""
     com: Floats
     """(3,) m."""
     force: Floats
-    """(3,) of the ground, as it was planned; N."""
+    """(3,) planned force of the ground; N."""
     fallen: bool = False
-    """Whether it has given up: then joints are only damped."""
+    """Whether the character has fallen; joints are then only damped."""
 
 
 class Balance:
-    """Keeps a character with a free root on its feet, while its joints follow a reference: for `world.add_controller`.
+    """Keeps a character with a free root on its feet while its joints follow a reference; for `world.add_controller`.
 
-    `reference` gives, for a time, coordinates (nq,), or (q, v, a) as `Keyframes.coordinates` does; without one the pose
-    of the first step is kept, but for the centre of mass, which goes over the middle of the support. Where the root is
-    does not count: the feet stay where they are, and the centre of mass above them as in the reference. Feet are boxes
-    or other shapes that are low at rest.
+    `reference` maps a time to coordinates (nq,), or to (q, v, a) as `Keyframes.coordinates` does. Without a reference
+    the pose of the first step is kept, except that the centre of mass moves over the middle of the support. The
+    position of the root is not tracked: the feet stay in place, and the centre of mass is above them as in the
+    reference. Feet are boxes or other shapes that are low at rest.
 
     >>> import poise
     >>> scene = poise.Scene()
@@ -146,10 +146,10 @@ class Balance:
         strength: float | ArrayLike = np.inf,
         margin: float = 0.005,
     ) -> None:
-        """`stiffness` (1/s²) and `damping` (1/s) of the joints' way to the reference; `capture`: how far beyond the
-        capture point the pressure goes, of its error; `upright` (1/s²) and `spin` (1/s): stiffness and damping of the
-        way back to the root's orientation, by moments of the ground; `strength`: greatest torque, of all joints or each
-        degree of freedom (N·m); `margin` of the pressure to the edge (m).
+        """`stiffness` (1/s²) and `damping` (1/s): feedback of the joints; `capture`: distance of the centre of pressure
+        beyond the capture point, per error of the latter; `upright` (1/s²) and `spin` (1/s): feedback of the root's
+        orientation, by moments of the ground; `strength`: greatest torque, of all joints or each degree of freedom
+        (N·m); `margin`: distance of the centre of pressure from the edge of the support (m).
         """
         numbers = {"stiffness": stiffness, "damping": damping, "capture": capture, "friction": friction}
         for name, number in (numbers | {"upright": upright, "spin": spin, "margin": margin}).items():
@@ -164,15 +164,15 @@ class Balance:
         self._upright = upright
         self._friction, self._strength, self._margin = friction, np.asarray(strength, np.float64), margin
         self.reading: BalanceReading | None = None
-        """Of the last step."""
+        """Reading of the last step."""
 
     def scale(self, factor: ArrayLike) -> None:
-        """Let joints be so many times as strong as at first: one factor, or (nv,) of them."""
+        """Scale the joints' initial strength: one factor, or (nv,) of them."""
         whole, part = np.broadcast_arrays(self._whole, np.asarray(factor, np.float64))
         self._strength = np.multiply(whole, part, out=np.zeros(part.shape), where=part > 0.0)
 
     def bind(self, model: Model, /, *, tree: int | None = None, strength: Floats | None = None) -> None:
-        """Find the feet, and the tree that they belong to; or those of a tree, by its first link, and its strength."""
+        """Look up the feet and their tree; or use a given tree, by its first link, and its strength."""
         check_gravity(model)
         self._model = model
         if strength is not None:
@@ -195,7 +195,7 @@ class Balance:
         self._solver = solver_class("dantzig")()
 
     def first(self, state: State) -> None:
-        """Worlds of a scene begin as they are."""
+        """Leave the initial state of a world unchanged."""
 
     # ---- before each step --------------------------------------------------------------------------------------------
 
@@ -228,12 +228,12 @@ class Balance:
         return Targets(tau=tau)
 
     def _has_fallen(self, stance: Stance, now: Motion, goal: Goal, lean: Floats) -> bool:
-        """Whether the centre of mass is so low, or the root so far from upright, that feet are of no use."""
+        """Whether the centre of mass is too low, or the root too far from upright, to recover."""
         low = float(stance.points[:, 2].min())
         return bool(now.com[2] - low < LOW * (goal.com[2] - low) or np.hypot(lean[0], lean[1]) > TILT)
 
     def _relaxed(self, stance: Stance, now: Motion, M: Floats, v: Floats) -> Targets:
-        """Joints that only slow down: whoever has fallen does not thrash about."""
+        """Damping torques of a fallen character."""
         n, tau = self._dofs, np.zeros(self._model.nv)
         limit = np.broadcast_to(self._strength, self._model.nv)[n]
         tau[n] = np.clip(-RELAXED * np.diag(M) * v[n], -limit, limit)
@@ -258,7 +258,7 @@ class Balance:
         return q, (ahead - back) / (2.0 * h), (ahead + back) / (h * h)
 
     def _motion(self, q: Floats, v: Floats, M: Floats) -> Motion:
-        """Of the whole character, which the rows of its root in M tell: they are its momentum, about the root."""
+        """Motion of the whole character, from the root's rows of M, which are its momentum about the root."""
         at, moves = self._root, M[:6] @ v[self._dofs]
         R = quat_to_matrix(q[at + 3 : at + 7])
         lever = M[:3, 3:6] @ R.T / self._mass  # −[r]×, r from the root to the centre of mass
@@ -291,7 +291,7 @@ class Balance:
         return [place.position[body] + sole @ place.rotation[body].T for body, sole in soles]
 
     def _forces(self, stance: Stance, now: Motion, moment: Floats, goal: Goal) -> Floats:
-        """(n, 3) forces at the points of the soles, with a moment about the centre of mass if it can be; N."""
+        """(n, 3) forces at the points of the soles, with a moment about the centre of mass if feasible; N."""
         m, com, speed = self._mass, now.com, now.velocity
         g = float(np.linalg.norm(self._model.gravity))
         omega = np.sqrt(g / max(com[2] - stance.points[:, 2].mean(), 0.1))
@@ -307,7 +307,7 @@ class Balance:
         return self._spread(stance.points - com, F, moment)
 
     def _goal(self, stance: Stance, q_ref: Floats, v_ref: Floats, a_ref: Floats) -> Goal:
-        """Over the feet as in the reference; without one over the middle of the support."""
+        """Target of the centre of mass: over the feet as in the reference, or without one over the support's middle."""
         model, n, at = self._model, self._dofs, self._root
         place, M = bodies(model, q_ref, v_ref), mass_matrix(model, q_ref)[np.ix_(n, n)]
         told = self._motion(q_ref, v_ref, M)
@@ -319,7 +319,7 @@ class Balance:
             none = np.zeros(3)
             return Goal(com, none, none, none, none)
         com[:2] += told.com[:2] - soles[soles[:, 2] <= low + STANDING, :2].mean(axis=0)
-        # the wrench on the root that the reference takes: all that the ground would have to give
+        # the wrench on the root that the reference needs, which the ground must provide
         wrench = M[:6] @ a_ref[n] + bias_forces(model, q_ref, v_ref)[n[:6]]
         moment = rotate(q_ref[at + 3 : at + 7], wrench[3:]) - np.cross(told.com - q_ref[at : at + 3], wrench[:3])
         carried = place.twist[self._bodies, 3:].mean(axis=0)
@@ -340,7 +340,7 @@ class Balance:
     # ---- what the joints do ------------------------------------------------------------------------------------------
 
     def _accelerations(self, M: Floats, h: Floats, ground: Floats, stance: Stance, v: Floats, wanted: Floats) -> Floats:
-        """Accelerations nearest to those that are wanted, of those that the ground's forces and the feet allow."""
+        """Accelerations nearest to the wanted ones, subject to the ground's forces and to feet at rest."""
         n = len(self._dofs)
         weights = np.ones(n)
         weights[:3], weights[3:6] = 0.0, 0.1
@@ -355,13 +355,13 @@ class Balance:
 
 
 def _at(J: Floats, arm: Floats) -> Floats:
-    """(3, nv) of the velocity of a point at an arm from where J (6, nv) is of."""
+    """(3, nv) Jacobian of a point, at an arm from the point of J (6, nv)."""
     x, y, z = arm
     return np.asarray(J[3:] + np.array(((0.0, z, -y), (-z, 0.0, x), (y, -x, 0.0))) @ J[:3])
 
 
 def _full_name(model: Model, name: str, tree: int | None) -> str:
-    """A body by its whole name, or by the end of it where that is one body's only, of a tree if one is told."""
+    """A body by its full name or by a unique end of it, optionally only among the bodies of a tree."""
     if name in model.body_names:
         return name
     found = [known for known in model.body_names if known.endswith(f"/{name}")]

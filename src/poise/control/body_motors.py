@@ -1,24 +1,24 @@
 """Motors between any two bodies, joined or not; one may be the world (VON §5.1 to §5.4).
 
-A motor has a measure u of how the second body has moved from the first since it began to act, a row or three on its
-rate, and wants, at the end of the step (VON §5: position level motors by velocity level ones)
+A motor measures the motion u of the second body relative to the first since the motor started. One or three rows
+constrain its rate at the end of the step (VON §5: position level motors by velocity level ones)
 
-    u̇ = u̇_d                        of a velocity alone
-    u̇ = u̇_d − α (u − u_d)          of a position, u̇_d = 0 where it is not told
+    u̇ = u̇_d                        for a target velocity
+    u̇ = u̇_d − α (u − u_d)          for a target position; u̇_d is 0 by default
 
 with a bounded force. Measures and their rates are
 
     LinearMotor    x_B − x_A, three numbers along axes of A (or, as VON §5.1 is printed, of the world)
-    AngularMotor   U = R_Aᵀ R_B R_B0ᵀ R_A0, whose error U U_dᵀ is a turn by z about w; rate ω_B − ω_A     VON §5.2
+    AngularMotor   U = R_Aᵀ R_B R_B0ᵀ R_A0, whose error U U_dᵀ is a rotation by z about w; rate ω_B − ω_A VON §5.2
     TravelMotor    x_B − x_A along an axis fixed in A                                                   VON §5.3.2
-    TurnMotor      the angle about an axis fixed in A, turns counted                                    VON §5.3.1
+    TurnMotor      the angle about an axis fixed in A, unwrapped                                        VON §5.3.1
     PoseMotor      linear and angular together: the root's motor of VON §5.4
 
-As printed, VON's linear motors push at both centres of mass along the same line only where that joins them; else they
-leave a couple that nothing balances. Along axes of A forces are at one point, and momentum of both sorts is kept.
+As printed, VON's linear motors act at both centres of mass. Unless the line of force joins them, this leaves an
+unbalanced couple. With axes of A, both forces act at one point, and linear and angular momentum are conserved.
 
-Instead of α a `Spring` may tell what is done about an error: implicit (LIU eqs. 12, 13), with dead zones, progressive.
-Where the bodies were when a motor began is in the slots of the state: worlds that go back go on bit for bit.
+Instead of α, a `Spring` can correct the error: implicit (LIU eqs. 12, 13), with dead zones, progressive. The initial
+poses of the bodies are in the slots of the state, so that a restored world continues bit for bit.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Axes = Literal["first", "world"]
 Wish = ArrayLike | Callable[[float], ArrayLike] | None
 
 ALPHA = 20.0
-"""How fast errors fade, where nothing is said; 1/s."""
+"""Default rate at which errors decay; 1/s."""
 _FIRST_ID, _ROOM = 1 << 28, 16
 
 
@@ -65,10 +65,10 @@ class MotorRow(NamedTuple):
 
 
 class BodyMotor(ABC):
-    """What all motors between bodies have. `first` or `second` is None for the world."""
+    """Base class of motors between two bodies. `first` or `second` is None for the world."""
 
     _NOTES: ClassVar[bool] = False
-    """Whether there is something to note before every step."""
+    """Whether `_noted` must be called before every step."""
 
     def __init__(
         self,
@@ -81,10 +81,9 @@ class BodyMotor(ABC):
         absolute: bool = False,
         name: str = "",
     ) -> None:
-        """`strength`: greatest force or torque (N or N·m). `alpha` (1/s): errors shrink by 1 − α dt in a step, and in
-        one step where that is less than 0. `spring`: what is done about errors instead. `absolute`: measures count
-        from where both bodies' frames agree, not from where the bodies are when the motor begins. `name` tells motors
-        apart that are otherwise alike.
+        """`strength`: greatest force or torque (N or N·m). `alpha` (1/s): errors shrink by 1 − α dt in a step, or to 0
+        if that is negative. `spring`: corrects errors instead. `absolute`: u is 0 where both bodies' frames agree, not
+        at their poses when the motor starts. `name` distinguishes motors that are otherwise equal.
         """
         if spring is not None and not isinstance(spring, Spring):
             raise TypeError(f"spring is a {type(spring).__name__}; it must be a poise.control.Spring")
@@ -96,7 +95,7 @@ class BodyMotor(ABC):
     # ---- as the world calls it ---------------------------------------------------------------------------------------
 
     def bind(self, model: Model, /) -> None:
-        """Find the bodies. A motor is for one model: another one wants one of its own."""
+        """Look up the bodies. A motor belongs to one model."""
         if self._model is not None and self._model is not model:
             raise ValueError("this motor acts in a world of another model: make another one for this one")
         self._bodies = tuple(
@@ -107,12 +106,12 @@ class BodyMotor(ABC):
             names = [f'"{model.body_names[body]}"' if body >= 0 else "the world" for body in self._bodies]
             raise ValueError(f"{names[0]} and {names[1]} do not move against each other: there is nothing to drive")
         label = f"{type(self).__name__} {self._bodies} {self._label()} {self.name}"
-        # ids stay the same from run to run, so that states go on bit for bit
+        # ids are the same in every run, so that states continue bit for bit
         self._id = _FIRST_ID + _ROOM * (crc32(label.encode()) >> 8)
         self._model = model
 
-    def first(self, state: State) -> None:  # noqa: B027  (nothing is laid)
-        """Worlds of a scene begin as they are."""
+    def first(self, state: State) -> None:  # noqa: B027  (nothing to initialize)
+        """Leave the initial state of a world unchanged."""
 
     def update(self, state: StateToAct, /) -> Targets | None:
         """Rows of the next step; called by the world."""
@@ -144,20 +143,20 @@ class BodyMotor(ABC):
 
     @abstractmethod
     def _start(self, a: Any, b: Any) -> Floats:
-        """What is measured from."""
+        """Origin of the measure."""
 
     def _noted(self, slots: dict[str, Any], a: Any, b: Any) -> dict[str, Floats]:
-        """What else the next step depends on."""
+        """Further memory for the next step."""
         return {}
 
     @abstractmethod
     def _maker(self, state: StateToAct, start: Floats) -> Callable[[Any, Any, Any], None] | None:
-        """What adds the rows of a step, for bodies where they are then."""
+        """A function that adds the rows of a step, for given poses of the bodies."""
 
     # ---- rows --------------------------------------------------------------------------------------------------------
 
     def _add_one(self, into: Any, row: MotorRow, dt: float, id: int, within: tuple[float, float] = (-inf, inf)) -> None:
-        """A row of its own; what it wants without end is a speed `within` some range."""
+        """Add a single row; without a spring, its target speed is clamped to `within`."""
         if self.strength == 0.0:
             return
         if row.error is not None and self.spring is not None:
@@ -168,7 +167,7 @@ class BodyMotor(ABC):
         into.add_part(row.part, self._bodies, id=id, **{"phi": 0.0, "erp": 0.0} | numbers)
 
     def _add_three(self, into: Any, rows: list[MotorRow], dt: float, id: int) -> None:
-        """Three rows: bounded together, but each by itself where a spring of several pieces is cut off."""
+        """Add three rows, bounded together; each by itself if a spring with several pieces is bounded."""
         pieces = self.spring is not None and not self.spring.plain
         if self.strength in (0.0, inf) or (pieces and rows[0].error is not None):
             for k, row in enumerate(rows):
@@ -187,11 +186,11 @@ class BodyMotor(ABC):
 
 
 class LinearMotor(BodyMotor):
-    """Drives a body along three axes, relative to another or to the world (VON §5.1); for `world.add_controller`.
+    """Drives a body along three axes, relative to another body or the world (VON §5.1); for `world.add_controller`.
 
-    `position` (m), `velocity` (m/s) or both, three numbers each, or functions of the time that give them; both may be
-    assigned on the way, None and None let go. They are of `point` of the second body, seen from `anchor` of the first
-    (in the bodies' frames; their centres of mass where missing).
+    The targets are `position` (m), `velocity` (m/s) or both: three numbers each, or functions of time that return them.
+    Both are assignable during a run; None and None switch the motor off. They are the motion of `point` of the second
+    body relative to `anchor` of the first (in the bodies' frames; default: the centres of mass).
 
     >>> import poise
     >>> scene = poise.Scene(gravity=(0, 0, 0))
@@ -226,7 +225,7 @@ class LinearMotor(BodyMotor):
         wished("position", position, 0.0, (3,)), wished("velocity", velocity, 0.0, (3,))
 
     def bind(self, model: Model, /) -> None:
-        """Find bodies and points."""
+        """Look up bodies and points."""
         super().bind(model)
         self._points = [_arm(model, body, at) for body, at in zip(self._bodies, (self.anchor, self.point), strict=True)]
 
@@ -255,10 +254,10 @@ class LinearMotor(BodyMotor):
 
 
 class AngularMotor(BodyMotor):
-    """Turns a body about all axes, relative to another or to the world (VON §5.2); for `world.add_controller`.
+    """Rotates a body about all axes, relative to another body or the world (VON §5.2); for `world.add_controller`.
 
     `position` is a rotation (w, x, y, z) in the first body's axes, `velocity` three numbers (rad/s) along the first
-    body's `axes` or the world's; or functions of the time that give them. Both may be assigned on the way.
+    body's `axes` or the world's; or functions of time that return them. Both are assignable during a run.
 
     >>> import poise
     >>> scene = poise.Scene(gravity=(0, 0, 0))
@@ -319,7 +318,7 @@ class AngularMotor(BodyMotor):
 
 
 class PoseMotor:
-    """Holds or leads a body in all six ways, as VON's motor of a root does (§5.4); for `world.add_controller`.
+    """Drives all six degrees of freedom of a body, as VON's motor of a root (§5.4); for `world.add_controller`.
 
     A `LinearMotor` and an `AngularMotor` together: `position` (m) of the body's frame and `quat_wxyz`, `velocity` (m/s)
     and `angular_velocity` (rad/s), each of them a value or a function of the time. `strength` is a force and a torque.
@@ -357,18 +356,18 @@ class PoseMotor:
         options = {"axes": axes} | options
         places: dict[str, Any] = {"position": position, "velocity": velocity, "point": point, "anchor": anchor}
         self.linear = LinearMotor(first, second, strength=force, **places, **options)
-        """Its part along axes; to ask and to set."""
+        """The linear motor."""
         turns: dict[str, Any] = {"position": quat_wxyz, "velocity": angular_velocity}
         self.angular = AngularMotor(first, second, strength=torque, **turns, **options)
-        """Its part about axes."""
+        """The angular motor."""
 
     def bind(self, model: Model, /) -> None:
-        """Find the bodies."""
+        """Look up the bodies."""
         self.linear.bind(model)
         self.angular.bind(model)
 
     def first(self, state: State) -> None:
-        """Worlds of a scene begin as they are."""
+        """Leave the initial state of a world unchanged."""
 
     def update(self, state: StateToAct, /) -> Targets | None:
         """Rows of both; called by the world."""
@@ -389,14 +388,14 @@ class PoseMotor:
 
 
 def wished(name: str, wish: Wish, time: float, shape: tuple[int, ...]) -> Floats | None:
-    """What is wanted at a time, checked; None where nothing is."""
+    """The validated target at a time, or None."""
     if wish is None:
         return None
     return vectors(name, wish(time) if callable(wish) else wish, shape)
 
 
 def _arm(model: Model, body: int, at: Floats | None) -> Vec3:
-    """A point of a body, from its centre of mass."""
+    """A point of a body, relative to its centre of mass."""
     com = model.body_com[body] if body >= 0 else np.zeros(3)
     return Vec3(*(np.zeros(3) if at is None else at - com))
 

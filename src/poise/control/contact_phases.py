@@ -1,4 +1,4 @@
-"""When feet stand in a motion, and where: what planting needs to know before it moves anything."""
+"""Contact phases of a motion: when and where feet stand; the input of footskate clean-up."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ Bools = NDArray[np.bool_]
 HEIGHT, SPEED = 0.06, 0.6
 """A foot stands where its sole is lower than this above its lowest (of the leg's length) and slower than this (1/s)."""
 TILT, ROLL = 0.12, 0.04
-"""But only if one end of it comes to be no higher than the other by this, and while it is no higher than that by this;
-of the leg's length. Feet whose ankles do not bend far enough stand tilted in some clips."""
+"""Height difference over a sole: in a stance it is within ROLL of its minimum, and the minimum is less than TILT; of the
+leg's length. Feet whose ankles do not bend far enough stand tilted in some clips."""
 AROUND = 0.75
-"""The lowest is that of so many seconds before and after: the ground of many clips is not level."""
+"""The lowest height is taken over this time before and after, since the ground of many clips is not level; s."""
 CALM = 0.1
-"""Over this the heights of stances are smoothed before the whole body follows them; s."""
+"""Window over which the heights of stances are smoothed before the whole body follows them; s."""
 SHORTEST, GAP = 0.06, 0.06
-"""Stances are no shorter, gaps between them that are shorter are none; s."""
+"""Minimum duration of a stance; shorter gaps between stances are closed; s."""
 ASTRAY = 0.05
-"""But not if the foot has moved on by this, of the leg's length."""
+"""A gap stays open if the foot moved by this in it; of the leg's length."""
 MOMENT = 1.0 / 30.0
-"""Accelerations of the whole body are taken over so long before and after; s. A millimetre of noise is a fifth of g."""
+"""Half window of the whole body's accelerations, in which a millimetre of noise is 0.2 g; s."""
 GRAVITY = 9.81
 BEHIND = 0.25
-"""Of the speed of the whole body, that a foot which carries it may have along the ground."""
+"""Greatest speed of a supporting foot along the ground, as a share of the whole body's speed."""
 SOLE = 0.01
 """Points of a foot that are within this of its lowest, at rest, belong to the sole; m."""
 
@@ -56,7 +56,7 @@ class Foot:
     points: Floats
     """(k, 3) of the sole in the body's frame; m."""
     radii: Floats
-    """(k,) of what is round there: that much of it is below the points; m."""
+    """(k,) radii of the shapes there: the surface is this far below the points; m."""
     centre: Floats
     """(3,) middle of the sole; m."""
     tips: Floats
@@ -77,10 +77,10 @@ class Foot:
 
 @dataclass(frozen=True, eq=False)
 class Track:
-    """How a foot moves over a clip."""
+    """Motion of a foot over a clip."""
 
     place: Floats
-    """(frames, 3) of the middle of the sole; m."""
+    """(frames, 3) position of the middle of the sole; m."""
     quat: Floats
     """(frames, 4)"""
 
@@ -109,7 +109,7 @@ def find_feet(model: Model) -> tuple[dict[str, Foot], float, int]:
 
 
 def follow(model: Model, q: Floats, foot: Foot) -> Track:
-    """How a foot moves over coordinates (frames, nq)."""
+    """Motion of a foot over coordinates (frames, nq)."""
     seen = bodies(model, q)
     quat = np.array([quat_from_matrix(R) for R in seen.rotation[:, foot.body]])
     return Track(seen.position[:, foot.body] + rotate(quat, foot.centre), quat)
@@ -117,27 +117,27 @@ def follow(model: Model, q: Floats, foot: Foot) -> Track:
 
 @dataclass(frozen=True, eq=False)
 class Wish(Track):
-    """Where a foot shall be."""
+    """Target motion of a foot."""
 
     grip: Floats
-    """(frames, 3) the point of the sole that has to be there, from its middle, in the body's axes; m."""
+    """(frames, 3) the point of the sole at the target, from its middle, in the body's axes; m."""
     loose: Bools
-    """(frames,) whether the nearest stance is one that is never flat for long: how the foot is turned counts least."""
+    """(frames,) whether the nearest stance is never flat for long: the foot's orientation then has the least weight."""
 
 
 class Going(NamedTuple):
-    """How a character goes."""
+    """Gait of a character."""
 
     speed: Floats
-    """(frames,) of its centre of mass, along the ground; m/s."""
+    """(frames,) speed of its centre of mass along the ground; m/s."""
     held: Bools
-    """(frames,) whether something carries it: it is nearer to standing than to falling freely."""
+    """(frames,) whether it is supported: its acceleration is nearer to standing than to free fall."""
     aloft: Bools
     """(frames,) whether no foot is slow."""
 
 
 def centre_of_mass(model: Model, q: Floats, foot: Foot) -> Floats:
-    """(frames, 3) of the character of a foot, over coordinates (frames, nq); m."""
+    """(frames, 3) centre of mass of the character that a foot belongs to, over coordinates (frames, nq); m."""
     own = (model.body_link >= 0) & (model.link_root[model.body_link] == model.link_root[model.body_link[foot.body]])
     mass = np.where(own, model.body_mass, 0.0) / model.body_mass[own].sum()
     seen = bodies(model, q)
@@ -146,7 +146,7 @@ def centre_of_mass(model: Model, q: Floats, foot: Foot) -> Floats:
 
 
 def going(times: Floats, centre: Floats, feet: Sequence[Track], leg: float) -> Going:
-    """How a character goes, from its centre of mass (frames, 3) and its feet."""
+    """Gait of a character, from its centre of mass (frames, 3) and its feet."""
     before, now, after = (np.interp(times + way * MOMENT, times, centre[:, 2]) for way in (-1, 0, 1))
     held = before - 2.0 * now + after > -0.5 * GRAVITY * MOMENT**2
     if len(times) < 2:
@@ -156,7 +156,7 @@ def going(times: Floats, centre: Floats, feet: Sequence[Track], leg: float) -> G
 
 
 def find_stances(times: Floats, track: Track, foot: Foot, leg: float, gait: Going) -> list[Span]:
-    """Frames in which a foot stands: low, flat and slow; of a step between two flights at least its flattest moment."""
+    """Frames in which a foot stands: low, flat and slow. A step between two flights has at least its flattest frame."""
     if len(times) < 3:
         return []
     heights = foot.heights(track.place, track.quat)
@@ -173,7 +173,7 @@ def find_stances(times: Floats, track: Track, foot: Foot, leg: float, gait: Goin
 
 
 def _hops(times: Floats, tilt: Floats, bears: Bools, gait: Going, lasting: list[Span], leg: float) -> list[Span]:
-    """Moments at which a foot is flattest in steps between two flights, in which it stands nowhere but bears."""
+    """Flattest frames of steps between two flights in which a foot supports the body without a stance."""
     flights = [(first, last) for first, last in _runs(~gait.held) if gait.aloft[first : last + 1].any()]
     hops = []
     for (_, before), (after, _) in pairwise(flights):
@@ -192,9 +192,9 @@ def _lasts(times: Floats, span: Span) -> bool:
 
 
 def bearing(times: Floats, track: Track, foot: Foot, leg: float, gait: Going) -> Bools:
-    """(2, frames) whether an end of the sole bears someone who is held: the lower one, low, and left behind.
+    """(2, frames) whether an end of the sole supports the character: the lower end, low, and behind the body.
 
-    It may be rising all the same, where a clip pushes off from the air.
+    The end may be rising nevertheless, if a clip pushes off above the ground.
     """
     low = gait.held & _is_low(times, foot.lowest(track.place, track.quat), leg)
     slow = np.maximum(SPEED * leg, BEHIND * gait.speed)
@@ -205,7 +205,7 @@ def bearing(times: Floats, track: Track, foot: Foot, leg: float, gait: Going) ->
 
 
 def _is_low(times: Floats, low: Floats, leg: float) -> Bools:
-    """Whether a sole is near the lowest height that it has before and after."""
+    """Whether a sole is near its lowest height before and after."""
     window = np.searchsorted(times, times - AROUND), np.searchsorted(times, times + AROUND, side="right")
     ground = np.array([low[a:b].min() for a, b in zip(*window, strict=True)])
     return np.asarray(low < ground + HEIGHT * leg)
@@ -225,7 +225,7 @@ def _joined(times: Floats, track: Track, spans: list[Span], leg: float) -> list[
 
 
 def _runs(flags: NDArray[np.bool_]) -> list[Span]:
-    """Where flags are up."""
+    """Spans of consecutive true flags."""
     edges = np.flatnonzero(np.diff(np.concatenate(((0,), flags.astype(np.int8), (0,)))))
     return [(int(first), int(last) - 1) for first, last in zip(edges[::2], edges[1::2], strict=True)]
 
@@ -252,11 +252,11 @@ def height_of_rest(model: Model, q: Floats, feet: Sequence[Foot]) -> Floats:
 
 
 def sinking(times: Floats, feet: Sequence[tuple[Foot, Track, list[Span], Bools]], floor: float, rest: Floats) -> Floats:
-    """(frames,) how far the whole body has to rise, for the feet that stand to be on the floor on the mean; m.
+    """(frames,) how far the whole body must rise, such that the standing feet are on the floor on average; m.
 
-    Each foot comes with its track, its stances and where it bears. Between stances it goes on evenly; but nobody who
-    lies there before or after sinks below the floor: `rest` (frames,) is how high all but the legs is (m). It is
-    smoothed, as feet come and go.
+    Each foot is given with its track, its stances and its support flags. Between stances the rise is interpolated
+    linearly, but a character that lies on the floor before or after does not sink below it: `rest` (frames,) is the
+    height of the body without the legs (m). The rise is smoothed, because the set of standing feet changes.
     """
     total, count = np.zeros(len(times)), np.zeros(len(times))
     for foot, track, own, still in feet:
@@ -264,7 +264,7 @@ def sinking(times: Floats, feet: Sequence[tuple[Foot, Track, list[Span], Bools]]
         for first, last in own:
             here, height = slice(first, last + 1), track.place[:, 2]
             if first == last:
-                # never flat for long: what counts is the lowest point, for as long as the foot bears
+                # never flat for long: use the lowest point, while the foot supports the body
                 a, b = next(((a, b) for a, b in rolls if a <= first <= b), (first, last))
                 here, height = slice(a, b + 1), foot.lowest(track.place, track.quat)
             total[here] += floor - height[here].mean()
@@ -294,11 +294,10 @@ def planted(
     clearance: float,
     bears: Bools,
 ) -> Wish:
-    """Where a foot shall be: flat and still in its stances, as it was elsewhere, and never below the floor.
+    """Target of a foot: flat and at rest in its stances, unchanged elsewhere, and never below the floor.
 
-    Before and after a stance it rolls over one of its ends, as long as that end is slow or bears. What all this
-    changes fades as a cubic that goes on with the speed it had. In the middle of a swing the sole is off the floor by
-    the clearance.
+    Before and after a stance it rolls over one of its ends, while that end is slow or supports the body. The correction
+    fades as a cubic with a continuous velocity. In the middle of a swing the sole is above the floor by the clearance.
     """
     moves, turns, grip = (np.zeros((len(times), 3)) for _ in range(3))
     flats = []
@@ -348,18 +347,18 @@ def planted(
 
 
 def _nearest(times: Floats, spans: list[Span]) -> NDArray[np.intp]:
-    """(frames,) which span is nearest."""
+    """(frames,) index of the nearest span."""
     away = [np.maximum(np.maximum(times[first] - times, times - times[last]), 0.0) for first, last in spans]
     return np.asarray(np.argmin(away, axis=0))
 
 
 def _lifts(times: Floats, stances: list[Span], height: Floats, clearance: float, blend: float, steps: Bools) -> Floats:
-    """(frames,) what a sole has to be lifted by between stances, to be off the floor by the clearance on their way.
+    """(frames,) lift of a sole between stances, such that it clears the floor in the swing.
 
-    Over a swing, u from −1 to 1, it is a share of (1 − u⁴)²: up soon and down late, as heels are still fast shortly
-    before they strike, but without a jump of speed. The least such lift is at most the clearance. Before the first
-    stance and after the last one it is half of that. Where `steps` tell of one that is no stance, as runs begin and end
-    with, nothing is lifted.
+    Over a swing, u from −1 to 1, the lift is a multiple of (1 − u⁴)²: it rises early and falls late, because heels are
+    still fast shortly before they strike, and its velocity is continuous. The lift is at most the clearance. Before the
+    first stance and after the last one it is half of that. A swing that contains a step without a stance (`steps`), as
+    at the beginning and end of a run, is not lifted.
     """
     lift = np.zeros(len(times))
     starts = [-1, *(last for _, last in stances)]
@@ -380,7 +379,7 @@ def _lifts(times: Floats, stances: list[Span], height: Floats, clearance: float,
 def _roll(
     times: Floats, track: Track, foot: Foot, edge: int, way: int, stop: int, leg: float, bears: Bools | None
 ) -> tuple[NDArray[np.int64], int]:
-    """Frames beyond an edge of a stance in which an end of the sole is slow or bears, and which end that is."""
+    """Frames beyond an edge of a stance in which an end of the sole is slow or supports the body, and that end."""
     frames = np.arange(edge + way, stop + way, way)
     if not len(frames) or len(times) < 3:
         return frames[:0], 0

@@ -1,6 +1,6 @@
-"""The law of a dead zone: no force within it, a spring and damper beyond, met at the end of a step (LIU eqs. 12, 13).
+"""Force law of a dead zone: no force within it, an implicit spring and damper beyond (LIU eqs. 12, 13).
 
-An error φ is a vector, its zone a ball. What counts is the excess e(φ), along φ, of the length g(r), r = |φ|:
+An error φ is a vector, its zone a ball. The force depends on the excess e(φ), along φ, of the length g(r), r = |φ|:
 
     g = 0 up to the zone,  b (t³ − t⁴/2) over an onset b,  t = (r − zone)/b,  then r − zone − b/2               (1)
 
@@ -9,8 +9,8 @@ PD control on the excess, at the end of the step (LIU eq. 12, with e for x), whe
 
     f = −k e(φ⁺) − c (e(φ⁺) − e(φ))/h,   φ⁺ = φ + h φ̇ + h² A f                                                (2)
 
-A is the effective inverse mass. Without a zone and an onset this is LIU eq. 13. As with (13) other forces are not
-foreseen. As Ψ is convex, (2) has one solution, for any gains, and each step takes energy ½ φ̇ᵀ A⁻¹ φ̇ + k Ψ away.
+A is the effective inverse mass. Without a zone and an onset this is LIU eq. 13. Like (13), it does not predict other
+forces. As Ψ is convex, (2) has one solution, for any gains, and each step dissipates energy ½ φ̇ᵀ A⁻¹ φ̇ + k Ψ.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 ITERATIONS = 100
-"""Of Newton's method at most; some ten are usual."""
+"""Maximum number of Newton iterations; about ten are usual."""
 CLOSE = 2e-15
-"""Steps that are shorter, of |φ|, are rounding."""
+"""Relative length, of |φ|, below which a step is rounding error."""
 
 
 class Excess(NamedTuple):
-    """How far an error is beyond a zone."""
+    """Excess of an error beyond a zone."""
 
     value: Floats
     """(n,) e; the unit of φ."""
     slope: Floats
-    """(n, n) ∂e/∂φ, symmetric and never negative."""
+    """(n, n) ∂e/∂φ, symmetric positive semidefinite."""
     potential: float
     """Ψ, whose gradient is e."""
 
 
 @dataclass(frozen=True)
 class Zone:
-    """Where errors do not count, and how soon they do beyond.
+    """A dead zone and the onset of the force beyond it.
 
     >>> Zone(0.1, 0.02).excess(np.array((0.0, 0.09))).value.tolist()
     [0.0, 0.0]
@@ -51,9 +51,9 @@ class Zone:
     """
 
     radius: float
-    """The unit of φ, as those below."""
+    """In the unit of φ, like the fields below."""
     onset: float
-    """Beyond the zone, within which the slope grows from 0 to 1."""
+    """Range beyond the zone in which the slope grows from 0 to 1."""
 
     def excess(self, phi: Floats) -> Excess:
         """e of an error (n,), eq. 1."""
@@ -76,10 +76,10 @@ class Zone:
 
 
 def zone_force(zone: Zone, phi: Floats, rate: Floats, A: Floats, h: float, stiffness: float, damping: float) -> Floats:
-    """(n,) f of eq. 2: exactly 0 where the step, if nothing is done, begins and ends within the zone.
+    """(n,) f of eq. 2: exactly 0 if the step without a force begins and ends within the zone.
 
-    `A` (n, n) is symmetric and not negative. With A = L Lᵀ and φ⁺ = a + L z, eq. 2 says that z is where the convex
-    ½ |z|² + h² κ Ψ(a + L z) is least, κ = k + c/h: Newton's method with steps cut short finds it from anywhere.
+    `A` (n, n) is symmetric positive semidefinite. With A = L Lᵀ and φ⁺ = a + L z, eq. 2 is the minimum of the convex
+    ½ |z|² + h² κ Ψ(a + L z), κ = k + c/h: Newton's method with a line search finds it from any start.
 
     >>> zone_force(Zone(0.0, 1e-12), np.array([0.1]), np.array([0.0]), np.eye(1), 0.1, 200.0, 0.0).round(9)
     array([-6.66666667])
@@ -102,7 +102,7 @@ def zone_force(zone: Zone, phi: Floats, rate: Floats, A: Floats, h: float, stiff
             to = z + share * way
             there = zone.excess(start + L @ to)
             less = here - 0.5 * float(to @ to) - weight * there.potential
-            # near the least what is gained is lost in rounding, and whole steps are right
+            # near the minimum the decrease is below rounding, and full steps are right
             if less >= -1e-4 * share * fall or -fall <= 1e-12 * here or share < 1e-6:
                 break
             share *= 0.5

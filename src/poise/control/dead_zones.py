@@ -4,15 +4,14 @@ LIU's controllers are constraints with laws of their own. One with a dead zone "
 hurt performance". Joints within their ranges may "pursue a secondary goal, such as keeping the torso upright", so that
 less residual force is needed to hold it. Here, before every step,
 
-1. the lean φ of a body's axis and its rate, two numbers across the way that it is to point;
-2. the moment f that a spring and damper beyond the zone would have at the end of the step (`dead_zone_law`, LIU eqs. 12
-   and 13);
-3. torques of joints that do to the lean what that moment, put on the body from outside, would do: A f with
-   A = J M⁻¹ Jᵀ, and M⁻¹ of the character alone, as if in the air. First joints first (`demand_sharing`), the rest by
-   the others;
-4. of what is left a moment from outside, as far as it is allowed: LIU's residual force, and 0 unless told otherwise.
+1. the lean φ of a body's axis and its rate, two numbers across the target direction;
+2. the moment f of an implicit spring and damper beyond the zone (`dead_zone_law`, LIU eqs. 12 and 13);
+3. torques of joints with the same effect on the lean as that moment, applied to the body from outside: A f with
+   A = J M⁻¹ Jᵀ, and M⁻¹ of the character without contacts. The first joints act first (`demand_sharing`), the others
+   provide the rest;
+4. an external moment for the remainder, within a bound: LIU's residual force; the default bound is 0.
 
-All of it is a function of the state alone. There is nothing to remember.
+All of it is a function of the state; the controller has no memory.
 """
 
 from __future__ import annotations
@@ -35,28 +34,28 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class DeadZoneReading:
-    """What a dead zone saw and did in a step."""
+    """Reading of a dead zone after a step."""
 
     lean_deg: float
-    """Angle between the body's axis and the way that it is to point."""
+    """Angle between the body's axis and its target direction."""
     moment: Floats
-    """(3,) that was asked for, in world axes; N·m."""
+    """(3,) commanded moment, in world axes; N·m."""
     torque: Floats
-    """(nv,) of joints; N·m or N."""
+    """(nv,) torques of joints; N·m or N."""
     residual: Floats
-    """(3,) moment from outside; N·m."""
+    """(3,) external moment; N·m."""
     missing: Floats
-    """(3,) of the moment what nobody could do; N·m."""
+    """(3,) part of the moment that was not achieved; N·m."""
     ranks: int
-    """How many ranks of joints have acted: 0 within the zone, 1 for the first joints alone."""
+    """Number of ranks of joints that acted: 0 within the zone, 1 for the first joints alone."""
 
 
 class DeadZone(Keeper):
     """Keeps a body's axis within an angle of a direction by torques of joints: for `world.add_controller`.
 
-    Nothing is done within the zone. Beyond it a spring and damper bring the axis back, met at the end of a step. What
-    `joints` cannot do, being at ends of their ranges or at their greatest torque, `fallbacks` do: names are one rank
-    together, `SecondaryTarget`s one each, in their order.
+    Within the zone no torque acts. Beyond it, an implicit spring and damper return the axis. When `joints` reach the
+    ends of their ranges or their greatest torque, `fallbacks` provide the rest: names form one rank together, each
+    `SecondaryTarget` is a rank, in order.
 
     >>> import poise
     >>> scene = poise.Scene()
@@ -88,13 +87,13 @@ class DeadZone(Keeper):
         limit_time: float = 0.1,
         leverage: float = 2.0,
     ) -> None:
-        """`within_deg`: the zone; over `onset_deg` beyond it the spring comes in smoothly. `stiffness` (N·m/rad) and
-        `damping` (N·m·s/rad) of what is beyond, `strength` (N·m) the greatest moment. `up`: the axis in the body's
-        frame, else that which points up at rest; `toward`: where it is to point in the world, else up. `residual`
-        (N·m): the greatest moment from outside. `horizon` (s): the spring is met after that time, or a step where that
-        is longer; gains of any size act no faster. `limit_time` T (s): joints are not driven towards an end of their
-        range faster than by what is left of it over T. `leverage`: no torque is greater than so many times the moment,
-        where joints are in a bad place to do anything about the lean.
+        """`within_deg`: the zone; over `onset_deg` beyond it the spring starts smoothly. `stiffness` (N·m/rad) and
+        `damping` (N·m·s/rad) beyond the zone; `strength` (N·m): the greatest moment. `up`: the axis in the body's
+        frame, by default the one that points up at rest; `toward`: its target direction in the world, by default up.
+        `residual` (N·m): the greatest external moment. `horizon` (s): the implicit spring is evaluated after that time,
+        or after a step if that is longer, which bounds its speed for any gains. `limit_time` T (s): joints move towards
+        an end of their range no faster than the remaining range divided by T. `leverage`: bounds torques to this
+        multiple of the moment, for poses in which joints have little effect on the lean.
         """
         within = number("within_deg", within_deg)
         if within >= 180.0:
@@ -119,10 +118,10 @@ class DeadZone(Keeper):
         self._up = None if up is None else _direction("up", up)
         self._toward = None if toward is None else _direction("toward", toward)
         self.reading: DeadZoneReading | None = None
-        """Of the last step."""
+        """Reading of the last step."""
 
     def bind(self, model: Model, /) -> None:
-        """Find bodies and joints."""
+        """Look up bodies and joints."""
         super().bind(model)
         gravity = float(np.linalg.norm(model.gravity))
         against = -np.asarray(model.gravity) / gravity if gravity > 0.0 else np.array((0.0, 0.0, 1.0))
@@ -134,7 +133,7 @@ class DeadZone(Keeper):
     # ---- before each step --------------------------------------------------------------------------------------------
 
     def update(self, state: StateToAct, /) -> Targets | None:
-        """Torques of joints, and a moment on the body where one is allowed."""
+        """Torques of joints, and an external moment on the body if `residual` allows one."""
         model, q = self._model, state.q
         place = bodies(model, q, state.v)
         phi = self._lean(place.rotation[self._number])
@@ -149,11 +148,11 @@ class DeadZone(Keeper):
         return Targets(tau=kept.torque, forces=self._pushes(nothing, nothing, residual))
 
     def _lean(self, R: Floats) -> Floats:
-        """(2,) the turn from the way to the body's axis, along two axes across the way; rad."""
+        """(2,) rotation from the target direction to the body's axis, along two axes across the former; rad."""
         axis = R @ self._axis
         turn = np.cross(self._way, axis)
         sine, cosine = float(np.linalg.norm(turn)), float(self._way @ axis)
-        if sine < 1e-12:  # upside down any direction will do
+        if sine < 1e-12:  # upside down, any direction is right
             return np.zeros(2) if cosine > 0.0 else np.array((np.pi, 0.0))
         return np.asarray(self._across @ turn * (np.arctan2(sine, cosine) / sine))
 

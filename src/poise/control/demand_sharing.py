@@ -1,13 +1,13 @@
-"""Joints that share a demand: first ones alone, others as soon as those cannot (LIU's secondary targets).
+"""Distribution of a demand over ranks of joints: later ranks act when earlier ones cannot (LIU's secondary targets).
 
-A demand is an acceleration d of some task, and joints have torques u that add R u to it. Joints come in ranks. Of each
-rank in turn torques are sought that come nearest to the demand, in the metric of the task's kinetic energy, within
+A demand is an acceleration d of a task; torques u of joints add R u to it. Joints are ordered in ranks. For each rank
+in turn, the torques minimize the distance to the demand, in the metric of the task's kinetic energy, within
 
     |u| ≤ torque,  |u| ≤ leverage · |moment|,  no joint driven to an end of its range faster than by room/T    (1)
 
-and nearest to those of the ranks before. Where these have done all, the next rank has nothing to do, and does nothing.
-Where they cannot, all ranks so far act together: hips at their end are held there by their own torques while knees turn
-both. Each is a convex problem with one solution, so torques follow the state without jumps.
+and the distance to the torques of earlier ranks. If these meet the demand, later ranks do not act. Otherwise all ranks
+so far act together: hips at a limit are held there by their own torques while the knees rotate both. Each problem is
+convex with one solution, so that torques are continuous in the state.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from poise.solve.least_squares import least_squares
 Floats = NDArray[np.float64]
 
 EFFORT = 1e-5
-"""Weight of torques beside what they miss: of two ways to meet a demand the one with smaller torques is taken."""
+"""Weight of torques relative to the demand's error; among solutions, the one with smaller torques is chosen."""
 DONE = 1e-6
-"""Of a demand, that may be missed before a second rank is called; twice that before each further one."""
+"""Share of a demand that may be missed before a second rank acts; it doubles for each further one."""
 
 
 @dataclass(frozen=True)
 class SecondaryTarget:
-    """Joints that help another's target, while they are within a range of their own (LIU).
+    """Joints that help with another target while they are within a range of their own (LIU).
 
     >>> SecondaryTarget(("knee_l", "knee_r"), within_deg=(5.0, 90.0), torque=150.0).torque
     150.0
@@ -44,9 +44,9 @@ class SecondaryTarget:
 
     joints: Sequence[str]
     within_deg: tuple[float, float] | None = None
-    """Where they may help, of each coordinate; their limits count as well."""
+    """Range of each coordinate in which they may help; joint limits apply as well."""
     torque: float = np.inf
-    """Greatest, of each degree of freedom; N·m or N."""
+    """Greatest torque of each degree of freedom; N·m or N."""
 
     def __post_init__(self) -> None:
         names = (self.joints,) if isinstance(self.joints, str) else tuple(self.joints)
@@ -66,7 +66,7 @@ class SecondaryTarget:
 
 
 def number(name: str, value: Any, *, least: float = 0.0, infinite: bool = False) -> float:
-    """A number of a controller, checked."""
+    """Validate a number of a controller."""
     try:
         given = float(value)
     except (TypeError, ValueError):
@@ -77,7 +77,7 @@ def number(name: str, value: Any, *, least: float = 0.0, infinite: bool = False)
 
 
 def ranks_of(first: Any, others: Any) -> list[SecondaryTarget]:
-    """Ranks in their order: names that are given together are one."""
+    """Ranks in order: names that are given together form one rank."""
     return [*_listed("joints", first), *_listed("fallbacks", others)]
 
 
@@ -93,14 +93,14 @@ def _listed(name: str, given: Any) -> list[SecondaryTarget]:
 
 
 class Task(NamedTuple):
-    """What torques are to do in a state."""
+    """A task for torques in a state."""
 
     A: Floats
     """(k, k) J M⁻¹ Jᵀ."""
     J: Floats
     """(k, nv)"""
     inverse: Floats
-    """(nv, nv) M⁻¹, with what is held still."""
+    """(nv, nv) M⁻¹, 0 for held degrees of freedom."""
     q: Floats
     v: Floats
     h: float
@@ -108,14 +108,14 @@ class Task(NamedTuple):
 
 
 class Shared(NamedTuple):
-    """Who does what."""
+    """The distribution of a demand."""
 
     torque: Floats
     """(nv,) N·m or N."""
     missing: Floats
-    """(k,) what nobody could do, as a force in the task's space; N·m or N."""
+    """(k,) remainder that no rank can provide, as a force in the task's space; N·m or N."""
     ranks: int
-    """How many have been called."""
+    """Number of ranks that acted."""
 
 
 class Helpers:
@@ -143,11 +143,11 @@ class Helpers:
 
     @property
     def dofs(self) -> NDArray[np.int64]:
-        """Of all ranks."""
+        """Degrees of freedom of all ranks."""
         return np.concatenate(self._dofs) if self._dofs else np.zeros(0, np.int64)
 
     def share(self, task: Task, force: Floats) -> Shared:
-        """Torques that do to the task what a force (k,) would do, as far as they can."""
+        """Torques with the same effect on the task as a force (k,), within the bounds."""
         tau = np.zeros(len(task.v))
         values, vectors = np.linalg.eigh(task.A)
         kept = values > 1e-9 * max(float(values[-1]), 0.0)
@@ -160,7 +160,7 @@ class Helpers:
         most = self._leverage * float(np.linalg.norm(force))
         for k in range(len(self._dofs)):
             left = float(np.linalg.norm(rest))
-            little = DONE * 2.0**k * size if k else 0.0  # more than the rank before has left
+            little = DONE * 2.0**k * size if k else 0.0  # more than the remainder of the previous rank
             if left <= little:
                 break
             dofs, torque = np.concatenate(self._dofs[: k + 1]), np.minimum(np.concatenate(self._torque[: k + 1]), most)
@@ -178,7 +178,7 @@ class Helpers:
         return Shared(tau, np.asarray(vectors[:, kept] @ (rest / np.sqrt(values[kept]))), called)
 
     def _bounds(self, task: Task, dofs: NDArray[np.int64], torque: Floats, u: Floats) -> tuple[Floats, Floats]:
-        """C u ≤ room, eq. 1; where u is beyond already, it may stay there."""
+        """C u ≤ room, eq. 1; a u that violates it already may stay."""
         some = np.isfinite(torque)
         own = np.eye(len(dofs))[some]
         J, gap = self._ranges.near(task.q, dofs)
@@ -189,21 +189,21 @@ class Helpers:
 
 
 class _Ranges:
-    """Ends of ranges: limits of joints, and narrower ranges that are asked for."""
+    """Ends of ranges: limits of joints, and narrower ranges of secondary targets."""
 
     def __init__(self, model: Model) -> None:
         self._model, self._rows = model, GoalRows(model, [], limits=True)
         self._own: list[tuple[int, int, float, float]] = []
 
     def add(self, joint: int, within: tuple[float, float]) -> None:
-        """One more range, of all coordinates of a joint."""
+        """Add a range for all coordinates of a joint."""
         model = self._model
         low, high = np.radians(within).tolist()
         q, start, end = (int(one) for one in (model.joint_q_start[joint], *model.joint_v_start[joint : joint + 2]))
         self._own += [(q + k, start + k, low, high) for k in range(end - start)]
 
     def near(self, q: Floats, dofs: NDArray[np.int64]) -> tuple[Floats, Floats]:
-        """(m, nv) J and (m,) what is left up to ends, of these degrees of freedom: J v is how fast it grows; rad."""
+        """(m, nv) J and (m,) remaining range up to the ends for these degrees of freedom, J v being its rate; rad."""
         rows, gaps = [], []
         left = self._rows.look(q)[1]
         for slot in range(int(self._rows.rows.now.count[SINGLE])):

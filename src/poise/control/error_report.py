@@ -1,4 +1,4 @@
-"""What physics made of a motion: how far a recorded character was from its reference, and what it took to follow it."""
+"""Error report of tracking: deviation of a recorded character from its reference, torques and root assist."""
 
 from __future__ import annotations
 
@@ -23,55 +23,55 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Correction:
-    """How a recorded motion differs from its reference, frame by frame."""
+    """Difference between a recorded motion and its reference, frame by frame."""
 
     time: Floats
     """(frames,) s."""
     joints: tuple[str, ...]
-    """Names of the joints that have a reference, but for the root."""
+    """Names of the joints that have a reference, except the root."""
     error_deg: Floats
-    """(frames, joints) angle between where joints are and where they should be; degrees, mm of sliders."""
+    """(frames, joints) error of each joint; degrees, mm for sliders."""
     torque: Floats
-    """(frames, joints) of motors, drives and controllers, the length of the three of a ball; N·m, N of sliders. NaN if
-    torques were not recorded, as are those of the help."""
+    """(frames, joints) torques of motors, drives and controllers, the norm for ball joints; N·m, N for sliders. They
+    and the root assist are NaN if torques were not recorded."""
     root_error: Floats
     """(frames,) distance of the root from its reference; m."""
     root_error_deg: Floats
     """(frames,) degrees."""
     help_force: Floats
-    """(frames, 3) that pulled the root from outside, in world axes; N. What holds a `held` root is not in it."""
+    """(frames, 3) root assist force, in world axes; N. It does not include the constraint force of a `held` root."""
     help_torque: Floats
-    """(frames, 3) that turned it, in the root's axes; N·m."""
+    """(frames, 3) root assist torque, in the root's axes; N·m."""
     weight: float
-    """Of the character; N."""
+    """Weight of the character; N."""
     touching: dict[str, NDArray[np.bool_]]
-    """(frames,) of each foot: whether something pushes it. No foot is here if contacts were not recorded."""
+    """(frames,) for each foot: whether a contact pushes it. Empty if contacts were not recorded."""
     depth: dict[str, Floats]
-    """(frames,) of each foot: how deep it is in what it touches; m."""
+    """(frames,) for each foot: penetration depth; m."""
     slip: dict[str, Floats]
-    """(frames,) of each foot: way that it has slid on what pushed it; m."""
+    """(frames,) for each foot: accumulated sliding distance while in contact; m."""
     slides: NDArray[np.bool_]
-    """(joints,) which joints only slide: their errors are in mm, their torques are forces in N."""
+    """(joints,) bool: sliding joints, whose errors are in mm and whose torques are forces in N."""
     held: bool = False
-    """Whether the root was led by a path, which takes whatever force that takes."""
+    """Whether the root was kinematic, with unlimited force."""
     contacts: bool = True
     """Whether contacts were recorded."""
 
     @property
     def mean_deg(self) -> float:
-        """Mean error of all joints that turn; degrees."""
+        """Mean error of all rotating joints; degrees."""
         turning = self.error_deg[:, ~self.slides]
         return float(turning.mean()) if turning.size else 0.0
 
     @property
     def max_deg(self) -> float:
-        """Greatest error of any joint that turns; degrees."""
+        """Greatest error of all rotating joints; degrees."""
         turning = self.error_deg[:, ~self.slides]
         return float(turning.max()) if turning.size else 0.0
 
     @property
     def deepest(self) -> float:
-        """How deep a foot was in what it touched, at most; m."""
+        """Greatest penetration depth of a foot; m."""
         return max((float(depth.max()) for depth in self.depth.values() if len(depth)), default=0.0)
 
     def summary(self) -> str:
@@ -115,11 +115,11 @@ class Correction:
 
 
 def correction(recording: Any, reference: Any, *, start: float = 0.0, feet: tuple[str, ...] = ("foot*",)) -> Correction:
-    """Compare what was recorded with what was to be followed.
+    """Compare a recording with its reference.
 
-    `recording` is a `Recording`, or a world that has just run; `reference` a `Reference` or a `Tracking`, or what
-    `Reference` takes, that began at the world's time `start` (s). `feet` are names or patterns of the bodies whose
-    contacts are told of; contacts and torques are those that were recorded.
+    `recording` is a `Recording`, or a world that has just run. `reference` is a `Reference`, a `Tracking`, or an
+    argument of `Reference`; it began at the world's time `start` (s). `feet` are names or patterns of the bodies whose
+    contacts are reported. Contacts and torques are included if they were recorded.
 
     >>> import poise
     >>> scene = poise.Scene()
@@ -168,7 +168,7 @@ def correction(recording: Any, reference: Any, *, start: float = 0.0, feet: tupl
 
 
 def _lengths(model: Model, joints: list[int], values: Floats) -> Floats:
-    """(frames, joints) lengths of what joints have in (frames, nv); of those that slide and turn only what turns."""
+    """(frames, joints) norms over each joint's part of (frames, nv); only the rotation of joints that also slide."""
     slide = np.zeros(model.nv, bool)
     slide[model.primitive_v_start[model.primitive_kind == Primitive.SLIDE]] = True
     parts = []
@@ -180,7 +180,7 @@ def _lengths(model: Model, joints: list[int], values: Floats) -> Floats:
 
 
 def _slides(model: Model, joints: list[int]) -> NDArray[np.bool_]:
-    """(joints,) which only slide."""
+    """(joints,) bool: joints that only slide."""
     return np.array([model.joint_kinds[j] == "slider" for j in joints], bool)
 
 
@@ -190,7 +190,7 @@ def _units(model: Model, joints: list[int]) -> Floats:
 
 
 def _forces(recording: Recording) -> Floats:
-    """(frames, nv) of motors, drives and controllers on all coordinates; NaN where they were not recorded."""
+    """(frames, nv) forces of motors, drives and controllers on all coordinates; NaN if they were not recorded."""
     model = recording.model
     total = np.full((len(recording), model.nv), 0.0 if recording.torques else np.nan)
     for kind in ("tau", "passive"):
@@ -207,7 +207,7 @@ def _forces(recording: Recording) -> Floats:
 def _steps(
     recording: Recording, tree: int, feet: tuple[str, ...]
 ) -> tuple[dict[str, NDArray[np.bool_]], dict[str, Floats], dict[str, Floats]]:
-    """By foot: whether it is pushed, how deep it is, how far it has slid."""
+    """For each foot: whether it is in contact, its penetration depth, and its sliding distance."""
     model, contacts = recording.model, recording.contacts
     own = [b for b in range(model.n_bodies) if model.body_link[b] >= 0 and model.link_root[model.body_link[b]] == tree]
     chosen = [b for b in own if any(fnmatchcase(last_part(model.body_names[b]), foot) for foot in feet)]
@@ -222,7 +222,7 @@ def _steps(
     place = bodies(model, recording.q, recording.v)
     frame = np.repeat(np.arange(n), np.diff(contacts.start))
     body = model.solids.body[contacts.shapes]
-    alike = np.isin(body, own).all(axis=1)  # a foot on the other is no step
+    alike = np.isin(body, own).all(axis=1)  # contacts of one foot with the other do not count
     step = np.diff(recording.time, prepend=recording.time[0])
     for b in chosen:
         name = model.body_names[b]

@@ -1,4 +1,4 @@
-"""Feet that stay where they stand: a motion's stances held by inverse kinematics, frame by frame.
+"""Footskate clean-up: inverse kinematics holds the standing feet of a motion in place, frame by frame.
 
 This cleans up footskate, the sliding of feet that should stand.
 """
@@ -39,15 +39,15 @@ from poise.motion.rotations import quat_to_matrix
 Floats = NDArray[np.float64]
 
 TOLERANCE = 2e-4
-"""How far feet may be off where they shall be; m or rad."""
+"""Tolerance of the feet's targets; m or rad."""
 STEPS = 20
-"""Of the search in a frame, at most."""
+"""Maximum number of iterations in a frame."""
 FLATNESS = 0.5
-"""Weight of a foot's orientation beside its place."""
+"""Weight of a foot's orientation relative to its position."""
 
 
 class Planted(NamedTuple):
-    """Coordinates of a character whose feet stay where they stand."""
+    """Coordinates of a character without footskate."""
 
     times: Floats
     """(frames,) s."""
@@ -56,7 +56,7 @@ class Planted(NamedTuple):
     stances: dict[str, list[tuple[float, float]]]
     """When each foot (`"l"`, `"r"`) stands: from, to; s."""
     missed: Floats
-    """(frames,) what the worse foot is off its place, which limits and lengths of legs may keep it from; m."""
+    """(frames,) error of the worse foot, due to joint limits and the length of legs; m."""
 
 
 def plant_feet(
@@ -70,13 +70,13 @@ def plant_feet(
     clearance: float = 0.015,
     limits: bool = True,
 ) -> Planted:
-    """The same motion of a human character, its feet flat and still while they stand, and never below the `floor` (m).
+    """The motion of a human character with feet flat and at rest while they stand, and never below the `floor` (m).
 
-    Stances are found from the feet themselves, which are then low, level and slow; `stances` gives them instead, as
-    pairs of times (s) for `"l"` and `"r"`. What a stance changes fades in and out over `blend` (s). Half way
-    between two stances a sole is off the floor by `clearance` (m) at least, as those of people are (about 13 mm where
-    they come lowest: Winter 1992): feet that skim the floor in a clip would be caught there. The rest of the body
-    follows as lightly as it can: legs bend, the heavy trunk hardly moves.
+    Stances are detected from low, level and slow feet; `stances` replaces them by pairs of times (s) for `"l"` and
+    `"r"`. The correction of a stance fades in and out over `blend` (s). Half way between two stances, a sole is above
+    the floor by at least `clearance` (m), as human soles are (about 13 mm at their lowest: Winter 1992); feet that skim
+    the floor would get stuck in a simulation. The rest of the body moves with least kinetic energy: legs bend, the
+    heavy trunk hardly moves.
 
     >>> import numpy as np
     >>> import poise
@@ -138,14 +138,14 @@ def plant_feet(
 def _solve(
     model: Model, q: Floats, feet: Mapping[str, Foot], wanted: Mapping[str, Wish], floor: float, limits: bool
 ) -> tuple[Floats, Floats]:
-    """Coordinates that bring feet where they shall be, and what the worse one is off."""
+    """Coordinates with feet at their targets, and the error of the worse foot."""
     above = _above_legs(model, feet)
     firm = _rows(held_model(model, above), _goals(feet, wanted, floor, turned=1), limits)
     loose = np.all([wish.loose for wish in wanted.values()], axis=0)
     loose &= any(wish.grip.any() for wish in wanted.values())
     rolling = firm
     if loose.any():
-        # legs alone bring the ends of feet to the ground, and turn feet rather than that the root moves
+        # the legs alone bring the ends of feet to the ground; feet rotate before the root moves
         root = Target(model)
         rigid = held_model(model, [*above, model.joint_names[root.joint[root.root]]])
         rolling = _rows(rigid, _goals(feet, wanted, floor, turned=2), limits)
@@ -168,7 +168,7 @@ def _rows(model: Model, wishes: list[Goal], limits: bool) -> GoalRows:
 
 
 def _goals(feet: Mapping[str, Foot], wanted: Mapping[str, Wish], floor: float, *, turned: int) -> list[Goal]:
-    """Place and orientation of each foot, the latter with a priority of its own, and the floor under all of them."""
+    """Goals for the position of each foot, its orientation with a separate priority, and the floor."""
     wishes: list[Goal] = []
     for side, foot in feet.items():
         start = wanted[side]
@@ -191,7 +191,7 @@ def _above_legs(model: Model, feet: Mapping[str, Foot]) -> list[str]:
 
 
 def _given(times: Floats, stances: Any, feet: Mapping[str, Foot]) -> dict[str, list[Span]]:
-    """Stances that were told, as frames."""
+    """Stances that were passed as times, as frames."""
     if not isinstance(stances, Mapping):
         raise ValueError(f'stances: must have pairs of times for "l" and "r", found {stances!r:.80}')
     spans: dict[str, list[Span]] = {side: [] for side in feet}

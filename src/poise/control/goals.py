@@ -1,7 +1,7 @@
-"""Goals for inverse kinematics: what a body, the centre of mass or the whole pose shall be like.
+"""Goals for inverse kinematics: targets of a body, the centre of mass or the whole pose.
 
-Each has a priority (0 comes first; a later one never disturbs an earlier one) and a weight among those of the same
-priority. Angles are weighed against distances by the mean length of the character's bones.
+Each has a priority (0 is the highest; a lower one never disturbs a higher one) and a weight among goals of the same
+priority. The mean length of the character's bones converts angles to distances.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ Floats = NDArray[np.float64]
 Body = str | int
 
 HIGHEST = 99
-"""Priorities are 0 to this."""
+"""Last priority; the first is 0."""
 
 
 @dataclass(frozen=True, eq=False)
 class Goal:
-    """One thing to reach. Made by the functions of this module."""
+    """A goal, made by the functions of this module."""
 
     kind: str
     body: Body | None
@@ -38,7 +38,7 @@ class Goal:
     priority: int
     weight: float
     at: bool = False
-    """Whether `wanted` of an aim is a place to look at, not a direction."""
+    """Whether `wanted` of an aim is a point to look at, not a direction."""
 
 
 def position(
@@ -50,7 +50,7 @@ def position(
     priority: int = 0,
     weight: float = 1.0,
 ) -> Goal:
-    """A point of a body (m, in its own frame) shall be at a place of the world (m); `axes` says along which axes.
+    """Move a point of a body (m, in its own frame) to a point of the world (m), along the given world `axes`.
 
     >>> position("hand_r", (0.4, -0.2, 1.1)).kind
     'position'
@@ -66,7 +66,7 @@ def position(
 
 
 def orientation(body: Body, quat_wxyz: ArrayLike, *, priority: int = 0, weight: float = 1.0) -> Goal:
-    """A body shall be turned as a quaternion says, seen from the world.
+    """Rotate a body to an orientation in the world.
 
     >>> orientation("head", (1, 0, 0, 0)).wanted.shape
     (3, 3)
@@ -85,7 +85,7 @@ def aim(
     priority: int = 0,
     weight: float = 1.0,
 ) -> Goal:
-    """An axis of a body shall point along a direction of the world, or from `point` of the body `at` a place (m).
+    """Point an axis of a body along a direction of the world, or from `point` of the body `at` a point (m).
 
     >>> aim("head", (1, 0, 0), at=(2.0, 0.0, 1.5)).at
     True
@@ -99,7 +99,7 @@ def aim(
 
 
 def centre_of_mass(goal: ArrayLike, *, axes: str = "xyz", priority: int = 0, weight: float = 1.0) -> Goal:
-    """The centre of mass of all that moves shall be at a place of the world (m); `axes="xy"` leaves its height alone.
+    """Move the centre of mass of all moving bodies to a point of the world (m); `axes="xy"` leaves its height free.
 
     >>> centre_of_mass((0, 0, 0), axes="xy").rows.shape
     (2, 3)
@@ -108,7 +108,7 @@ def centre_of_mass(goal: ArrayLike, *, axes: str = "xyz", priority: int = 0, wei
 
 
 def above(body: Body, height: ArrayLike = 0.0, *, points: ArrayLike = ((0.0, 0.0, 0.0),), priority: int = 0) -> Goal:
-    """Points (k, 3) of a body (m, in its own frame) shall not be lower than a height (m): one-sided, as a floor is.
+    """Keep points (k, 3) of a body (m, in its own frame) above a height (m): one-sided, like a floor.
 
     Heights may differ from point to point.
 
@@ -126,7 +126,7 @@ def above(body: Body, height: ArrayLike = 0.0, *, points: ArrayLike = ((0.0, 0.0
 
 
 def pose(q: ArrayLike, *, priority: int = HIGHEST, weight: float = 1.0) -> Goal:
-    """All coordinates (nq,) shall be as given, as far as goals of higher priority leave it open.
+    """Match all coordinates (nq,), within the freedom that goals of higher priority leave.
 
     >>> pose([0.0, 0.5]).priority
     99

@@ -1,13 +1,13 @@
 """Inverse kinematics: a pose that reaches goals, by their priorities, within the limits of joints.
 
-A step of the search solves rows (`ik_rows`), priority by priority. At priority k the goals of k are soft: a cfm of μ
-makes of w = (A + μ) λ + φ = 0 the damped least squares that Levenberg and Marquardt search with. Goals of earlier
-priorities are rows that keep what they have attained, equalities where they were, floors no lower than they are; limits
-are rows that only push. All of it is one mixed problem of `poise.solve` for each priority. Because what a later
-priority may do is what leaves the earlier rows alone, it disturbs them in second order only, which the next step mends.
+An iteration solves rows (`ik_rows`), priority by priority. At priority k the goals of k are soft: with a cfm of μ,
+w = (A + μ) λ + φ = 0 is the damped least squares problem of Levenberg and Marquardt. Goals of earlier priorities are
+rows that keep the attained errors: equalities stay, floors do not get worse. Limits are one-sided rows. Each priority
+is one mixed problem of `poise.solve`. As later priorities move in the null space of the earlier rows, they disturb
+those in second order only, which the next iteration corrects.
 
-Steps that do not better the first priority that can be bettered are taken back, with more damping. So targets out of
-reach and stretched limbs end in the nearest pose, not in a shake.
+An iteration that does not reduce the error of the first priority that can improve is rejected, and repeated with more
+damping. So unreachable targets and stretched limbs converge to the nearest pose without oscillation.
 """
 
 from __future__ import annotations
@@ -29,33 +29,33 @@ from poise.solve.dantzig import pivot_rows
 Floats = NDArray[np.float64]
 
 TURN = 0.6
-"""No joint turns further in a step; rad."""
+"""Greatest rotation of a joint in an iteration; rad."""
 NUDGE = 0.05
-"""Joints are bent by this where a search has come to nothing; rad."""
+"""Joints are bent by this if a search stagnates; rad."""
 LONG = 2.0
-"""Steps that are longer by this are damped, not shortened."""
+"""Iterations that exceed the bound by this factor are damped, not shortened."""
 HARD = 1e-11
-"""Softness of limits and of earlier priorities, of their own entries of A."""
+"""Softness of limits and of earlier priorities, relative to their diagonal entries of A."""
 LEAST, MOST = 1e-9, 1e9
-"""Damping, likewise: it is never less, and beyond this the search ends."""
+"""Minimum and maximum damping, relative in the same way; beyond the maximum the search ends."""
 LEAN = 0.1
-"""How much of a gain at a priority an earlier one may lose in second order; the next step takes it back."""
+"""Share of a gain at a priority by which an earlier one may get worse; the next iteration corrects it."""
 NEAR, NEAREST, FAR = 4.0, 0.5, 1e6
-"""Goals that are farther off are pulled this near in a step, at first, at least and at most; lengths of bones."""
+"""Errors of goals are shortened to this in an iteration: initial, minimum and maximum value; lengths of bones."""
 
 
 @dataclass(frozen=True, eq=False)
 class Reached:
-    """What a search has come to."""
+    """Result of a search."""
 
     q: Floats
     """(nq,) coordinates."""
     error: Floats
-    """(goals,) what each goal is off; m or rad, of a whole pose the root of the sum of squares."""
+    """(goals,) error of each goal; m or rad; for a whole pose the root of the sum of squares."""
     met: NDArray[np.bool_]
     """(goals,) whether each goal is met within the tolerance."""
     iterations: int
-    """Steps that were taken."""
+    """Accepted iterations."""
 
 
 def reach(
@@ -68,12 +68,12 @@ def reach(
     tolerance: float = 1e-5,
     iterations: int = 100,
 ) -> Reached:
-    """A pose near `q` (nq,) that meets goals (see `poise.control.goals`), as far as limits and priorities let it.
+    """A pose near `q` (nq,) that meets goals (see `poise.control.goals`) within limits and priorities.
 
-    What is `held` does not move: joints (`"root"`), degrees of freedom (`"root.vz"`), or all joints up to a body
-    (`"torso"`). Kinematic bodies stay where they are. Of all ways there it takes the one that moves heavy parts least.
-    The search ends when all goals are met within the `tolerance` (m; rad for angles), when nothing gets better, or
-    after `iterations`.
+    `held` names what does not move: joints (`"root"`), degrees of freedom (`"root.vz"`), or all joints up to a body
+    (`"torso"`). Kinematic bodies do not move. Displacements have least kinetic energy, so that heavy parts move least.
+    The search ends when all goals are met within the `tolerance` (m; rad for angles), when no goal improves, or after
+    `iterations`.
 
     >>> import poise
     >>> from poise.control import goals, reach
@@ -103,9 +103,9 @@ def reach(
 
 
 def _nudge(rows: GoalRows) -> Floats:
-    """(nv,) a little of bending: limbs that are straight towards their goal cannot tell which way to bend.
+    """(nv,) a small bend: a limb that is straight towards its goal has no gradient for bending.
 
-    Joints with limits go towards the middle of their range, others to one side and the other in turn.
+    Joints with limits move towards the middle of their range, others to alternating sides.
     """
     model, v = rows.model, np.zeros(rows.model.nv)
     v[rows.turning] = NUDGE * np.where(np.arange(len(rows.turning)) % 2, 1.0, -1.0)
@@ -119,7 +119,7 @@ def _nudge(rows: GoalRows) -> Floats:
 
 
 def _approach(rows: GoalRows, start: Floats, tolerance: float) -> Floats:
-    """Where goals are far off, a pose whose free roots have been carried to them: limbs are too short a way there."""
+    """For goals that are far away, a pose with the free roots moved to them."""
     model = rows.model
     free = [int(v) for v, kind in zip(model.joint_v_start[:-1], model.joint_kinds, strict=True) if kind == "free"]
     carried = {d for v in free for d in range(v, v + 3) if not model.dof_prescribed[d]}
@@ -132,7 +132,7 @@ def _approach(rows: GoalRows, start: Floats, tolerance: float) -> Floats:
 
 @few_blas_threads
 def search(rows: GoalRows, start: Floats, tolerance: float, iterations: int) -> Reached:
-    """The search of `reach`, for goals that have their rows."""
+    """The search of `reach`, for goals with their rows."""
     levels = np.unique(rows.level)
     q = rows.moved(start, np.zeros(rows.model.nv))
     here = _look(rows, q, levels)
@@ -169,12 +169,12 @@ def search(rows: GoalRows, start: Floats, tolerance: float, iterations: int) -> 
 
 @dataclass(frozen=True)
 class _Seen:
-    """A pose, and how far goals and limits are off at it."""
+    """A pose, and the errors of goals and limits at it."""
 
     q: Floats
     phi: Floats
     beyond: float
-    """Largest overstepping of a limit; rad or m."""
+    """Greatest limit violation; rad or m."""
     errors: Floats
     """(1 + levels,) of limits and of each priority, weighted; m."""
 
@@ -201,10 +201,10 @@ class _Step:
         self.hard = HARD * np.maximum(diagonal, 1e-3 * (diagonal.max(initial=0.0) or 1.0) * (diagonal <= 0.0))
 
     def short(self, damping: float, radius: float, within: bool) -> tuple[Floats, float]:
-        """A step in which no joint turns too far, and its share: all of it is shortened, so that priorities stay.
+        """A step within the bound on rotations, and its scale: uniform scaling keeps the priorities.
 
-        A share of 0 says that more damping is the better way to shorten it; not for joints that come back `within`
-        their limits, which are not damped.
+        A scale of 0 means that the step should be shortened by damping instead. This does not apply to joints that
+        return `within` their limits, which are not damped.
         """
         v = self.displacement(damping, radius)
         most = float(np.abs(v[self.rows.turning]).max(initial=0.0))
@@ -214,13 +214,13 @@ class _Step:
         return share * v, share
 
     def displacement(self, damping: float, radius: float) -> Floats:
-        """(nv,) the step, priority after priority; its rows' `speed` is kept."""
+        """(nv,) the step, priority after priority; stores its rows' `speed`."""
         speed, lam, near = np.zeros(len(self.b)), np.zeros(len(self.b)), self._nearer(radius)
         for level in self.levels:
             use = np.flatnonzero(self.level <= level)
             now = self.level[use]
             own, limit, floor = now == level, now == LIMIT, np.isfinite(self.lo[use])
-            # what earlier priorities have attained stays as it is; floors may be left
+            # earlier priorities keep their attained errors; floors may separate
             b = near[use]
             kept = np.where(floor, b - np.minimum(b + speed[use], 0.0), -speed[use])
             b = np.where(own | limit, b, kept)
@@ -235,7 +235,7 @@ class _Step:
         return self.rows.displacement(self.scale * lam)
 
     def _nearer(self, radius: float) -> Floats:
-        """Errors with those of far goals shortened: what is out of reach would be overshot."""
+        """Errors, shortened for far goals, so that unreachable goals do not overshoot."""
         b = self.b.copy()
         for goal, part in zip(self.rows.goals, self.rows.parts, strict=True):
             size = float(np.sqrt(b[part] @ b[part]))
@@ -245,7 +245,7 @@ class _Step:
 
 
 def _radius(rows: GoalRows, radius: float, gains: Floats, hoped: Floats) -> float:
-    """A larger one where errors went down as they were to, a smaller one where they did not."""
+    """A larger radius if errors decreased as predicted, otherwise a smaller one."""
     first = np.flatnonzero(hoped > 1e-3 * np.abs(hoped).max(initial=0.0))
     if not len(first):
         return radius
@@ -261,7 +261,7 @@ def _errors(rows: GoalRows, phi: Floats, levels: NDArray[np.int64]) -> Floats:
 
 
 def _better(there: Floats, here: Floats, tolerance: float) -> bool:
-    """Whether a priority has gained, and those before it have lost at most a small part of that."""
+    """Whether a priority improves, and earlier ones get worse by at most a small part of that."""
     for k in range(len(here)):
         gain = here[k] - there[k]
         allowed = np.maximum(here[:k] + LEAN * gain, 0.5 * tolerance)
@@ -275,5 +275,5 @@ def _met(rows: GoalRows, phi: Floats, tolerance: float) -> NDArray[np.bool_]:
 
 
 def _size(goal: Goal, phi: Floats) -> float:
-    """How far a goal is off; a floor by the point that is lowest."""
+    """Error of a goal; for a floor that of the lowest point."""
     return float(max(-phi.min(), 0.0) if goal.kind == "above" else np.sqrt(phi @ phi))

@@ -1,6 +1,6 @@
-"""Goals as rows of a tree: their errors and Jacobians at a pose, beside the limits of joints.
+"""Rows of inverse kinematics: errors and Jacobians of goals at a pose, and limits of joints.
 
-Rows are those of `poise.constraints`: φ is how far a goal is off, a displacement v over one second changes it by J v,
+Rows are those of `poise.constraints`: φ is the error of a goal, a displacement v over one second changes it by J v,
 and a limit, or a floor, is a row whose multiplier only pushes. A = J M⁻¹ Jᵀ comes from the tree as in worlds, so the
 displacements that multipliers make are those of least kinetic energy: heavy parts stay, light ones move.
 """
@@ -41,7 +41,7 @@ Floats = NDArray[np.float64]
 Look = Callable[[Floats, Floats], None]
 
 CLOSE = 0.7
-"""Limits that are nearer have rows; rad or m. No joint turns further in a step."""
+"""Limits within this distance have rows; rad or m. It is also the greatest motion of a joint in an iteration."""
 LIMIT = -1
 """Level of limits: before all priorities."""
 
@@ -56,7 +56,7 @@ class GoalRows:
     def __init__(self, model: Model, goals: Sequence[Goal], limits: bool) -> None:
         self.model, self.goals, self.limits = model, list(goals), limits
         self.length = bone_length(model)
-        # one for where the rows are seen from, one for looks around
+        # one for the pose of the rows, one for trial poses
         self.space, self.glance = Workspace(model, F64), Workspace(model, F64)
         self.flow = flow_block(model.nv, model.n_links, F64)
         bounds = limits_block(model, F64)
@@ -68,7 +68,7 @@ class GoalRows:
     # ---- laying out --------------------------------------------------------------------------------------------------
 
     def _lay_out(self, ends: int) -> None:
-        """Give every row of a goal its slot; limits come after them."""
+        """Assign a slot to every row of a goal; limits follow."""
         model, moving = self.model, np.flatnonzero(self.model.body_link >= 0)
         counts = [model.nv if goal.kind == "pose" else len(goal.rows) for goal in self.goals]
         n, masses = sum(counts), model.body_mass[moving]
@@ -100,7 +100,7 @@ class GoalRows:
             scale += (goal.weight * np.where(turns, self.length, 1.0)).tolist()
             self._looks.append(self._look_of(goal, moving, masses))
         self.level, self.scale = np.array(level, np.int64), np.array(scale, np.float64)
-        # weights count among goals of a priority alone
+        # weights are relative among goals of one priority
         for one in set(level):
             heaviest = max(goal.weight for goal in self.goals if goal.priority == one)
             self.scale[self.level == one] /= heaviest
@@ -111,7 +111,7 @@ class GoalRows:
         self._J, self._phi = arrays["Jb"][:n].reshape(n, 6), arrays["phi"][:n]
 
     def _look_of(self, goal: Goal, moving: NDArray[Any], masses: Floats) -> Look:
-        """What writes J and φ of a goal."""
+        """A function that writes J and φ of a goal."""
         bodies, model = self.glance.bodies, self.model
         places, turns = bodies.position, bodies.rotation.reshape(model.n_bodies, 3, 3)
         if goal.kind == "centre":
@@ -155,7 +155,7 @@ class GoalRows:
     # ---- looking -----------------------------------------------------------------------------------------------------
 
     def look(self, q: Floats) -> tuple[Floats, Floats]:
-        """φ of the goals' rows (n_goals,), and of the limits that are near, at a pose. Their Jacobians are kept."""
+        """φ of the goals' rows (n_goals,), and of near limits, at a pose. Stores their Jacobians."""
         space, now = self.glance, self.rows.now
         space.s.q[:] = q
         _PLACE[F64](space.m.handle, space.s.handle, space.w.handle, space.bodies.handle)
@@ -168,9 +168,9 @@ class GoalRows:
         return self._phi.copy(), now.arrays["phi"][self.n_goals : int(now.count[SINGLE])].copy()
 
     def see(self, q: Floats, v: Floats | None = None, dt: float = 0.0) -> tuple[Floats, Floats, Floats]:
-        """A (m, m), φ and least multipliers of goals and of limits after them, at the pose that was looked at last.
+        """A (m, m), φ and lower bounds of multipliers, of goals and then of limits, at the pose of the last `look`.
 
-        `speed` and `free` are then those of velocities v (nv,), at rest where missing, after a free motion of dt (s).
+        `speed` and `free` then belong to velocities v (nv,), by default 0, after a free motion of dt (s).
         """
         space, now = self.space, self.rows.now
         m = int(now.count[SINGLE])
@@ -188,11 +188,11 @@ class GoalRows:
 
     @property
     def speed(self) -> Floats:
-        """(m,) J times the `free` velocities (nv,) of the rows that were seen last; m/s or rad/s."""
+        """(m,) J times the `free` velocities (nv,), for the rows of the last `see`; m/s or rad/s."""
         return np.asarray(self.system.values("speed"))
 
     def displacement(self, lam: Floats) -> Floats:
-        """(nv,) what multipliers of the rows that were seen last do: M⁻¹ Jᵀ λ."""
+        """(nv,) M⁻¹ Jᵀ λ, for the rows of the last `see`."""
         given = self.system.t.lam.reshape(-1)
         given[:] = 0.0
         given[: len(lam)] = lam
@@ -225,16 +225,16 @@ def _skew(r: Floats) -> Floats:
 
 
 def _aim(goal: Goal, place: Floats, R: Floats, com: Floats, J: Floats, phi: Floats) -> None:
-    """The turn from an axis to where it shall point, along two axes across it.
+    """The rotation from an axis to its target direction, along two axes across it.
 
-    A place to look at is at a distance ρ along d, and moving the eye turns d by −d × ẋ/ρ as well.
+    A point to look at is at a distance ρ along d; a motion ẋ of the body's point also rotates d by −d × ẋ/ρ.
     """
     point, axis = goal.points
     eye, now, d, near = place + R @ point, R @ axis, goal.wanted, 0.0
     if goal.at:
         way = goal.wanted - eye
         rho = float(np.linalg.norm(way))
-        if rho < 1e-9:  # nothing to look at
+        if rho < 1e-9:  # the direction is undefined
             J[:], phi[:] = 0.0, 0.0
             return
         d, near = way / rho, 1.0 / rho
@@ -258,21 +258,21 @@ def _pose(model: Model, goal: Goal, q: Floats, phi: Floats) -> None:
 
 
 def _slides(model: Model) -> NDArray[np.bool_]:
-    """(nv,) where a degree of freedom is a way, not an angle."""
+    """(nv,) bool: degrees of freedom that are translations."""
     slides = np.zeros(model.nv, bool)
     slides[model.primitive_v_start[model.primitive_kind == Primitive.SLIDE]] = True
     return slides
 
 
 def bone_length(model: Model) -> float:
-    """Mean distance of joints from those above them; 1 where there are none. m."""
+    """Mean distance of joints from their parents; 1 if there are none; m."""
     lengths = np.linalg.norm(model.link_position[model.link_parent >= 0], axis=1)
     lengths = lengths[lengths > 0.0]
     return float(lengths.mean()) if len(lengths) else 1.0
 
 
 def held_model(model: Model, held: Sequence[str | int]) -> Model:
-    """The same model, with degrees of freedom that do not move: of joints, by their own names, or up to a body."""
+    """The model with held degrees of freedom: of joints, by their own names, or up to a body."""
     fixed = np.array(model.dof_prescribed, np.int32)
     for name in held:
         fixed[_dofs_of(model, name)] = 1
@@ -298,7 +298,7 @@ def _dofs_of(model: Model, name: str | int) -> list[int]:
 
 
 def checked_goals(model: Model, goals: Any) -> list[Goal]:
-    """Goals that fit a model, their wishes copied."""
+    """Validate goals for a model, and copy their targets."""
     if isinstance(goals, Goal):
         goals = [goals]
     listed = list(goals) if isinstance(goals, Sequence) else None

@@ -1,12 +1,12 @@
-"""Preferred speeds at chosen keys: what LAM §5 leaves as work in progress.
+"""Preferred speeds at chosen keys, which LAM §5 mentions as work in progress.
 
-A target at the base distance d pulls what follows it to the natural speed α d / (β Δt) (LAM §2.3: a constant speed on a
-straight line). Damping towards a reference w instead of towards rest shifts that by w. So
+A target at the base distance d pulls the body to the natural speed α d / (β Δt) (LAM §2.3: a constant speed on a
+straight line). Damping towards a reference velocity w instead of towards rest shifts that speed by w. So
 
     w = u + τ u du/dl − α d / (β Δt),    τ = Δt / (2 β)
 
-makes the speed u(l) along the way, the second term because speeds follow with the lag τ. The target keeps its distance,
-and with it the precision of the path.
+yields the speed u(l) along the path; the second term compensates the lag τ of the speed. The target keeps its distance,
+and the motion its precision.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 
 
 class Speeds:
-    """Speed over the way along a route: linear between keys, natural where nothing else is preferred."""
+    """Speed over the arc length of a route: linear between keys, the natural speed where none is preferred."""
 
     def __init__(self, route: Route, natural: float, preferred: Mapping[float, float]) -> None:
         if not isfinite(natural):
@@ -41,7 +41,7 @@ class Speeds:
         self._total, self._loop = float(route.lengths[-1]), route.loop
         lengths = np.interp(where, route.s, route.lengths)
         speeds = np.array([wanted.get(s, natural) for s in where])
-        # places where the path dwells have one way and several keys
+        # where the path dwells, several keys have one arc length
         self._lengths, first = np.unique(lengths, return_index=True)
         self._speeds = speeds[first]
         self._fine = np.unique(np.concatenate((route.lengths, self._lengths)))
@@ -50,7 +50,7 @@ class Speeds:
         self._times = np.concatenate(((0.0,), np.cumsum(steps)))
 
     def at(self, length: float) -> tuple[float, float]:
-        """Speed and its slope over the way."""
+        """Speed and its derivative by arc length."""
         here = self._round(length)[1]
         if len(self._lengths) == 1:
             return float(self._speeds[0]), 0.0
@@ -61,7 +61,7 @@ class Speeds:
         return float(np.interp(here, self._lengths, self._speeds)), float(slope)
 
     def time(self, first: float, last: float) -> float:
-        """How long the way between two lengths takes; s."""
+        """Duration between two arc lengths; s."""
         ends = []
         for length in (first, last):
             rounds, here = self._round(length)

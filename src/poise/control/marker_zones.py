@@ -1,7 +1,7 @@
-"""Markers kept within a distance of where they should be, by torques of joints (LIU's dead zones, secondary targets).
+"""Joint torques keep markers within a distance of their targets (LIU's dead zones, secondary targets).
 
-As `DeadZone` keeps a lean, `MarkerZone` keeps a point of a body: nothing is done while it is within the zone, first
-joints act beyond, others where those cannot, a force from outside last. All of it is a function of the state alone.
+`MarkerZone` does for a point of a body what `DeadZone` does for a lean: within the zone no torque acts. Beyond it the
+first joints act, then the other ranks, then an external force. The controller has no memory.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class MarkerZoneReading:
-    """What a marker's zone saw and did in a step."""
+    """Reading of a marker's zone after a step."""
 
     distance: float
-    """Of the marker from its place; m."""
+    """Distance of the marker from its target; m."""
     force: Floats
-    """(3,) that was asked for, in world axes; N."""
+    """(3,) commanded force, in world axes; N."""
     torque: Floats
-    """(nv,) of joints; N·m or N."""
+    """(nv,) torques of joints; N·m or N."""
     residual: Floats
-    """(3,) force from outside; N."""
+    """(3,) external force; N."""
     missing: Floats
-    """(3,) of the force what nobody could do; N."""
+    """(3,) part of the force that was not achieved; N."""
     ranks: int
-    """How many ranks of joints have acted: 0 within the zone, 1 for the first joints alone."""
+    """Number of ranks of joints that acted: 0 within the zone, 1 for the first joints alone."""
 
 
 class MarkerZone(Keeper):
-    """Keeps a point of a body within a distance of a place by torques of joints: for `world.add_controller`.
+    """Keeps a point of a body within a distance of a target by joint torques; for `world.add_controller`.
 
-    `position` is the place (m), or a function of the time that gives it. Beyond the zone a spring and damper bring the
-    point back, met at the end of a step. What `joints` cannot do, `fallbacks` do, as with `DeadZone`.
+    `position` is the target (m), or a function of time that returns it. Beyond the zone an implicit spring and damper
+    return the point. `fallbacks` provide what `joints` cannot, as in `DeadZone`.
 
     >>> import poise
     >>> scene = poise.Scene()
@@ -77,7 +77,7 @@ class MarkerZone(Keeper):
         limit_time: float = 0.1,
         leverage: float = 2.0,
     ) -> None:
-        """`point`: in the body's frame (m). `within` (m): the zone; over `onset` (m) beyond it the spring comes in
+        """`point`: in the body's frame (m). `within` (m): the zone; over `onset` (m) beyond it the spring starts
         smoothly. `stiffness` (N/m), `damping` (N·s/m), `strength` (N) the greatest force, `residual` (N) the greatest
         from outside. `horizon` and `limit_time` (s) as those of `DeadZone`. `leverage` (m): no torque is greater than
         the force times that.
@@ -90,20 +90,20 @@ class MarkerZone(Keeper):
         self._point, self.position = checked_vector("point", point), position
         self._place(0.0)
         self.reading: MarkerZoneReading | None = None
-        """Of the last step."""
+        """Reading of the last step."""
 
     def _place(self, time: float) -> Floats:
         return vectors("position", self.position(time) if callable(self.position) else self.position, (3,))
 
     def update(self, state: StateToAct, /) -> Targets | None:
-        """Torques of joints, and a force on the marker where one is allowed."""
+        """Torques of joints, and an external force on the marker if `residual` allows one."""
         model, q, now = self._model, state.q, self._place(state.time)
         found = bodies(model, q, state.v)
         arm = found.rotation[self._number] @ self._point
         phi = found.position[self._number] + arm - now
         twist = found.twist[self._number]
         rate = twist[3:] + np.cross(twist[:3], arm)
-        if callable(self.position):  # errors change by what the place does, too
+        if callable(self.position):  # the target's velocity contributes to the error's rate
             rate = rate - (self._place(state.time + state.dt) - now) / state.dt
         far, nothing = float(np.linalg.norm(phi)), np.zeros(3)
         self.reading = MarkerZoneReading(far, nothing, np.zeros(model.nv), nothing, nothing, 0)

@@ -1,9 +1,9 @@
 """References as tables of cubics, which compiled code samples at any time.
 
-A reference is cut into intervals of one length, at most 1/RATE s. In each of them every number is a cubic that has the
-reference's values and velocities at both ends; rotations are cubics of the four numbers of a quaternion, which is made
-a unit one where it is sampled. Where keys lie at ends of intervals, cubic splines and straight lines are exact; what is
-smooth is off by Δ⁴/384 times its fourth derivative, Δ being the length of an interval: `error` is what was found.
+A reference is divided into intervals of equal length, at most 1/RATE s. In each interval every number is a cubic with
+the reference's values and velocities at both ends. Rotations are cubics of the four numbers of a quaternion, which is
+normalized when sampled. If keys lie at ends of intervals, cubic splines and straight lines are exact; the error of
+smooth curves is Δ⁴/384 times the fourth derivative, Δ being the length of an interval. `error` is the measured one.
 """
 
 from __future__ import annotations
@@ -20,23 +20,24 @@ from poise.motion.rotations import quat_multiply
 Floats = NDArray[np.float64]
 
 RATE = 240.0
-"""Intervals a second, at least."""
+"""Minimum number of intervals per second."""
 FINER = (1.0, 25.0 / 24.0, 1.25, 2.0, 2.5, 4.0, 5.0)
-"""Multiples of RATE that are tried, until keys lie at ends of intervals and the error is small."""
+"""Candidate multiples of RATE; the first with keys at ends of intervals and a small error is used."""
 TOLERANCE = 1e-5
-"""Greatest error of a table that stands for a reference; m or rad, of quaternions half of that."""
+"""Greatest error of a table that replaces a reference; m or rad, half of that for quaternions."""
 UNITS = (0.1, 0.05, 0.02, 0.01, 0.005, 0.001)
-"""Of time, of which keys may be multiples; s."""
+"""Units of time of which keys may be multiples; s."""
 MOST_NUMBERS = 1 << 25
-"""Of a table: 256 MB."""
+"""Maximum size of a table: 256 MB."""
 CHECKED = 2048
-"""Intervals in which the error is looked for."""
+"""Number of intervals in which the error is measured."""
 _INSIDE = 1e-9
-"""Share of an interval before its end at which the values there are those of this interval, at corners and jumps."""
+"""Values at the end of an interval are evaluated this share of it before the end, so that corners and jumps stay
+between intervals."""
 
 
 class Intervals(NamedTuple):
-    """A motion cut into intervals of time."""
+    """A motion divided into intervals of time."""
 
     start: float
     """s."""
@@ -44,20 +45,20 @@ class Intervals(NamedTuple):
     """s."""
     loops: bool
     coefficients: Floats
-    """(intervals, columns, 4) of 1, u, u², u³, where u is the share of an interval that has passed."""
+    """(intervals, columns, 4) coefficients of 1, u, u², u³, where u runs from 0 to 1 in an interval."""
     stride: Floats
-    """(numbers,) what a round of a loop adds."""
+    """(numbers,) increments per cycle of a cyclic motion."""
     error: float
-    """Greatest difference from the reference that was found: m or rad."""
+    """Greatest measured difference from the reference: m or rad."""
 
     @property
     def rate(self) -> float:
-        """Intervals a second."""
+        """Intervals per second."""
         return len(self.coefficients) / self.duration if self.duration > 0.0 else 1.0
 
 
 def tabulate(place: Placed) -> Intervals | None:
-    """The intervals of a reference on a model, or None where no table of a bearable size is as exact as TOLERANCE."""
+    """The intervals of a reference on a model, or None if no table within the maximum size meets TOLERANCE."""
     reference = place.reference
     if not reference.has_one_period:
         return None
@@ -83,7 +84,7 @@ def _columns(place: Placed) -> int:
 
 
 def _with_keys(place: Placed, n: int) -> int:
-    """So many intervals, or a few more, such that keys lie at ends of some, where a plain unit of time allows it."""
+    """At least n intervals, such that keys lie at their ends if a unit of time allows it."""
     reference = place.reference
     since, length = reference.key_times - reference.start, reference.duration
     if length <= 0.0:
@@ -129,7 +130,7 @@ def _values(place: Placed, times: Floats) -> tuple[Floats, Floats]:
 
 
 def _continue_signs(begin: Floats, end: tuple[Floats, Floats], first: int) -> None:
-    """Give quaternions (columns from `first` on) at ends of intervals, and their rates, the signs that begin them."""
+    """Make the signs of quaternions (columns from `first` on) and rates at ends of intervals match their starts."""
     shape = (len(begin), -1, 4)
     near = np.sum(begin[:, first:].reshape(shape) * end[0][:, first:].reshape(shape), axis=-1, keepdims=True)
     for part in end:
@@ -156,7 +157,7 @@ def _error(table: Intervals, place: Placed) -> float:
 
 
 class Tables:
-    """Motions of one set of joints, one after another in memory, for `formulations.commands.motion_tracking`."""
+    """Motions of one set of joints, contiguous in memory, for `formulations.commands.motion_tracking`."""
 
     def __init__(self, parts: Sequence[Intervals]) -> None:
         if not parts:
@@ -170,7 +171,7 @@ class Tables:
         self.columns = parts[0].coefficients.shape[1]
 
     def schedule(self) -> dict[str, Any]:
-        """When each motion is where, as fields of `motion_tracking.SCHEDULE`."""
+        """Times and memory offsets of the motions, as fields of `motion_tracking.SCHEDULE`."""
         numbers = {name: np.array([float(getattr(part, name)) for part in self.parts]) for name in ("duration", "rate")}
         loops = np.array([part.loops for part in self.parts], np.int32)
         return {**numbers, "loops": loops, "first_interval": self.first_row, "n_intervals": self.rows}

@@ -1,4 +1,4 @@
-"""Dragging: a point of a body that is pulled towards a place that may move, as by a hand or a mouse."""
+"""Mouse spring: pulls a point of a body towards a moving target."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from poise.sim.controllers import StateToAct, Targets
 
 Floats = NDArray[np.float64]
 
-#: how fast a point that nothing else holds comes to where it is pulled; 1/s
+#: natural frequency of a dragged point without other constraints; 1/s
 QUICKNESS = 20.0
-#: greatest force, in weights of all that hangs together with the body
+#: default force limit, in weights of the body's tree
 WEIGHTS = 2.0
-#: how far off the target a point is, at most, when it is pulled by the usual greatest force; m
+#: greatest distance from the target at which the default force limit is reached; m
 REACH = 1.0
 
 
 class Drag:
     """Pulls a point of a body towards `target` (m) by a spring and damper with a bounded force; a controller.
 
-    `strength` is the greatest force (N), twice the weight of the whole character where missing. `stiffness` (N/m) and
-    `damping` (N·s/m) suit the inertia that the point is felt with, where missing. `target` may be moved at any time;
-    None lets go. At velocity level it is a row among the others, met at the end of each step; at acceleration `level` a
-    force of the state, as stiff as the step bears.
+    `strength` is the greatest force (N), by default twice the weight of the whole character. The defaults of
+    `stiffness` (N/m) and `damping` (N·s/m) follow from the effective mass of the point. `target` is assignable at any
+    time; None releases the body. At velocity level the spring is an implicit row; at acceleration `level` it is a force
+    of the state, with a stiffness that the step bounds.
 
     >>> import poise
     >>> scene = poise.Scene()
@@ -70,7 +70,7 @@ class Drag:
 
     @property
     def target(self) -> Floats | None:
-        """(3,) where the point is pulled to, or None; to assign; m."""
+        """(3,) target of the point, or None; assignable; m."""
         return None if self._target is None else self._target.copy()
 
     @target.setter
@@ -78,7 +78,7 @@ class Drag:
         self._target = None if target is None else checked_vector("target", target)
 
     def bind(self, model: Model, /) -> None:
-        """Find the body; one that never moves cannot be dragged."""
+        """Look up the body; raises for bodies that never move."""
         self._model, self.number = model, body_number(model, self.body)
         if int(model.body_link[self.number]) < 0:
             raise ValueError(f'body "{model.body_names[self.number]}" does not move: it cannot be dragged')
@@ -90,7 +90,7 @@ class Drag:
         return self._spring()[0]
 
     def place(self, q: ArrayLike) -> Floats:
-        """(3,) where the point is at a pose; m."""
+        """(3,) position of the point at a pose; m."""
         found = bodies(self._model, q)
         return np.asarray(found.position[self.number] + found.rotation[self.number] @ self.point)
 
@@ -102,7 +102,7 @@ class Drag:
         strength = usual if strength is None else strength
         if stiffness is None or damping is None:
             mass = self._felt(self._model.q_rest if q is None else q)
-            # a hand weighs little, but is held by a whole body
+            # the effective mass of a hand is small, but the whole body holds it
             stiffness = max(mass * QUICKNESS**2, usual / REACH) if stiffness is None else stiffness
             damping = 2.0 * np.sqrt(mass * stiffness) if damping is None else damping
         return float(strength), float(stiffness), float(damping)
@@ -113,15 +113,15 @@ class Drag:
         return J, J @ response(self._model, q, J).T
 
     def _felt(self, q: Floats) -> float:
-        """Inertia that the point is felt with, on the mean over directions; kg. What cannot move has none."""
+        """Effective mass of the point, averaged over directions; 0 if it cannot move; kg."""
         along = float(np.trace(self._mobility(q)[1])) / 3.0
         return 1.0 / along if along > 1e-9 else 0.0
 
     def update(self, state: StateToAct, /) -> Targets | None:
-        """What is to act in the next step."""
+        """The spring's row or forces for the next step."""
         if self._target is None:
             return None
-        if self._pulled is None:  # from the pose in which it is taken hold of, and the same from then on
+        if self._pulled is None:  # computed from the pose at the beginning of the drag
             self._numbers = self._spring(state.q)
             strength, stiffness, damping = self._numbers
             held = PointTarget(
@@ -143,7 +143,7 @@ class Drag:
         return PathPoint(self._target, np.array((1.0, 0.0, 0.0, 0.0)), zero, zero, zero, zero)
 
     def _wrenches(self, state: StateToAct) -> Floats:
-        """(n_bodies, 6) the spring's force where the step would end if nothing else acted."""
+        """(n_bodies, 6) the spring's force at the end of the step, as if no other force acted."""
         assert self._target is not None
         strength, stiffness, damping = self._numbers
         J, mobility = self._mobility(state.q)

@@ -1,12 +1,12 @@
-"""Targets that pace themselves along a path (LAM §2.2).
+"""Targets that advance along a path with the body's progress (LAM §2.2).
 
-A target is a parameter on a path (its time, which here is a mere parameter). It is kept at the *base distance* from
-what follows it, and never runs backwards: when it is nearer, it goes on to the first place ahead at that distance; when
-it is farther, it waits. All of the way between was nearer than the base distance: so every point of the path is within
-the base distance of the motion, whatever happens on the way.
+A target is a parameter on a path (the path's time, without a relation to the world's time). It stays at the *base
+distance* from the body and never moves backwards: if it is nearer, it advances to the first point ahead at that
+distance; if it is farther, it waits. All points that it passes are nearer than the base distance, so that every point
+of the path is within the base distance of the motion under any disturbance.
 
-For orientations the distance is the angle of the rotation between. LAM has 2 acos(Re q), which for −q is the longer way
-round; here it is 2 atan2(|Im q|, |Re q|), the shorter one, exact for small angles too.
+For orientations the distance is the angle of the relative rotation. LAM has 2 acos(Re q), which for −q is the longer
+rotation; here it is 2 atan2(|Im q|, |Re q|), the shorter one, which is exact for small angles too.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from poise.motion.rotations import quat_conjugate, quat_log, quat_multiply
 
 Floats = NDArray[np.float64]
 SAMPLES = 64
-"""Of a path between two keys; what a path does between two samples is taken to be nearly straight."""
+"""Samples of a path between two keys; the path is assumed nearly straight between two samples."""
 _CHUNK = 256
 _NEAR = 1e-9
-"""How exactly the base distance is met, as a share of it."""
+"""Relative tolerance of the base distance."""
 
 
 class Route:
-    """Positions or orientations along a path, with what targets need to find their way.
+    """Positions or orientations along a path, with the samples and arc lengths that targets need.
 
     >>> straight = KeyedPath([0, 1], [(0, 0, 0), (2, 0, 0)])
     >>> route = Route(straight, turns=False)
@@ -44,12 +44,12 @@ class Route:
         self.start, self.end = float(knots[0]), inf if self.loop else float(knots[-1])
         self.period = float(knots[-1] - knots[0])
         self.s = _sampled(knots)
-        """(n,) parameters of samples, in one round of a loop."""
+        """(n,) parameters of samples, in one cycle of a closed path."""
         self.values = np.array([self.value(float(s)) for s in self.s])
         """(n, 3) m or (n, 4) wxyz."""
         steps = [float(self.distance(b, a)) for a, b in zip(self.values[:-1], self.values[1:], strict=True)]
         self.lengths = np.concatenate(((0.0,), np.cumsum(steps)))
-        """(n,) way from the start; m or rad."""
+        """(n,) arc length from the start; m or rad."""
 
     def value(self, s: float) -> Floats:
         """(3,) position or (4,) orientation at a parameter."""
@@ -59,7 +59,7 @@ class Route:
         return point.quat_wxyz if self.turns else point.position
 
     def distance(self, values: Floats, here: Floats) -> Floats:
-        """How far values (…, 3 or 4) are from one; m or rad."""
+        """Distances of values (…, 3 or 4) from one value; m or rad."""
         if not self.turns:
             return np.asarray(np.sqrt(np.sum((values - here) ** 2, axis=-1)))
         between = quat_multiply(values, quat_conjugate(here))
@@ -71,9 +71,9 @@ class Route:
         return quat_log(quat_multiply(there, quat_conjugate(here))) if self.turns else there - here
 
     def ahead(self, s: float, here: Floats, base: float, gate: float = inf) -> float:
-        """The first parameter from s on at which the target is `base` away from here; s itself if it is already.
+        """The first parameter from s on at which the target is `base` away from here; s itself if it already is.
 
-        At most `gate` or the end of the path. On a loop that is nowhere so far away, the farthest place.
+        At most `gate` or the end of the path. On a closed path that is never so far away, the farthest point.
         """
         last = min(gate, s + self.period if self.loop else self.end)
         near = self._beyond(s, here, base)
@@ -110,9 +110,9 @@ class Route:
         return float(self.distance(self.value(s), here)) - base
 
     def _crossing(self, low: tuple[float, float], high: tuple[float, float], here: Floats, base: float) -> float:
-        """Where the distance reaches `base`, by false position (Illinois) where LAM halves intervals.
+        """The parameter at which the distance reaches `base`, by false position (Illinois); LAM uses bisection.
 
-        `low` and `high` are parameters with how far they are beyond the base distance, below 0 and not.
+        `low` and `high` are parameters with their distances minus the base distance, negative and nonnegative.
         """
         (s0, f0), (s1, f1), side = low, high, 0
         for _ in range(60):
@@ -131,14 +131,14 @@ class Route:
         return s1
 
     def length_at(self, s: float) -> float:
-        """Way from the start to a parameter; m or rad."""
+        """Arc length from the start to a parameter; m or rad."""
         rounds = np.floor((s - self.start) / self.period) if self.loop else 0.0
         return float(np.interp(s - rounds * self.period, self.s, self.lengths) + rounds * self.lengths[-1])
 
     def direction(self, s: float) -> Floats:
         """(3,) unit vector along the path at a parameter; in world axes, for orientations the axis. 0 on a dwell.
 
-        It is that of the way just behind, so that it means something where a path turns back too.
+        It is the direction just before the parameter, so that it is defined where a path reverses.
         """
         before, after = s - self.period / max(len(self.s) - 1, 1), s
         if not self.loop and before < self.start:
@@ -148,7 +148,7 @@ class Route:
         return along / size if size > 0.0 else np.zeros(3)
 
     def gate_from(self, s: float, gate: float) -> float:
-        """The next time, from s on, that a target comes to a gate: on a loop that is in this round or in the next."""
+        """The next parameter of a gate, from s on: on a closed path in this cycle or in the next."""
         if not self.loop:
             return gate
         phase = (gate - self.start) % self.period
@@ -157,7 +157,7 @@ class Route:
 
 
 def _knots(path: Path, span: tuple[float, float] | None) -> tuple[Floats, bool]:
-    """Parameters of the keys, or of the ends, and whether the path is a loop."""
+    """Parameters of the keys, or of the ends, and whether the path is closed."""
     if not callable(path):
         raise TypeError(f"path is a {type(path).__name__}; it must be a path, as poise.motion has them")
     if span is not None:
@@ -173,7 +173,7 @@ def _knots(path: Path, span: tuple[float, float] | None) -> tuple[Floats, bool]:
 
 
 def _sampled(knots: Floats) -> Floats:
-    """Parameters between knots too."""
+    """Parameters of knots and of samples between them."""
     if len(knots) == 1:
         return np.array(knots)
     count = SAMPLES if len(knots) > 2 else 4 * SAMPLES

@@ -1,4 +1,4 @@
-"""Points of bodies that are pulled after targets, as markers pull: forces that are met at the end of a step."""
+"""Implicit springs that pull points of bodies towards targets, for example markers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FIRST_ID = 1 << 29
 
 @dataclass(frozen=True, eq=False)
 class PointTarget:
-    """A point of a body that is to follow a path through the world: a spring and damper, with a bounded force.
+    """A spring and damper with a bounded force, which pulls a point of a body along a path through the world.
 
     >>> from poise.motion import KeyedPath
     >>> PointTarget("hand_r", KeyedPath([0, 1], [(0, 0, 1), (0.5, 0, 1)]), strength=80.0).stiffness
@@ -33,7 +33,7 @@ class PointTarget:
     body: str | int
     """By its name or number."""
     path: Path
-    """Where the point is to be; only positions count."""
+    """Target of the point; only positions are used."""
     point: ArrayLike = (0.0, 0.0, 0.0)
     """In the body's frame; m."""
     strength: float = inf
@@ -41,10 +41,10 @@ class PointTarget:
     stiffness: float = 2000.0
     """N/m."""
     damping: float | None = None
-    """N·s/m; 0.05 s of the stiffness where missing."""
+    """N·s/m; default: 0.05 s times the stiffness."""
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense."""
+        """Validate the fields."""
         checked_vector("point", self.point)
         for name in ("strength", "stiffness", "damping"):
             value = getattr(self, name)
@@ -62,11 +62,11 @@ class Pulled:
         self.body = body_number(model, target.body)
         self.point = checked_vector("point", target.point)
         label = f"{model.body_names[self.body]} {self.point.tolist()}"
-        # ids stay the same from run to run, so that states go on bit for bit
+        # ids are the same in every run, so that states continue bit for bit
         self.id = _FIRST_ID + 4 * (crc32(label.encode()) >> 6)
 
     def add(self, rows: Any, q: Floats, time: float, dt: float) -> None:
-        """Its rows in a step."""
+        """Add its rows to a step."""
         target, place = self.target, bodies(self.model, q)
         R = place.rotation[self.body]
         now = place.position[self.body] + R @ self.point

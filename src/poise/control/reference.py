@@ -1,7 +1,7 @@
-"""References: what the joints of a character are to do over time, from clips, key-frames or coordinates.
+"""References: target motions of a character's joints, from clips, key-frames or coordinates.
 
-A reference knows joints by their names. It may be made for the character alone and be followed in any world that has a
-character with joints of those names.
+A reference identifies joints by name. It can be made from the character alone, and tracked in any world that contains
+a character with joints of those names.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Indices = NDArray[np.intp]
 
 
 class Layout(NamedTuple):
-    """Which coordinates of a model are plain numbers, and which are quaternions."""
+    """The coordinates of a model that are plain numbers, and those of quaternions."""
 
     numbers: Indices
     """(n,) coordinates that are numbers."""
@@ -42,7 +42,7 @@ class Layout(NamedTuple):
 
 
 def layout(model: Model) -> Layout:
-    """Where a model's numbers and rotations are."""
+    """Indices of a model's numbers and rotations."""
     ball = model.primitive_kind == Primitive.BALL
     q, v = model.primitive_q_start.astype(np.intp), model.primitive_v_start.astype(np.intp)
     return Layout(q[~ball], v[~ball], q[ball, None] + np.arange(4), v[ball, None] + np.arange(3))
@@ -51,13 +51,13 @@ def layout(model: Model) -> Layout:
 class Reference:
     """Coordinates of joints over time, with velocities and accelerations.
 
-    `motion` is a clip (which is retargeted, `poise.motion.retarget`), key-frames, what `retarget` gives, or a pair of
-    times (s) and coordinates (frames, nq). Of key-frames only joints that have keys take part. With `floor` (m) its
-    feet stand there (`plant_feet`), arms that would be below it bend, and it falls no faster than gravity lets it:
-    `falls` tells where it did. Beyond its ends it stands still, unless it is a loop, which goes on and on: a clip
-    tells whether it is one, times and coordinates are with `loop=True`, their last frame being the first again. `place`
-    is where the origin of a clip is put, a position (m) and a quaternion (w, x, y, z), of which what turns about the
-    vertical counts; other motions are coordinates in the world already.
+    `motion` is a clip (which is retargeted, `poise.motion.retarget`), key-frames, a result of `retarget`, or a pair of
+    times (s) and coordinates (frames, nq). Key-frames contribute only the joints that have keys. With `floor` (m), feet
+    stand on it (`plant_feet`), arms that would be below it bend, and falls are limited to the acceleration of gravity;
+    `falls` lists the corrections. Outside its range the reference is constant, unless it is cyclic: a clip states
+    whether it is; times and coordinates are with `loop=True`, their last frame repeating the first. `place` is the pose
+    of a clip's origin, a position (m) and a quaternion (w, x, y, z), of which only the rotation about the vertical is
+    used; other motions are already in world coordinates.
 
     >>> import poise
     >>> scene = poise.Scene()
@@ -80,7 +80,7 @@ class Reference:
         self.model = model
         self._layout = layout(model)
         self.falls: list[Fall] = []
-        """Where the motion fell faster than gravity lets it, and what that was changed by."""
+        """Stretches in which the motion fell faster than gravity permits, and their corrections."""
         self._keyed: Keyframes | None = motion if isinstance(motion, Keyframes) else None
         if self._keyed is not None:
             if loop:
@@ -89,7 +89,7 @@ class Reference:
                 )
             keys = self._keyed
             self.start, self.end = keys.start, keys.end
-            keys.coordinates(model, self.start)  # a name that is no joint's is told of here
+            keys.coordinates(model, self.start)  # raises for names that are not joints
             self.joints = tuple(k for k, name in enumerate(model.joint_names) if _has_keys(keys, model, k, name))
         else:
             times, q, self.joints = _keys(motion, model)
@@ -107,12 +107,12 @@ class Reference:
         lay = self._layout
         numbers, quats = q[:, lay.numbers], q[:, lay.quats]
         self._stride = np.zeros(len(lay.numbers))
-        """What a round of a loop adds to each number; only free bodies go on."""
+        """Set up the curves, and the increments per cycle, which only free bodies have."""
         if loop:
             free = np.array([kind == "free" for kind in self.model.joint_kinds], np.bool_)
             goes_on = np.isin(lay.numbers, self.model.joint_q_start[: len(free)][free, None] + np.arange(3))
             self._stride = np.where(goes_on, numbers[-1] - numbers[0], 0.0)
-            # what a round goes is taken out of its curve, and added again when it is sampled
+            # the curve excludes the increment per cycle, which sampling adds
             numbers = numbers - ((times - times[0]) / (times[-1] - times[0]))[:, None] * self._stride
             numbers[-1], quats[-1] = numbers[0], quats[0]
         self._moves = Spline(times, numbers, loop=loop, ends="free")
@@ -128,7 +128,7 @@ class Reference:
 
     @property
     def loops(self) -> bool:
-        """Whether it goes on and on."""
+        """Whether the motion is cyclic."""
         return any(curve.loop for curve in self._curves)
 
     @property
@@ -138,12 +138,12 @@ class Reference:
 
     @property
     def has_corners(self) -> bool:
-        """Whether it may jump, or change its velocity at once, at keys."""
+        """Whether position or velocity may be discontinuous at keys."""
         return self._keyed is not None
 
     @property
     def has_one_period(self) -> bool:
-        """Whether all that loops in it goes round from its start to its end."""
+        """Whether all cyclic parts have the period from its start to its end."""
         ends = {(float(curve.times[0]), float(curve.times[-1])) for curve in self._curves}
         return not self.loops or (ends == {(self.start, self.end)} and all(curve.loop for curve in self._curves))
 
@@ -155,14 +155,14 @@ class Reference:
         return [curve for curve in both if curve is not None]
 
     def stride_of(self, place: Placed) -> Floats:
-        """(numbers,) what a round of a loop adds to the numbers of a place."""
+        """(numbers,) increments per cycle of the numbers of a `Placed`."""
         own, found = np.zeros(self.model.nq), np.zeros(place.model.nq)
         own[self._layout.numbers] = self._stride if self._keyed is None else 0.0
         found[place.sources[1]] = own[place.sources[0]]
         return np.asarray(found[place.layout.numbers])
 
     def _sample(self, times: Floats) -> Coordinates:
-        """Coordinates of its own model."""
+        """Coordinates of the reference's own model."""
         lay, model = self._layout, self.model
         if self._keyed is not None:
             return self._keyed.coordinates(model, times)
@@ -198,15 +198,15 @@ class Placed:
         self.joints = tuple(_counterpart(reference.model, j, model) for j in reference.joints)
         source, own = reference.model, reference.joints
         self.sources = _ranges(source.joint_q_start, own), _ranges(model.joint_q_start, self.joints)
-        """Coordinates of the reference's model, and those of this one that they are for."""
+        """Coordinates of the reference's model, and the corresponding ones of this model."""
         self._v = _ranges(source.joint_v_start, own), _ranges(model.joint_v_start, self.joints)
         lay = layout(model)
         q = np.isin(lay.numbers, self.sources[1])
         turns = np.isin(lay.quats[:, 0], self.sources[1])
         self.layout = Layout(lay.numbers[q], lay.speeds[q], lay.quats[turns], lay.spins[turns])
-        """Of the coordinates that the reference has."""
+        """Layout of the coordinates that the reference contains."""
         self.dofs = self._v[1]
-        """Degrees of freedom that it has."""
+        """Degrees of freedom that the reference contains."""
 
     def at(self, times: Floats) -> Coordinates:
         """Coordinates of the model at times of the reference."""
@@ -225,7 +225,7 @@ class Placed:
         return free[0] if len(free) == 1 else -1
 
     def difference(self, start: Floats, end: Floats) -> Floats:
-        """(..., nv) from coordinates to others, in the axes of the first; 0 where the reference has none."""
+        """(..., nv) displacement from coordinates to others, in the axes of the first; 0 outside the reference."""
         lay = self.layout
         result = np.zeros((*np.broadcast_shapes(start.shape[:-1], end.shape[:-1]), self.model.nv))
         result[..., lay.speeds] = end[..., lay.numbers] - start[..., lay.numbers]
@@ -236,7 +236,7 @@ class Placed:
 
 
 class RootPath:
-    """The way of a reference's root, for a kinematic body to follow.
+    """The path of a reference's root, for a kinematic body.
 
     >>> import poise
     >>> scene = poise.Scene()
@@ -263,7 +263,7 @@ class RootPath:
 
 
 def _ranges(starts: Any, joints: tuple[int, ...]) -> Indices:
-    """Places of all numbers of some joints."""
+    """Indices of all numbers of some joints."""
     parts = [np.arange(int(starts[j]), int(starts[j + 1])) for j in joints]
     return np.concatenate([np.zeros(0, np.intp), *parts]).astype(np.intp)
 
@@ -274,7 +274,7 @@ def _has_keys(keys: Keyframes, model: Model, joint: int, name: str) -> bool:
 
 
 def _keys(motion: Any, model: Model) -> tuple[Floats, Floats, tuple[int, ...]]:
-    """Times, coordinates (frames, nq) and the joints that they are of."""
+    """Times, coordinates (frames, nq) and their joints."""
     if isinstance(motion, Clip):
         root = Target(model).root
         own = [j for j, body in enumerate(model.joint_body) if model.link_root[model.body_link[body]] == root]
@@ -297,7 +297,7 @@ def _keys(motion: Any, model: Model) -> tuple[Floats, Floats, tuple[int, ...]]:
 
 
 def _counterpart(source: Model, joint: int, model: Model) -> int:
-    """The joint of a model that is called like one of another."""
+    """The joint of a model with the name of another model's joint."""
     name, kind = source.joint_names[joint], source.joint_kinds[joint]
     found = [name] if name in model.joint_names else matches(name.rpartition("/")[2], model.joint_names)
     if len(found) != 1:
@@ -310,9 +310,9 @@ def _counterpart(source: Model, joint: int, model: Model) -> int:
 
 
 def falling_freely(model: Model, times: Floats, q: Floats, *, loop: bool = False) -> tuple[Floats, list[Fall]]:
-    """Coordinates (frames, nq) of a character that falls no faster than gravity lets it, and where it did.
+    """Coordinates (frames, nq) of a character that falls no faster than gravity permits, and the corrected stretches.
 
-    Contacts push and never pull. The whole character is moved up and down, its joints stay (`without_falls`).
+    Contacts push and never pull. The whole character moves up or down; its joints do not change (`without_falls`).
     """
     feet = find_feet(model)[0]
     if len(times) < 3 or not feet:
@@ -326,12 +326,12 @@ def falling_freely(model: Model, times: Floats, q: Floats, *, loop: bool = False
 
 
 def on_feet(model: Model, times: Floats, q: Floats, floor: float, *, loop: bool = False) -> Floats:
-    """Coordinates (frames, nq) of a character whose feet stay where they stand, if it has any; its arms are above."""
+    """Coordinates (frames, nq) of a character without footskate, if it has feet, and with its arms above the floor."""
     if len(times) < 2 or not find_feet(model)[0]:
         return q
     if not loop:
         return arms_above(model, times, plant_feet(model, times, q, floor=floor).q, floor)
-    # rounds before and after it, so that stances know nothing of the seam
+    # cycles before and after it, so that the seam does not affect stances
     root, n, length = _root_start(model), len(times) - 1, times[-1] - times[0]
     stride = np.zeros(model.nq)
     stride[root : root + 3] = q[-1, root : root + 3] - q[0, root : root + 3]
@@ -352,7 +352,7 @@ def _root_start(model: Model) -> int:
 
 
 def _put(q: Floats, root: int, position: ArrayLike, quat_wxyz: ArrayLike) -> Floats:
-    """Coordinates (frames, nq) of a character elsewhere, turned about the vertical."""
+    """Coordinates (frames, nq) of a moved character, rotated about the vertical."""
     to = vectors("place", position, (3,))
     ahead = rotate(unit_quats("place", quat_wxyz, (4,)), np.array((1.0, 0.0, 0.0)))
     turn = quat_exp((0.0, 0.0, float(np.arctan2(ahead[1], ahead[0]))))

@@ -1,7 +1,7 @@
-"""What a story does to a scene from outside: how it begins, what is thrown, what is pushed, and when.
+"""Scenarios: initial states, thrown bodies and pushes at given times.
 
-Each is a maker of controllers for `Scene.controllers`: worlds get one of their own. All that they do is a function of
-state and time, so that going back in time needs nothing to be remembered.
+Each is a factory of controllers for `Scene.controllers`, with one controller for each world. The controllers depend
+only on state and time, so that restoring a state needs no memory.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from poise.sim.controllers import StateToAct, Targets
 Floats = NDArray[np.float64]
 Vector = tuple[float, float, float]
 _STILL: Vector = (0.0, 0.0, 0.0)
-#: times are compared to within this share of a step
+#: tolerance of times, as a share of a step
 _ROUND = 1e-6
 
 
 @dataclass(frozen=True)
 class Start:
-    """How worlds begin: coordinates and velocities of all, then those of single bodies that are free.
+    """Initial state of worlds: coordinates and velocities of the model, then those of single free bodies.
 
     >>> import poise
     >>> scene = poise.Scene(gravity=(0, 0, 0))
@@ -42,7 +42,7 @@ class Start:
     """
 
     q: tuple[float, ...] | None = None
-    """(nq,) as those of `Keyframe`; likewise v."""
+    """(nq,) and v (nv,), as in `Keyframe`."""
     v: tuple[float, ...] | None = None
     time: float = 0.0
     """s."""
@@ -50,7 +50,7 @@ class Start:
     """Velocity of the origin and angular velocity of bodies, both in world axes; m/s, rad/s."""
 
     def add_to(self, scene: Scene) -> None:
-        """Let worlds of a scene begin so."""
+        """Add this initial state to a scene."""
         scene.controllers.append(("start", self))
 
     def __call__(self) -> _Starting:
@@ -59,7 +59,7 @@ class Start:
 
 
 class _Starting:
-    """Acts once, before the first step."""
+    """Controller that sets the initial state."""
 
     acts_at_start_only = True
 
@@ -72,7 +72,7 @@ class _Starting:
         self.free = {name: free_joint(model, name) for name in self.start.velocities}
 
     def first(self, state: State) -> None:
-        """Put a state to the start."""
+        """Write the initial state."""
         start, model = self.start, self.model
         if start.q is not None:
             state.q[...] = start.q
@@ -86,16 +86,17 @@ class _Starting:
             state.v[v + 3 : v + 6] = quat_to_matrix(state.q[q + 3 : q + 7]).T @ np.asarray(spin)
 
     def update(self, state: StateToAct, /) -> None:
-        """Nothing more."""
+        """Does nothing."""
 
 
 @dataclass(frozen=True)
 class Throw:
-    """A free body, with all that hangs from it, that waits where it is and flies from a time on.
+    """Throws a free body and its subtree at a given time; until then the body stays in place.
 
-    It waits without weight. Then it gets `velocity` (m/s), or is thrown `at` another body with `speed` (m/s), so that
-    it would meet that where it is now; and `angular_velocity` (rad/s), both in world axes. It gets them within a step,
-    by forces: exactly at velocity level, at acceleration level the better, the less it turns in that step.
+    Gravity is compensated before the throw. Then the body gets `velocity` (m/s), or is thrown `at` another body's
+    current position with `speed` (m/s), and gets `angular_velocity` (rad/s), both in world axes. Forces produce these
+    velocities within one step: exactly at velocity level; at acceleration level, with an error that grows with the
+    rotation in that step.
 
     >>> import poise
     >>> scene = poise.Scene()
@@ -127,7 +128,7 @@ class Throw:
             raise SceneError(f"must be more than 0, found {self.speed}", field=f"{place}: speed")
 
     def add_to(self, scene: Scene) -> None:
-        """Let it be thrown in worlds of a scene."""
+        """Add this throw to a scene."""
         scene.controllers.append((_free_name(scene, f"throw {self.body}"), self))
 
     def __call__(self) -> _Throwing:
@@ -136,13 +137,13 @@ class Throw:
 
 
 class _Throwing:
-    """Holds a tree against its weight, and gives it speed in one step."""
+    """Controller that compensates a tree's weight, and throws it within one step."""
 
     def __init__(self, throw: Throw) -> None:
         self.throw = throw
 
     def bind(self, model: Model, /) -> None:
-        """Find the bodies that are thrown, and what they are thrown at."""
+        """Look up the thrown bodies and their target."""
         joint = free_joint(model, self.throw.body)
         self.model = model
         root = int(model.body_link[model.joint_body[joint]])
@@ -151,10 +152,10 @@ class _Throwing:
         self.target = None if self.throw.at is None else model.body_index(self.throw.at)
 
     def first(self, state: State) -> None:
-        """It begins where it is."""
+        """Leave the initial state of a world unchanged."""
 
     def update(self, state: StateToAct, /) -> Targets | None:
-        """Weight to hold before the throw; forces that make it fly, in the step of it."""
+        """Compensation of weight before the throw; the forces of the throw in its step."""
         late = (state.time - self.throw.time) / state.dt
         if late >= 1.0 - _ROUND:
             return None
@@ -172,7 +173,7 @@ class _Throwing:
         return Targets(forces=forces)
 
     def _flight(self, place: Any, arms: Floats, dt: float) -> tuple[Floats, Floats]:
-        """(n, 3) accelerations of the centres of mass, and moments about them, that give the speeds within a step."""
+        """(n, 3) accelerations of the centres of mass, and moments about them, that yield the speeds in a step."""
         model, chosen = self.model, self.thrown
         centres = place.position + arms
         masses = model.body_mass[chosen]
@@ -199,7 +200,7 @@ def _matrix(packed: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Push:
-    """A force (N) at the centre of mass of a body and a torque (N·m), in world axes, for a while.
+    """A force (N) at the centre of mass of a body and a torque (N·m), in world axes, for a duration.
 
     >>> import poise
     >>> scene = poise.Scene(gravity=(0, 0, 0))
@@ -213,14 +214,14 @@ class Push:
 
     body: str
     time: float = 0.0
-    """When it begins; s."""
+    """Start; s."""
     duration: float = 0.1
     """s."""
     force: Vector = _STILL
     torque: Vector = _STILL
 
     def add_to(self, scene: Scene) -> None:
-        """Let it push in worlds of a scene."""
+        """Add this push to a scene."""
         scene.controllers.append((_free_name(scene, f"push {self.body}"), self))
 
     def __call__(self) -> _Pushing:
@@ -229,7 +230,7 @@ class Push:
 
 
 class _Pushing:
-    """Pushes in each step for the share of it that the push takes, so that its impulse is whole."""
+    """Controller of a push; each step applies the share that overlaps the push, so that the impulse is exact."""
 
     def __init__(self, push: Push) -> None:
         self.push = push
@@ -239,10 +240,10 @@ class _Pushing:
         self.model, self.body = model, model.body_index(self.push.body)
 
     def first(self, state: State) -> None:
-        """It begins where it is."""
+        """Leave the initial state of a world unchanged."""
 
     def update(self, state: StateToAct, /) -> Targets | None:
-        """Force and torque of the step to come."""
+        """Force and torque of the coming step."""
         push = self.push
         share = (min(push.time + push.duration, state.time + state.dt) - max(push.time, state.time)) / state.dt
         if share <= 0.0:
@@ -255,7 +256,7 @@ class _Pushing:
 
 
 def free_joint(model: Model, body: str) -> int:
-    """Number of the free joint of a body; others cannot be thrown."""
+    """Index of a body's free joint; raises if it has none."""
     b = model.body_index(body)
     found = [j for j in range(model.n_joints) if int(model.joint_body[j]) == b and model.joint_kinds[j] == "free"]
     if not found:

@@ -1,9 +1,9 @@
-"""A small graph of stages that keeps several actuators in step: what LAM §5 leaves as work in progress.
+"""A graph of stages that synchronizes several actuators, which LAM §5 mentions as work in progress.
 
-In a stage, the targets of some actuators may go no farther than a gate on their path. Ways lead to other stages, when
-all have arrived at their gates, after some time, or when a function says so. Actuators of a stage that go together
-arrive at their gates at the same time: those that would be early are slowed down, and if one of them is held up, the
-others wait for it.
+In a stage, the targets of some actuators stop at a gate on their path. Transitions to other stages occur when all
+bodies have arrived at their gates, after some time, or when a function returns true. Synchronized actuators of a stage
+arrive at their gates at the same time: those that would be early are slowed down, and if one is delayed, the others
+wait for it.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from poise.model.state import State
 
 Floats = NDArray[np.float64]
 LEAD = 0.1
-"""Share of its way by which an actuator may be ahead of others that it goes together with."""
+"""Share of its path by which an actuator may be ahead of those it is synchronized with."""
 
 
 @dataclass(frozen=True)
 class Way:
-    """A way to another stage, taken when all that it asks for is so.
+    """A transition to another stage, taken when all of its conditions are true.
 
     >>> Way("land", after=0.5).arrived
     True
@@ -35,16 +35,16 @@ class Way:
 
     to: str
     arrived: bool = True
-    """Whether all actuators with gates must have come to them."""
+    """Whether all actuators with gates must have arrived."""
     after: float = 0.0
-    """Time since the stage began, at least; s."""
+    """Minimum time since the stage began; s."""
     when: Callable[[State], Any] | None = None
     """A function of the state (q, v, time) that must be true."""
 
 
 @dataclass(frozen=True)
 class Stage:
-    """What targets may do for a while.
+    """A stage: gates of targets, and transitions.
 
     >>> stage = Stage("lift", gates={"hand move": 1.0, "head turn": None}, ways=[Way("carry")], together=True)
     >>> stage.ways[0].to
@@ -53,14 +53,14 @@ class Stage:
 
     name: str
     gates: Mapping[str, float | None] = field(default_factory=dict)
-    """How far on its path, as a time, the target of an actuator may go; None holds it where it is. Others go on to
-    their ends. On a loop it is the next time that the target comes there."""
+    """Gates: the path parameter at which an actuator's target stops; None stops it at once. Other targets continue to
+    the end of their path. On a closed path the target stops when it next reaches the gate."""
     ways: Sequence[Way] = ()
-    """The first one that can be taken, is."""
+    """Transitions; the first whose conditions are true is taken."""
     together: bool = False
-    """Whether those with gates are to arrive at the same time."""
+    """Whether actuators with gates arrive at the same time."""
     reach: float = 0.1
-    """How near a body must be to its gate to have arrived; share of the base distance."""
+    """Distance from the gate at which a body has arrived; share of the base distance."""
 
 
 class Graph:
@@ -84,7 +84,7 @@ class Graph:
                     raise ValueError(f'stage "{stage.name}": there is no actuator "{label}"{near}')
 
     def check_gates(self, fitted: Sequence[Fitted]) -> None:
-        """Gates lie on their paths; those who go together have speeds."""
+        """Check that gates lie on their paths, and that synchronized actuators have speeds."""
         for stage in self.stages:
             for one in fitted:
                 gate, route = stage.gates.get(one.actuator.label), one.route
@@ -100,7 +100,7 @@ class Graph:
                     one.speeds_along()
 
     def gates(self, stage: int, fitted: Sequence[Fitted], s: Floats) -> Floats:
-        """(n,) how far targets at s may go in a stage that begins."""
+        """(n,) gates of targets at s, for a stage that begins."""
         wanted = self.stages[stage].gates
         gates = np.full(len(fitted), inf)
         for k, one in enumerate(fitted):
@@ -133,7 +133,7 @@ class Graph:
         return stage
 
     def times_left(self, stage: int, fitted: Sequence[Fitted], s: Floats, gates: Floats, distances: Floats) -> Floats:
-        """(n,) how long those that go together have to their gates; 0 for others; s."""
+        """(n,) times of synchronized actuators to their gates; 0 for others; s."""
         left, now = np.zeros(len(fitted)), self.stages[stage]
         for k, one in enumerate(fitted):
             if now.together and now.gates.get(one.actuator.label) is not None:
@@ -144,10 +144,10 @@ class Graph:
 
 
 def paces(left: Floats, whole: Floats) -> Floats:
-    """(n,) shares of their speeds at which all that go together come to their gates when the last one does.
+    """(n,) factors of speeds with which all synchronized actuators arrive at their gates when the last one does.
 
-    `left` and `whole` are the times that they have to go, now and when the stage began. Who is ahead of the last one by
-    more than a tenth of its way waits for it.
+    `left` and `whole` are the times to the gates, now and at the beginning of the stage. An actuator that is ahead of
+    the last one by more than a tenth of its path waits.
     """
     shares, going = np.ones(len(left)), left > 0.0
     if going.any():
@@ -157,9 +157,9 @@ def paces(left: Floats, whole: Floats) -> Floats:
 
 
 def _time_left(one: Fitted, body: float, gate: float, reach: float) -> float:
-    """How long it takes from one length to be within reach of another at the speeds of an actuator; s.
+    """Time from one arc length to within reach of another, at the speeds of an actuator; s.
 
-    Its target waits at the gate while it covers the last base distance d: at the speed u r / d, if r of it is left.
+    The target waits at the gate while the body covers the last base distance d: at the speed u r / d, if r remains.
     """
     speeds, base = one.speeds_along(), one.actuator.base_distance
     slow = base / speeds.at(gate)[0]

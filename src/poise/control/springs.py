@@ -1,13 +1,13 @@
-"""Springs for rows, met at the end of a step: with dead zones, and stiffer the further they are stretched (LIU).
+"""Implicit springs for rows, with dead zones and progressive stiffness (LIU).
 
-A row's error is φ0 at the beginning of a step h, and φ⁺ = φ0 + h w at its end, w what its velocity differs from the one
-that is wanted. Its force is f = −F(φ⁺) − c w, with F odd and made of straight pieces: 0 in the dead zone, then of one
-stiffness after another. So w and f lie on a graph of straight pieces that never rises, LIU's "target manifold" (`Law`):
+A row's error is φ0 at the beginning of a step h, and φ⁺ = φ0 + h w at its end, where w is its velocity relative to the
+target velocity. Its force is f = −F(φ⁺) − c w, with F odd and piecewise linear: 0 in the dead zone, then with one
+stiffness after another. So (w, f) lies on a piecewise linear decreasing graph, LIU's "target manifold" (`Law`):
 
     corners  φ_j of F:   w_j = (φ_j − φ0)/h,   f_j = −F(φ_j) − c w_j,      ends  dw/df = −1/(h k + c)             (1)
 
-A spring of one piece is the soft row of LIU eqs. 12 and 13 (`softness`); this is the same for several pieces. Bounds of
-the force cut the graph off, upright.
+A spring of one piece is the soft row of LIU eqs. 12 and 13 (`softness`); this generalizes it to several pieces. Bounds
+of the force end the graph with vertical pieces.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from poise.control.demand_sharing import number
 from poise.solve.laws import UPRIGHT, Law
 
 MOST_PIECES = (VERTICES - 2) // 2
-"""Corners to each side of nought; two more are where a bound cuts off."""
+"""Corners on each side of zero; bounds of the force add two more."""
 
 
 @dataclass(frozen=True)
 class Spring:
-    """A spring and damper, for motors between bodies; with a `zone` it does nothing within, but for its damping.
+    """A spring and damper for motors between bodies; within a `zone` only the damping acts.
 
-    `harder` are pairs (error, stiffness): from that error on it is so stiff.
+    `harder` are pairs (error, stiffness): the stiffness from that error on.
 
     >>> Spring(100.0, zone=0.25, harder=[(0.5, 1000.0)]).pull(1.0)
     525.0
@@ -49,7 +49,7 @@ class Spring:
     """(error at which it begins, stiffness) of each piece, the dead zone's first."""
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense, and join the pieces."""
+        """Validate the fields, and join the pieces."""
         first = (number("zone", self.zone), number("stiffness", self.stiffness))
         number("damping", self.damping)
         pieces = [(0.0, 0.0), first] if first[0] > 0.0 else [(0.0, first[1])]
@@ -73,7 +73,7 @@ class Spring:
 
     @property
     def plain(self) -> bool:
-        """Whether it is of one piece: then a soft row will do."""
+        """Whether it has one piece, so that a soft row suffices."""
         return len(self.pieces) == 1
 
     def pull(self, error: float) -> float:
@@ -97,7 +97,7 @@ class Spring:
 
 
 def soft_row(spring_: Spring, error: float, speed: float, dt: float, strength: float = inf) -> dict[str, Any]:
-    """Numbers of a row (`Rows.add`) that is a spring: an error, a wanted velocity, a greatest force.
+    """Arguments of `Rows.add` for a row that is a spring: an error, a target velocity, a greatest force.
 
     >>> soft_row(Spring(1000.0, 10.0), error=0.02, speed=0.0, dt=0.01)
     {'target': -1.0, 'cfm': 5.0}
@@ -118,7 +118,7 @@ def _cut(graph: list[tuple[float, float]], end: float, strength: float) -> Law:
 
 
 def _at(graph: list[tuple[float, float]], end: float, force: float) -> float | None:
-    """w where a graph has come to a force; None where it never does."""
+    """w at which a graph reaches a force, or None."""
     if force < graph[0][0]:
         return None if end == UPRIGHT else graph[0][1] + end * (force - graph[0][0])
     if force > graph[-1][0]:

@@ -1,4 +1,4 @@
-"""What stances change of a motion, fading before, between and after them."""
+"""Blends the corrections of stances before, between and after them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Span = tuple[int, int]
 
 
 def fade(times: Floats, values: Floats, spans: list[Span], blend: float, loose: Sequence[bool] = ()) -> None:
-    """Let corrections fade before, between and after stances; those of loose ones are nowhere larger than there."""
+    """Fade corrections before, between and after stances. Corrections near loose stances stay within theirs."""
     if not spans:
         return
     ends = [(span, *_slopes(times, values, span)) for span in spans]
@@ -34,7 +34,7 @@ def fade(times: Floats, values: Floats, spans: list[Span], blend: float, loose: 
 
 
 def _slopes(times: Floats, values: Floats, span: Span) -> tuple[Floats, Floats]:
-    """How fast a correction changes at both ends of a stance."""
+    """Rates of a correction at both ends of a stance."""
     first, last = span
     if first == last:
         return np.zeros(3), np.zeros(3)

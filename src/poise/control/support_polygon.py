@@ -1,4 +1,4 @@
-"""What carries a character: points of its soles that are on the ground, and the region that they span."""
+"""Support polygon of a character: the points of its soles on the ground, and their convex hull."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 
 
 def check_gravity(model: Model) -> None:
-    """Refuse worlds in which nothing stands on its feet: balance is for gravity that points down, along −z."""
+    """Raise unless gravity points down, along −z, as balance assumes."""
     x, y, z = np.asarray(model.gravity, np.float64).tolist()
     if not (z < 0.0 and np.hypot(x, y) <= 1e-9 * -z):
         raise ValueError(f"gravity is ({x:g}, {y:g}, {z:g}); to balance it must point down, as (0, 0, -9.81) does")
@@ -31,7 +31,7 @@ def sole_points(model: Model, body: str | int) -> Floats:
     [-0.1, -0.05, -0.03]
     """
     index, solids = body_number(model, body), model.solids
-    touches = (solids.group != 0) | (solids.mask != 0)  # others are only looked at
+    touches = (solids.group != 0) | (solids.mask != 0)  # other shapes are visual only
     shapes = np.flatnonzero((solids.body == index) & touches)
     points = [_lowest(solids.kind[k], solids.size[k]) + solids.position[k] for k in shapes.tolist()]
     if not points:
@@ -41,7 +41,7 @@ def sole_points(model: Model, body: str | int) -> Floats:
 
 
 def _lowest(kind: int, size: Floats) -> Floats:
-    """Points of a shape that are lowest while it is upright."""
+    """Lowest points of an upright shape."""
     if kind == Solid.BOX:
         return np.array([(x * size[0], y * size[1], -size[2]) for x in (-1, 1) for y in (-1, 1)])
     if kind == Solid.CAPSULE:
@@ -98,7 +98,7 @@ def _on_segment(point: Floats, a: Floats, b: Floats) -> Floats:
 
 
 def _shrunk(corners: Floats, margin: float) -> Floats:
-    """The region drawn in towards its middle until its edges have moved by a margin, half way at most."""
+    """The region, shrunk towards its middle until its edges move by a margin, at most half way."""
     if margin <= 0.0 or len(corners) < 3:
         return corners
     middle = corners.mean(axis=0)
@@ -107,7 +107,7 @@ def _shrunk(corners: Floats, margin: float) -> Floats:
 
 
 def edge_distance(point: Floats, corners: Floats, direction: Sequence[float] | None = None) -> float:
-    """From a point within a convex region to its edge: the shortest way, or that in a direction; m.
+    """Distance of a point within a convex region from its edge: the shortest one, or along a direction; m.
 
     >>> square = np.array([(0, 0), (2, 0), (2, 2), (0, 2)], float)
     >>> edge_distance(np.array((1.0, 0.5)), square), edge_distance(np.array((1.0, 0.5)), square, (1, 0))

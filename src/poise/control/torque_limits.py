@@ -1,4 +1,4 @@
-"""Numbers for the joints of a character, told by part, by name or by pattern; and what they make of motors."""
+"""Torque limits and motor gains of a character's joints, given by part, name or pattern."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ PARTS = {
     "arms": ("shoulder*", "elbow*", "wrist*", "collar*", "upper_arm*", "forearm*", "hand*"),
     "trunk": ("spine*", "neck*", "waist*", "abdomen*", "chest*", "torso*", "head*"),
 }
-"""Parts of a character, and what their joints are called."""
+"""Parts of a character, and patterns of their joints' names."""
 GIVE = 0.035
-"""Error at which a motor pulls with all its strength; rad or m."""
+"""Error at which a motor reaches its strength; rad or m."""
 SETTLE = 0.05
-"""Damping over stiffness: how fast errors fade; s."""
+"""Time constant of errors, damping over stiffness; s."""
 
 
 def by_joint(what: str, given: Any, joints: Sequence[str], default: float) -> dict[str, float]:
     """A number, 0 or more, for each joint by its full name.
 
-    `given` is one number for all, or numbers by parts (`PARTS`), names or patterns (`"wrist_*"`); of those that fit a
-    joint the last one counts. Where none does it has the default. Parts that have no joints here are none's loss.
+    `given` is one number for all, or numbers by parts (`PARTS`), names or patterns (`"wrist_*"`). The last one that
+    matches a joint counts; without a match the joint has the default. Parts without joints are ignored.
 
     >>> by_joint("strength", {"arms": 30.0, "elbow_l": 5.0}, ["hero/elbow_l", "hero/elbow_r", "hero/knee_l"], 100.0)
     {'hero/elbow_l': 5.0, 'hero/elbow_r': 30.0, 'hero/knee_l': 100.0}
@@ -49,7 +49,7 @@ def by_joint(what: str, given: Any, joints: Sequence[str], default: float) -> di
 
 
 def named(key: Any, joints: Sequence[str]) -> list[str]:
-    """Joints that a part, a name or a pattern stands for.
+    """Joints that match a part, a name or a pattern.
 
     >>> named("knee_*", ["hero/knee_l", "hero/hip_l"])
     ['hero/knee_l']
@@ -73,9 +73,9 @@ def _number(name: str, value: Any) -> float:
 
 
 def motor_gains(strength: float, full: float, give: float, settle: float) -> tuple[float, float]:
-    """(stiffness, damping) of a motor that pulls with all its strength at an error `give`, and settles in some time.
+    """(stiffness, damping) of a motor that reaches its strength at the error `give`, with the time constant `settle`.
 
-    One without a bound is as stiff as one of the strength `full`.
+    An unbounded motor has the gains of the strength `full`.
 
     >>> motor_gains(30.0, 700.0, 0.03, 0.05)
     (1000.0, 50.0)
@@ -85,7 +85,7 @@ def motor_gains(strength: float, full: float, give: float, settle: float) -> tup
 
 
 def full_strength(model: Model, root: int) -> float:
-    """Torque that holds a tree's weight at the length of its arm: the scale of its joints' strength; N·m.
+    """Torque that holds a tree's weight at the length of its lever arm: the scale of its joints' strength; N·m.
 
     The arm reaches from the first joint to the farthest centre of mass, and beyond it by that body's radius of
     gyration, so that a single body has one too.
@@ -100,6 +100,6 @@ def full_strength(model: Model, root: int) -> float:
 
 
 def weight_of(model: Model, root: int) -> float:
-    """Weight of a tree, by the earth's gravity where there is none; N."""
+    """Weight of a tree; without gravity in the model, with the earth's; N."""
     mass = float(model.link_mass[model.link_root == root].sum())
     return mass * float(np.linalg.norm(model.gravity) or 9.81)

@@ -1,8 +1,8 @@
-"""Tracking: motors, drives or accelerations that lead a character after a reference, and what helps its root.
+"""Tracking: motors, drives or accelerations make a character follow a reference; optional root assist.
 
-Motors, drives and helps are springs and dampers that are met at the end of each step, so that they are stable at any
-gain (LIU eqs. 9-13): towards where the reference is at the end of the step, and at its mean velocity in the step, which
-is fed forward. Accelerations are those of KOK eq. 22. Nothing is remembered from step to step but by the world.
+Motors, drives and root assist are implicit springs and dampers, stable at any gain (LIU eqs. 9-13): towards the
+reference at the end of the step, with its mean velocity in the step as feedforward. Accelerations are those of KOK
+eq. 22. The controller itself has no memory.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ Adjust = Callable[[StateToAct, Coordinates], Coordinates | None]
 
 
 class Tracking:
-    """A controller that lets a character follow a motion; `hero.track` makes it, and the motors that it takes.
+    """A controller that makes a character follow a motion; `hero.track` creates it and its motors.
 
-    `motion` is what `Reference` takes, or one. `by` says how joints follow:
+    `motion` is a `Reference` or an argument of one. `by` selects how joints follow:
 
-    - "motors": the motors of the world's joints, within their limits; `strength` sets others (N·m; one number, or by
-      parts, names or patterns of joints), and gains that go with them.
+    - "motors": the motors of the world's joints, within their limits; `strength` replaces the limits (N·m; one number,
+      or by parts, names or patterns of joints) and sets matching gains.
     - "drives": springs and dampers without bounds, on joints with or without motors.
-    - "accelerations": motors get the accelerations of KOK eq. 22, as far as their limits allow.
+    - "accelerations": motors get the accelerations of KOK eq. 22, within their limits.
 
-    `root` says what leads a free root: "guided" by motors of its own, an external help; "held" by a path, which takes
-    a kinematic body; "balanced" by nothing but what the joints do to the ground: a `Balance` (with the options
-    `balance`) finds torques, within the strengths, that keep the feet where they are; "free" by nothing at all.
-    `adjust(state, wanted)` may give other coordinates than those wanted at the end
-    of a step: here balance comes in. The motion begins at the world's time `start` (s). `points` are pulled besides;
-    joints that are `limp`, or of strength 0, are left alone.
+    `root` selects how a free root follows. "guided": by its own motors, an external root assist. "held": on a path, as a
+    kinematic body. "balanced": only through the ground; a `Balance` (with the options `balance`) computes torques,
+    within the strengths, that keep the feet in place. "free": not at all.
+    `adjust(state, wanted)` may replace the coordinates wanted at the end of a step, for example for balance. The motion
+    begins at the world's time `start` (s). `points` are additional springs on points. Joints that are `limp`, or of
+    strength 0, are not driven.
 
     >>> import poise
     >>> scene = poise.Scene()
@@ -107,7 +107,7 @@ class Tracking:
     # ---- binding -----------------------------------------------------------------------------------------------------
 
     def bind(self, model: Model, /) -> None:
-        """Find joints and motors. A controller is for one model: another one wants one of its own."""
+        """Look up joints and motors. A controller belongs to one model."""
         if self._model is not None:
             if self._model is not model:
                 raise ValueError("this tracks in a world of another model: make another Tracking for this one")
@@ -139,8 +139,8 @@ class Tracking:
         self._model = model
 
     def compile(self, memory: StepMemory, /) -> TrackingCommand | None:
-        """What sets motors and drives before each step in compiled code, from a table of the reference; None where
-        Python has to: with `adjust`, `points`, balance, and references that no table is exact enough for.
+        """A command that sets motors and drives before each step in compiled code, from a table of the reference. None
+        with `adjust`, `points` or balance, and for references that no table approximates within the tolerance.
         """
         if self.needs_python:
             return None
@@ -149,11 +149,11 @@ class Tracking:
 
     @property
     def needs_python(self) -> bool:
-        """Whether something in it is computed in Python before each step."""
+        """Whether Python computes a part of it before each step."""
         return self._balance is not None or self.adjust is not None or bool(self._pulls)
 
     def tables(self) -> Tables | None:
-        """The reference as a table, made once; None where none is exact enough."""
+        """The reference as a cached table; None if none is exact enough."""
         self._bound()
         if self._tables is None and (found := tabulate(self.place)) is not None:
             self._tables = Tables([found])
@@ -161,12 +161,12 @@ class Tracking:
 
     @property
     def root_dofs(self) -> slice:
-        """Degrees of freedom of the root; none where it has no free joint."""
+        """Degrees of freedom of the root; empty without a free joint."""
         return self._root
 
     @property
     def sets(self) -> dict[int, int]:
-        """What is set of each degree of freedom: see `formulations.commands.motion_tracking`."""
+        """Codes of the settings of each degree of freedom: see `formulations.commands.motion_tracking`."""
         if self.by == "drives":
             followed = {d: DRIVE for d in self.place.dofs.tolist() if not self._root.start <= d < self._root.stop}
         else:
@@ -183,17 +183,17 @@ class Tracking:
 
     @property
     def acceleration_gains(self) -> tuple[float, float]:
-        """Those of KOK eq. 22."""
+        """Gains of KOK eq. 22."""
         return self._kp, self._kv
 
     @property
     def joint_gains(self) -> Floats:
-        """(nv, 3) stiffness, damping and limit of joints, as they are scaled."""
+        """(nv, 3) scaled stiffness, damping and limit of joints."""
         return self._gains
 
     @property
     def motor_gains(self) -> MotorGoals | None:
-        """Gains and limits that motors are to have, where they are this controller's."""
+        """Gains and limits of motors, if this controller sets them."""
         if self.strength is None or not len(self._rows):
             return None
         stiffness, damping = self._gains[self._dofs, :2].T
@@ -209,7 +209,7 @@ class Tracking:
             raise ValueError(f'root is "{self.root}", but body "{name}" is {"" if held else "not "}kinematic: {right}')
 
     def _lay_motors(self, model: Model, stiff: Floats) -> None:
-        """Rows of motors on what is tracked, and on the root."""
+        """Find the motor rows of tracked joints and of the root."""
         rows = rows_by_dof(model)
         balls: dict[int, int] = {}
         for motor, places in zip(model.motors, motor_rows(model), strict=True):
@@ -237,7 +237,7 @@ class Tracking:
         self.brake = self._brakes(model, help)
 
     def _brakes(self, model: Model, help: list[int]) -> Floats:
-        """(6,) accelerations that the help of a root has for it; turns are left to be as quick as they are."""
+        """(6,) braking accelerations of the root assist; rotations are not limited."""
         brakes = np.full(len(help), inf)
         for motor in model.motors:
             if len(motor.dofs) == 1 and motor.dofs[0] in help[:3]:
@@ -254,15 +254,15 @@ class Tracking:
 
     @property
     def balance(self) -> BalanceReading | None:
-        """What the balance aid saw and did in the last step."""
+        """Reading of the balance controller after the last step."""
         return self._balance.reading if self._balance is not None else None
 
     def scale(self, strength: Any = 1.0, *, stiffness: float = 1.0) -> None:
-        """Make joints stronger or weaker from now on: factors of the gains and limits that they were given at first.
+        """Scale the initial gains and limits of joints from now on.
 
-        `strength` is a factor of both, one for all or several by parts, names or patterns of joints; `stiffness` one of
-        the gains alone. Motors that have gains of their own, as those of `hero.track` have, stay as they are: they are
-        set by `world.motor`.
+        `strength` is a factor of both, one for all or several by parts, names or patterns of joints; `stiffness` is a
+        factor of the gains only. Motors with their own gains, such as those of `hero.track`, do not change; set them
+        with `world.motor`.
 
         >>> import poise
         >>> scene = poise.Scene()
@@ -283,7 +283,7 @@ class Tracking:
         for j, name in zip(self._driven, self._names, strict=True):
             where = slice(*self._model.joint_v_start[j : j + 2].tolist())
             scales[where] = factors[name] * np.array((gain, gain, 1.0))
-        # of nothing, an endless limit too is nothing
+        # the factor 0 makes an infinite limit 0
         self._gains = np.multiply(self._laid, scales, out=np.zeros_like(scales), where=scales > 0.0)
         if self._balance is not None:
             self._balance.scale(scales[:, 2])
@@ -291,12 +291,12 @@ class Tracking:
     # ---- acting ------------------------------------------------------------------------------------------------------
 
     def at(self, time: float) -> Coordinates:
-        """Coordinates of the world's model that are wanted at a time of the world (s); other joints are at rest."""
+        """Target coordinates of the world's model at a time of the world (s); other joints are at rest."""
         self._bound()
         return self.place.at(np.asarray(float(time) + self._shift))
 
     def first(self, state: State) -> None:
-        """Put the character to where its motion begins, with its velocities."""
+        """Set the character to the start of its motion, with velocities."""
         self._bound()
         now, place = self.at(state.time), self.place
         for joint in place.joints:
@@ -312,7 +312,7 @@ class Tracking:
             raise ValueError("this tracks nothing yet: give it to world.add_controller first")
 
     def update(self, state: StateToAct, /) -> Targets:
-        """What is to act in the next step."""
+        """Settings of motors, drives and forces for the next step."""
         if self._balance is not None:
             return replace(self._balance.update(state), rows=self._pull(state))
         h, place = state.dt, self.place
@@ -320,7 +320,7 @@ class Tracking:
         now, wanted = (Coordinates(both.q[k], both.v[k], both.a[k]) for k in (0, 1))
         mean = place.difference(now.q, wanted.q) / h
         if self.adjust is not None:
-            # where it is wanted elsewhere, that is no speed to get there with
+            # a position change by `adjust` must not contribute to the velocity
             asked = self.adjust(state, wanted) or wanted
             mean, wanted = mean + asked.v - wanted.v, asked
         speed = self._in_own_axes(state.q, now.q, mean)
@@ -328,7 +328,7 @@ class Tracking:
         return Targets(drive=drive, motors=self._goals(state, now, wanted, speed), rows=self._pull(state))
 
     def _in_own_axes(self, q: Floats, wanted: Floats, spin: Floats) -> Floats:
-        """Velocities in the axes of the reference's links, in those of the character's."""
+        """Transform velocities from the axes of the reference's links to those of the character's."""
         lay, result = self.place.layout, spin.copy()
         if len(lay.quats):
             turn = quat_multiply(quat_conjugate(q[lay.quats]), wanted[lay.quats])
@@ -339,7 +339,7 @@ class Tracking:
         return Drive(self._gains[:, 0], self._gains[:, 1], goal, speed)
 
     def _goals(self, state: StateToAct, now: Coordinates, wanted: Coordinates, speed: Floats) -> list[MotorGoals]:
-        """What motors of joints and of the root are to do."""
+        """Settings of the motors of joints and of the root."""
         error, goals = self.place.difference(state.q, now.q), []
         if len(self._help_rows):
             root = self._root
@@ -366,10 +366,10 @@ class Tracking:
         return [*goals, joints]
 
     def _back(self, error: Floats) -> Floats:
-        """(6,) speed at which a guided root comes back: no faster than its help can stop it on what is left of the way.
+        """(6,) speed at which a guided root returns, bounded by the braking distance of its assist.
 
-        To stop as v = s/τ takes v/τ, more than a force bounded by m a has from s = a τ² on. There v² = 2 a s − a² τ²,
-        which takes a throughout: who comes faster goes too far.
+        The law v = s/τ needs the deceleration v/τ, which exceeds a bound a on it from s = a τ² on. There
+        v² = 2 a s − a² τ², which needs exactly a; a faster return overshoots.
         """
         way = np.abs(error)
         near = np.minimum(way, self.brake * ROOT_SETTLE**2)
@@ -377,11 +377,11 @@ class Tracking:
 
     @property
     def _limit(self) -> Floats | None:
-        """Limits of motors, where their own do not count."""
+        """Limits of motors, if they replace the motors' own."""
         return self._gains[self._dofs, 2] if self.strength is not None else None
 
     def _pull(self, state: StateToAct) -> Callable[[Any, Any], None] | None:
-        """Rows of the points that are pulled."""
+        """Rows of the point springs."""
         if not self._pulls:
             return None
 
@@ -400,7 +400,7 @@ def _factor(name: str, value: Any) -> float:
 
 
 def driven_joints(place: Placed, *, whole: bool) -> list[int]:
-    """Joints that follow a reference; or all of its tree but a free root, as balance holds those without one too."""
+    """Joints that follow a reference; or with `whole` all joints of its tree except a free root, as for balance."""
     model, root = place.model, place.root()
     if not whole:
         return [j for j in place.joints if j != root]
@@ -411,7 +411,7 @@ def driven_joints(place: Placed, *, whole: bool) -> list[int]:
 
 
 def make_reference(motion: Any, model: Model, floor: float | None, place: Any = None) -> Reference:
-    """A reference from whatever stands for one; only clips are lifted to the floor, and put to a place."""
+    """A `Reference` from its possible arguments; `floor` and `place` apply to clips only."""
     if isinstance(motion, Reference):
         return motion
     return Reference(motion, model, floor=floor if isinstance(motion, Clip) else None, place=place)

@@ -1,4 +1,4 @@
-"""Tracking in compiled code: the tables of a controller's reference, and what they set of one world or of lanes."""
+"""Tracking in compiled code: tables of a controller's reference, and the command that sets a world or lanes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Array = NDArray[Any]
 _KEPT_MOTORS = ("target", "speed", "acceleration", "hurries", "rotation")
 _KEPT_GOALS = ("goal_q", "goal_v")
 ROOT_SETTLE = 0.05
-"""Time in which errors of a guided root fade; s."""
+"""Time constant of errors of a guided root; s."""
 
 
 def motions_block(tables: Tables, width: Width) -> Block:
@@ -41,12 +41,12 @@ def motions_block(tables: Tables, width: Width) -> Block:
 
 
 def schedule_block(tables: Tables) -> Block:
-    """When each motion is where, in float64."""
+    """Times and memory offsets of the motions, in float64."""
     return SCHEDULE.block(F64, **tables.schedule())
 
 
 def phase_block(width: Width) -> Block:
-    """Room for where motions are, and the place where they were made for."""
+    """Memory for phases of motions, and for the pose of their origin."""
     ends = dict.fromkeys(("interval", "share", "rounds", "moves"), 2)
     block = PHASE.block(width, **ends, **dict.fromkeys(("motion", "rate", "x", "y", "z", "w", "w_z"), 1))
     block.w[...] = 1.0
@@ -54,7 +54,7 @@ def phase_block(width: Width) -> Block:
 
 
 def tracking_block(tracking: Tracking, model: Model, motors: Block, width: Width, *, placed: bool) -> Block:
-    """What a controller sets of which coordinates and motors."""
+    """The coordinates and motors that a controller sets, and their gains."""
     lay, root = tracking.place.layout, tracking.root_dofs
     sets, rows = tracking.sets, tracking.rows_of
     number_sets = np.array([_of(sets, d) for d in lay.speeds.tolist()], np.int32)
@@ -94,7 +94,7 @@ def _of(sets: dict[int, int], dof: int) -> int:
 
 
 class TrackingCommand:
-    """What a `Tracking` sets before each step of one world."""
+    """The compiled command of a `Tracking` for one world."""
 
     def __init__(self, tracking: Tracking, tables: Tables, memory: StepMemory) -> None:
         self._tracking, self._memory = tracking, memory
@@ -111,7 +111,7 @@ class TrackingCommand:
 
     @property
     def drive(self) -> Drive | None:
-        """The drive that joints follow by; its goals are set before each step."""
+        """The drive of tracked joints; its goals are set before each step."""
         if self._tracking.by != "drives":
             return None
         gains = self._tracking.joint_gains
@@ -119,11 +119,11 @@ class TrackingCommand:
 
     @property
     def motors(self) -> MotorGoals | None:
-        """Gains and limits of motors that are the controller's to set."""
+        """Gains and limits of motors, if the controller sets them."""
         return self._tracking.motor_gains
 
     def undo(self) -> None:
-        """Put back what was set before the last step."""
+        """Restore the settings from before the last step."""
         for name in _KEPT_MOTORS:
             self._memory.motors.arrays[name][...] = self._kept.arrays[name][: len(self._memory.motors.arrays[name])]
         for name in _KEPT_GOALS:

@@ -1,20 +1,19 @@
-"""The trajectory motor: markers are told where to be, and the motors of joints how fast to move for it (VON §5.4).
+"""Trajectory motor: joint motors move markers along prescribed paths (VON §5.4).
 
-VON's way is first-order inverse dynamics. Before a step, take another one, from the same state, in which markers are
-tied to where they should be by ball joints and the root goes on as it moves, held by a motor of its own; read off the
-velocities; go back, and let the motors of the joints follow them, as far as their strength goes. Here that step is
-solved and not taken, so that there is nothing to take back: with v₀ the velocities that it begins with,
+VON's method is first-order inverse dynamics. Before a step, an auxiliary step from the same state ties markers to their
+targets by ball joints, while a motor keeps the root's motion. The joint motors then follow its velocities within their
+strength. Here the auxiliary step is solved without changing the state: with v₀ its initial velocities,
 
     least ½ (v − v₀)ᵀ M (v − v₀)  such that  ż = ż_d − α (z − z_d) of all markers, limits of joints hold,
-                                            and what the motors do not drive, the root first of all, moves as it does
+                                            and undriven joints, in particular the root, keep their motion
 
-Ties are soft by as little as keeps them apart where they contradict each other: then they are least squares. Where a
-marker is far from its place, they are softer. A step of Newton's method towards what is out of reach needs that, by
-the error times the curvature of the marker's way; without it a stretched arm shakes. It vanishes with the error.
+A small softness makes contradictory ties a least squares problem. Ties are softer if a marker is far from its target:
+a Newton step towards an unreachable target needs a damping of the error times the curvature of the marker's path, or a
+stretched arm oscillates. This part vanishes with the error.
 
-VON's own step has v₀ = v + dt a, with all momentum and weight that joints would have without their motors
-(`free="moving"`). With `free="still"` joints have none, and what markers leave open stays at rest: then it is a step of
-inverse kinematics (`ik`), which moves heavy parts least. Contacts are not part of the step.
+VON's own step has v₀ = v + dt a, with the momentum and weight that joints would have without their motors
+(`free="moving"`). With `free="still"` v₀ is zero, and unconstrained motion stays at rest: then it is an iteration of
+inverse kinematics (`ik`), which moves heavy parts least. The auxiliary step has no contacts.
 """
 
 from __future__ import annotations
@@ -45,19 +44,19 @@ Floats = NDArray[np.float64]
 Free = Literal["still", "moving"]
 
 ALPHA = 20.0
-"""How fast errors of markers fade, where nothing is said; 1/s."""
+"""Default rate at which errors of markers decay; 1/s."""
 LEAST = 1e-9
-"""Softness of ties, of the largest entry of A."""
+"""Softness of ties, relative to the largest entry of A."""
 CURVED = 4.0
-"""How much softer they are by an error of the length of a bone, times α dt. Stretched limbs calm down for 2."""
+"""Additional softness per error of the length of a bone, times α dt. With 2, stretched limbs do not oscillate."""
 
 
 @dataclass(frozen=True, eq=False)
 class Marker:
-    """A point of a body, and where in the world it is to be.
+    """A point of a body, and its target in the world.
 
-    `position` is a place (m), a path (`poise.motion.KeyedPath`), or a function of the time (s) that gives a place. The
-    velocity of a path is fed forward; that of other functions where `velocity` (m/s) tells it.
+    `position` is a point (m), a path (`poise.motion.KeyedPath`), or a function of time (s) that returns a point. The
+    velocity of a path is fed forward; for other functions, `velocity` (m/s) is.
 
     >>> Marker("hand_r", (0.4, -0.2, 1.1)).wanted(0.0, 0.01)[0].tolist()
     [0.4, -0.2, 1.1]
@@ -66,23 +65,23 @@ class Marker:
     body: str | int
     """By its name or number."""
     position: ArrayLike | Callable[[float], Any]
-    """Where it is to be; m."""
+    """Target; m."""
     point: ArrayLike = (0.0, 0.0, 0.0)
     """In the body's frame; m."""
     velocity: ArrayLike | Callable[[float], ArrayLike] | None = None
     """m/s."""
     weight: float = 1.0
-    """Among markers that contradict each other."""
+    """Weight among contradictory markers."""
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense."""
+        """Validate the fields."""
         checked_vector("point", self.point)
         if not 1e-3 <= number("weight", self.weight) <= 1e3:
             raise ValueError(f"weight is {self.weight}; it must be from 1e-3 to 1e3")
         self.wanted(0.0, 1.0)
 
     def wanted(self, time: float, dt: float) -> tuple[Floats, Floats]:
-        """(3,) place and velocity that are wanted in a step; m, m/s."""
+        """(3,) target position and velocity in a step; m, m/s."""
         now = self.position(time) if callable(self.position) else self.position
         rate = np.zeros(3)
         if isinstance(now, PathPoint):
@@ -96,24 +95,23 @@ class Marker:
 
 @dataclass(frozen=True, eq=False)
 class TrajectoryReading:
-    """What a trajectory motor saw and wanted in the last step."""
+    """Reading of a trajectory motor after the last step."""
 
     error: Floats
-    """(markers,) how far markers were off at its beginning; m."""
+    """(markers,) errors of markers at the beginning of the step; m."""
     speed: Floats
-    """(nv,) velocities of the auxiliary step: those of driven joints are what their motors are to follow."""
+    """(nv,) velocities of the auxiliary step; for driven joints the targets of their motors."""
     slowed: float
-    """Share of these speeds that is followed, less than 1 where one would be faster than `fastest`."""
+    """Scale of these speeds, less than 1 if one would be faster than `fastest`."""
 
 
 class TrajectoryMotor:
-    """Lets the motors of joints carry markers along their ways (VON §5.4): for `world.add_controller`.
+    """Moves markers along their paths by the motors of joints (VON §5.4); for `world.add_controller`.
 
-    Joints have motors of the scene (`scene.motor`, `hero.track`). Those between the markers and the root are driven,
-    or the `joints` that are named, by names, parts or patterns as elsewhere. Motors become such that follow a speed;
-    `strength` (N·m or N; one for all or by joints) sets their limits, which else stay as they are. Errors of markers
-    shrink by 1 − `alpha` dt in a step. No joint is told to be faster than `fastest` (rad/s or m/s). Nothing is
-    remembered, and nothing but what motors are to do is changed.
+    The motors are those of the scene (`scene.motor`, `hero.track`). Driven are the joints between the markers and the
+    root, or `joints`, given by names, parts or patterns. Their motors become velocity servos; `strength` (N·m or N; one
+    for all or by joints) replaces their limits. Errors of markers shrink by 1 − `alpha` dt in a step. Target speeds are
+    at most `fastest` (rad/s or m/s). The controller has no memory, and changes only settings of motors.
 
     >>> import poise
     >>> scene = poise.Scene()
@@ -150,18 +148,18 @@ class TrajectoryMotor:
         self.free: Free = choice("free", free, get_args(Free))
         self.strength = strength
         self.reading: TrajectoryReading | None = None
-        """Of the last step."""
+        """Reading of the last step."""
         self._model: Model | None = None
         self._rows: GoalRows | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Copies and pickles lay out their own rows."""
+        """Copies and pickles create their own rows."""
         return self.__dict__ | {"_rows": None}
 
     # ---- binding -----------------------------------------------------------------------------------------------------
 
     def bind(self, model: Model, /) -> None:
-        """Find bodies, joints and motors. A controller is for one model: another one wants one of its own."""
+        """Look up bodies, joints and motors. A controller belongs to one model."""
         if self._model is not None:
             if self._model is not model:
                 raise ValueError("this drives joints in a world of another model: make another one for this one")
@@ -183,10 +181,10 @@ class TrajectoryMotor:
         self._model = model
 
     def first(self, state: State) -> None:
-        """Worlds of a scene begin as they are."""
+        """Leave the initial state of a world unchanged."""
 
     def _laid(self) -> GoalRows:
-        """Rows of the markers on the model with all held that is not driven."""
+        """Rows of the markers, on the model with undriven joints held."""
         model = self._model
         assert model is not None
         held = [model.dof_names[d] for d in np.flatnonzero(~self._driven)]
@@ -196,7 +194,7 @@ class TrajectoryMotor:
     # ---- acting ------------------------------------------------------------------------------------------------------
 
     def update(self, state: StateToAct, /) -> Targets:
-        """What the motors are to do in the next step; called by the world."""
+        """Settings of the motors for the next step; called by the world."""
         v, error = self.speeds(state.q, state.v, state.time, state.dt)
         most = float(np.abs(v[self._dofs]).max(initial=0.0))
         share = min(1.0, self.fastest / most) if most > 0.0 else 1.0
@@ -206,7 +204,7 @@ class TrajectoryMotor:
         return Targets(motors=[MotorGoals(self._motors, speed=share * v[self._dofs], limit=self._limits, **hard)])
 
     def speeds(self, q: Floats, v: Floats, time: float, dt: float) -> tuple[Floats, Floats]:
-        """(nv,) velocities of the auxiliary step, and (markers,) how far markers are off; rad/s or m/s, m."""
+        """(nv,) velocities of the auxiliary step, and (markers,) errors of markers; rad/s or m/s, m."""
         if self._rows is None:
             self._rows = self._laid()
         rows, rates = self._rows, []
@@ -218,7 +216,7 @@ class TrajectoryMotor:
         A, _, lo = rows.see(q, np.where(self._driven, 0.0, v) if still else v, 0.0 if still else dt)
         error = np.linalg.norm(phi.reshape(-1, 3), axis=1)
         alpha, n = min(self.alpha, 1.0 / dt), rows.n_goals
-        # what is very far is not approached faster than limbs could
+        # bound the approach speed of far markers
         far = np.minimum(error, self.fastest * rows.length / alpha if alpha > 0.0 else inf)
         share = np.divide(far, error, out=np.ones_like(error), where=error > 0.0)
         b = rows.speed
@@ -226,11 +224,11 @@ class TrajectoryMotor:
         b[n:] += np.where(room > 0.0, room / dt, alpha * room)
         diagonal = A.diagonal()
         scale = float(diagonal[:n].max())
-        # alike for all, so that those that contradict each other meet by their weights
+        # equal for all, so that contradictory markers compromise by their weights
         give = LEAST + CURVED * alpha * dt * float(far.max()) / rows.length
         soft = scale * give / np.array([one.weight for one in self.markers]) ** 2
         own = np.concatenate((np.repeat(soft, 3), np.full(len(room), LEAST * scale)))
-        # ends of what is held are nobody's to keep
+        # no rows for limits of held joints
         use = np.flatnonzero(np.concatenate((np.ones(n, bool), diagonal[n:] > LEAST * scale)))
         if scale == 0.0:
             return rows.free, error
@@ -243,7 +241,7 @@ class TrajectoryMotor:
 
 
 def _above(model: Model, bodies: Sequence[int], rows: dict[int, int]) -> list[int]:
-    """Degrees of freedom with motors between bodies and their roots; roots that are free are held."""
+    """Degrees of freedom with motors between bodies and their roots; free roots are held."""
     found: set[int] = set()
     for body in bodies:
         link = int(model.body_link[body])
@@ -278,5 +276,5 @@ def _asked(model: Model, names: Sequence[Any], rows: dict[int, int]) -> list[int
 
 
 def _can(model: Model, dof: int) -> bool:
-    """Whether a degree of freedom is for motors of joints: neither a free root's nor led by a path."""
+    """Whether joint motors can drive a degree of freedom: neither a free root's nor kinematic."""
     return model.joint_kinds[int(model.dof_joint[dof])] != "free" and not model.dof_prescribed[dof]

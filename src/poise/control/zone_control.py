@@ -1,8 +1,8 @@
-"""What keeps a task within a zone by torques of joints: the part that leans and markers have in common.
+"""Base of controllers that keep a task within a zone by joint torques: `DeadZone` and `MarkerZone`.
 
 A task is an error φ of some numbers, its rate, and its Jacobian. `Keeper` finds the force f of a spring and damper
-beyond the zone, met at the end of a step (`dead_zone_law`, LIU eqs. 12, 13), lets joints do what f would do, rank after
-rank (`demand_sharing`), and tells what is left.
+beyond the zone, implicit in the step (`dead_zone_law`, LIU eqs. 12, 13), distributes it over joints rank by rank
+(`demand_sharing`), and returns the remainder.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ Joints = str | SecondaryTarget | Sequence[str] | Sequence[SecondaryTarget]
 
 
 class Kept(NamedTuple):
-    """What was done about an error of k numbers."""
+    """Response to an error of k numbers."""
 
     force: Floats
-    """(k,) what was asked for; N·m or N."""
+    """(k,) commanded force; N·m or N."""
     torque: Floats
-    """(nv,) of joints; N·m or N."""
+    """(nv,) torques of joints; N·m or N."""
     outside: Floats
     """(k,) residual force."""
     missing: Floats
-    """(k,) what nobody could do."""
+    """(k,) part of the force that was not achieved."""
     ranks: int
-    """How many ranks of joints have acted."""
+    """Number of ranks of joints that acted."""
 
 
 class Keeper:
@@ -69,7 +69,7 @@ class Keeper:
         self._leverage = number("leverage", leverage, infinite=True)
 
     def bind(self, model: Model, /) -> None:
-        """Find bodies and joints."""
+        """Look up bodies and joints."""
         self._model, self._number = model, body_number(model, self._body)
         link = int(model.body_link[self._number])
         if link < 0:
@@ -84,10 +84,10 @@ class Keeper:
                 raise ValueError(f'joint "{name}" is not of the character that "{of}" belongs to')
 
     def first(self, state: State) -> None:
-        """Worlds of a scene begin as they are."""
+        """Leave the initial state of a world unchanged."""
 
     def _keep(self, state: StateToAct, phi: Floats, rate: Floats, rows: Callable[[], Floats]) -> Kept | None:
-        """What is done about an error; `rows` gives its Jacobian (k, nv). None where nothing is to be done."""
+        """The response to an error; `rows` returns its Jacobian (k, nv). None within the zone."""
         horizon = max(state.dt, self._horizon)
         ahead = phi + horizon * rate
         if float(np.linalg.norm(phi)) <= self._zone.radius and float(np.linalg.norm(ahead)) <= self._zone.radius:
@@ -106,14 +106,14 @@ class Keeper:
         return Kept(force, done.torque, outside, done.missing - outside, done.ranks)
 
     def _inverse(self, q: Floats) -> Floats:
-        """(nv, nv) what accelerations torques make; 0 outside of the body's tree."""
+        """(nv, nv) M⁻¹ of the body's tree; 0 elsewhere."""
         some = np.ix_(self._dofs, self._dofs)
         whole = np.zeros((self._model.nv, self._model.nv))
         whole[some] = np.linalg.inv(mass_matrix(self._model, q)[some])
         return 0.5 * (whole + whole.T)
 
     def _pushes(self, arm: Floats, force: Floats, moment: Floats) -> Any:
-        """(n_bodies, 6) wrenches from outside, where any are allowed: a force at an arm from the origin, a moment."""
+        """(n_bodies, 6) external wrenches, or None if not allowed: a force at an arm from the origin, a moment."""
         if self._residual == 0.0:
             return None
         forces = np.zeros((self._model.n_bodies, 6))

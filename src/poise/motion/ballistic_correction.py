@@ -1,9 +1,9 @@
-"""Paths that fall faster than a body can, and the nearest ones that do not.
+"""Ballistic correction: finds paths that fall faster than gravity permits, and the nearest ones that do not.
 
-Contacts push and never pull: what is let go falls no faster than gravity makes it. Noise of a millimetre at 120 keys a
-second has accelerations of many times gravity all the same, and nobody minds. So a path is judged by how far it is from
-any that can be. If z̈ ≥ −a, a height is above the chord between two others, one r before it and one s after it, by no
-more than a r s / 2. What it is higher than that takes a change of half as much at least, of one of the three.
+Contacts push and never pull, so a body falls no faster than with gravity. Noise of a millimetre at 120 keys a second
+has accelerations of many times gravity, but is harmless. So the criterion is the distance of a path from the nearest
+feasible one. If z̈ ≥ −a, a height exceeds the chord between two others, one r before it and one s after it, by at most
+a r s / 2. A larger excess requires that one of the three moves by at least half of the difference.
 """
 
 from __future__ import annotations
@@ -20,44 +20,44 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Indices = NDArray[np.intp]
 
-#: changes that would do and are not worth it, as captured motion is no better than that; m
+#: corrections below the accuracy of motion capture are not made; m
 NOISE = 5e-3
-#: chords reach so far to each side; s
+#: reach of chords to each side; s
 _REACH = 0.5
-#: keys beside those that change whose curve is looked at: what a key does to it fades by 2 − √3 with each
+#: keys beside the changed ones whose curve is checked: the effect of a key decays by 2 − √3 with each
 _BESIDE = 12
-#: keys that are changed together, at most: time grows with the cube of their number
+#: maximum number of keys that are changed together: time grows with its cube
 _MOST = 600
-#: how far from what is wrong a path is changed at first; s
+#: initial reach of changes around a violation; s
 _AROUND = 0.25
-#: of the bound, by which it may be missed
+#: relative tolerance of the bound
 _CLOSE = 1e-6
-#: squared cosine to what other rows span, short of one by less than this: a row that depends on them
+#: a row depends on others if the squared cosine to their span differs from 1 by less than this
 _DEPENDENT = 1e-12
 
 
 class Fall(NamedTuple):
-    """A stretch in which a path fell faster than it can."""
+    """A stretch in which a path fell faster than permitted."""
 
     time: float
-    """Where it is farthest from what can be; s."""
+    """Time of the greatest violation; s."""
     rate: float
-    """How fast it falls; m/s²."""
+    """Downward acceleration; m/s²."""
     keys: tuple[int, ...]
-    """What was changed, in order of time; nothing where there is no answer, or too many keys for one."""
+    """Changed keys, in order of time; empty without a solution, or with too many keys for one."""
     changed: float
-    """How far a key was moved, at most; m."""
+    """Greatest change of a key; m."""
 
 
 @few_blas_threads
 def without_falls(times: Floats, heights: Floats, loop: bool, most: float) -> tuple[Floats, list[Fall]]:
-    """Heights (n,) (m) whose smooth curve falls at `most` (m/s²) where it fell faster, and a list of these stretches.
+    """Heights (n,) (m) whose smooth curve falls at most at `most` (m/s²), and a list of the corrected stretches.
 
-    A changed path is the nearest that does it, by ∫ (y − z)² dt, and that is pushed up no harder than the given one is
-    anywhere: else who falls no faster would have to be stopped at once. (Harder, if there is no other.) Nothing changes
-    where nothing within a quarter of a second is wrong; if that is too short to come down in, within twice as much, and
-    so on. A loop's last height is its first again, or what a round goes up above it. One that changes all round is as
-    low as before where it is lowest, as feet are down there.
+    The corrected path is the nearest feasible one, by ∫ (y − z)² dt, whose upward acceleration nowhere exceeds the
+    greatest of the given path (unless there is no other), so that a slower fall does not end in an impact. Changes stay
+    within a quarter of a second of violations; if that is too short, within twice as much, and so on. The last height
+    of a cyclic path equals the first, plus the rise per cycle. If the whole cycle changes, its minimum stays as low as
+    before, because feet are on the ground there.
 
     >>> times = np.arange(60) / 30
     >>> heights = np.where(times < 1.0, 1.0, 0.8)  # down by 20 cm within a frame
@@ -83,7 +83,7 @@ def without_falls(times: Floats, heights: Floats, loop: bool, most: float) -> tu
 
 
 class _Path:
-    """Heights at times; of a loop without the last, and without what a round goes up."""
+    """Heights at times; for a cyclic path without the last, and without the rise per cycle."""
 
     def __init__(self, times: Floats, heights: Floats, loop: bool) -> None:
         self.loop, self.count = loop, len(times) - 1 if loop else len(times)
@@ -93,21 +93,21 @@ class _Path:
         self.heights = heights[: self.count] - self.slope * (self.times - times[0])
         whole = np.append(self.heights, self.heights[0]) if loop else self.heights
         self.push = float(Spline(times, whole, loop=loop, ends="free")(times).acceleration.max(initial=0.0))
-        """How hard it is pushed up, at most; m/s²."""
+        """Greatest upward acceleration; m/s²."""
 
     def whole(self, heights: Floats) -> Floats:
-        """Heights for the times that were given."""
+        """Heights for the given times."""
         if self.loop:
             heights = np.append(heights, heights[0])
         times = np.append(self.times, self.times[0] + self.round) if self.loop else self.times
         return np.asarray(heights + self.slope * (times - times[0]))
 
     def at(self, keys: Indices) -> Floats:
-        """Times of keys; those of other rounds of a loop too."""
+        """Times of keys, also of those in other cycles."""
         return np.asarray(self.times[keys % self.count] + self.round * (keys // self.count))
 
     def missed(self, most: float) -> Floats:
-        """How far (n,) each height, or one of two others, has to move at least; m."""
+        """(n,) least distance by which each height, or one of two others, must move; m."""
         missed = np.zeros(self.count)
         step = self.round / max(self.count - (not self.loop), 1)
         every = np.arange(self.count)
@@ -123,7 +123,7 @@ class _Path:
         return missed
 
     def near(self, wrong: Bools, reach: float) -> Bools:
-        """Keys (n,) that are no farther from wrong ones than `reach` (s)."""
+        """Keys (n,) within `reach` (s) of wrong ones."""
         where = np.flatnonzero(wrong)
         if self.loop:
             where = np.concatenate([where + k * self.count for k in (-1, 0, 1)])
@@ -133,7 +133,7 @@ class _Path:
         return np.asarray(np.minimum(*apart) <= reach)
 
     def runs(self, near: Bools) -> list[Indices]:
-        """Keys in a row, each row in order of time: that of a loop may go on in the next round."""
+        """Runs of consecutive keys in order of time; a run of a cyclic path may continue in the next cycle."""
         keys = np.arange(self.count)
         if near.all():
             return [keys]
@@ -144,7 +144,7 @@ class _Path:
         return np.split(inside, np.flatnonzero(np.diff(inside) > 1) + 1)
 
     def changed(self, runs: list[Indices], most: float) -> tuple[Floats, list[bool]]:
-        """Heights (n,) with all runs changed that can be, and which these are."""
+        """Heights (n,) with all solvable runs changed, and a flag for each run."""
         fresh, solved = np.array(self.heights), []
         for run in runs:
             change = self._least_change(fresh, run, most) if len(run) <= _MOST else None
@@ -156,7 +156,7 @@ class _Path:
         return fresh, solved
 
     def _least_change(self, heights: Floats, run: Indices, most: float) -> Floats | None:
-        """What takes a run to the nearest path; the curve beside it gets no worse than it is."""
+        """The change of a run to the nearest feasible path; the curve beside it does not get worse."""
         closed = self.loop and len(run) + 2 * _BESIDE >= self.count
         if closed:
             keys = run[0] + np.arange(self.count)
@@ -176,7 +176,7 @@ class _Path:
         return _least(cost, rows, bound - now, _CLOSE * most) if change is None else change
 
     def told(self, run: Indices, done: bool, missed: Floats, fresh: Floats) -> Fall:
-        """A run as it is listed."""
+        """The `Fall` of a run."""
         keys = run % self.count
         worst = int(keys[int(np.argmax(missed[keys]))])
         whole = self.at(np.arange(self.count + 1)) if self.loop else self.times
@@ -188,7 +188,7 @@ class _Path:
 
 
 def _accelerations(times: Floats, round_: float | None) -> Floats:
-    """The matrix (n, n) that gives accelerations of the smooth curve at its keys; `round_` is a loop's (s).
+    """The matrix (n, n) from heights to accelerations of the smooth curve at its keys; `round_` is the period (s).
 
     Between keys they are linear, so that a bound that holds at keys holds everywhere.
     """
@@ -202,8 +202,8 @@ def _accelerations(times: Floats, round_: float | None) -> Floats:
 def _least(cost: Floats, rows: Floats, bound: Floats, close: float) -> Floats | None:
     """The c of least cᵀ H c with A c ≥ b, or None: its multipliers by active sets (Lawson and Hanson 1974, ch. 23).
 
-    All bounds that are missed by more than those beside them are held at once, which takes few rounds. After a round
-    that moved nothing it is one as in the book, so that there is an end to it.
+    All bounds with a locally greatest violation become active at once, which needs few iterations. After an iteration
+    without progress only one does, as in the book, so that the method terminates.
     """
     if not (np.isfinite(cost).all() and np.isfinite(bound).all()):
         return None
@@ -229,13 +229,13 @@ def _least(cost: Floats, rows: Floats, bound: Floats, close: float) -> Floats | 
 
 
 def _peaks(values: Floats) -> Bools:
-    """Which values (n,) are larger than the one before and no less than the one after."""
+    """(n,) local maxima: values larger than the one before and no less than the one after."""
     around = np.concatenate(([-np.inf], values, [-np.inf]))
     return np.asarray((values > around[:-2]) & (values >= around[2:]))
 
 
 def _pushing(both: Floats, bound: Floats, forces: Floats, held: Bools) -> tuple[Floats, Bools]:
-    """Multipliers that meet the bounds that are held, and only push: those that would pull are let go."""
+    """Nonnegative multipliers that meet the active bounds; bounds with negative ones become inactive."""
     while True:
         wanted = np.zeros_like(forces)
         wanted[held] = _solved(both[np.ix_(held, held)], bound[held])
@@ -246,7 +246,7 @@ def _pushing(both: Floats, bound: Floats, forces: Floats, held: Bools) -> tuple[
         shares = forces[where] / np.maximum(forces[where] - wanted[where], np.finfo(np.float64).tiny)
         least = shares.min()
         held = np.array(held)
-        # one at least is let go in each round, so that there is an end to it
+        # each iteration deactivates at least one, so that the loop terminates
         held[where[shares <= least]] = False
         forces = np.where(held, np.maximum(forces + least * (wanted - forces), 0.0), 0.0)
 

@@ -1,6 +1,6 @@
-"""Names of bones: which side a joint is on, and which part of a body it moves.
+"""Names of bones: the side of a joint, and the part of a body that it moves.
 
-Read are the names of MotionBuilder and CMU (LeftUpLeg), Mixamo (mixamorig:LeftUpLeg), Xsens (LeftUpperLeg), 3ds Max
+Supported are the names of MotionBuilder and CMU (LeftUpLeg), Mixamo (mixamorig:LeftUpLeg), Xsens (LeftUpperLeg), 3ds Max
 (Bip01 L Thigh), names of joints (LeftHip, left_hip) and Poise's own (thigh_l).
 """
 
@@ -19,7 +19,7 @@ _OTHER = {"L": "R", "R": "L", "l": "r", "r": "l"}
 
 
 def other_side(name: str, names: Sequence[str]) -> str | None:
-    """The name on the other side of the body, None for what is in the middle.
+    """The name on the other side of the body; None for joints in the middle.
 
     >>> other_side("mixamorig:LeftArm", ["mixamorig:RightArm"]), other_side("thigh_l", ["thigh_r"])
     ('mixamorig:RightArm', 'thigh_r')
@@ -40,7 +40,7 @@ def _others(name: str) -> Iterator[str]:
 
 
 def mirror_order(names: Sequence[str], parents: NDArray[np.int64], pairs: Mapping[str, str]) -> NDArray[np.int64]:
-    """For each joint the index of the one that it does as in a mirror."""
+    """For each joint the index of its mirror image."""
     place = {name: index for index, name in enumerate(names)}
     given = {**{b: a for a, b in pairs.items()}, **pairs}
     for name in given:
@@ -61,7 +61,7 @@ def mirror_order(names: Sequence[str], parents: NDArray[np.int64], pairs: Mappin
     return order
 
 
-#: words for each part of a limb, without the side; the first that a skeleton has counts
+#: names of each part of a limb, without the side; the first one in the skeleton is used
 _LIMBS: dict[str, tuple[str, ...]] = {
     "upper_arm": ("upperarm", "uparm", "arm", "shldr", "humerus", "shoulder"),
     "forearm": ("forearm", "lowerarm", "lowarm", "elbow", "radius"),
@@ -78,9 +78,9 @@ _PREFIX = re.compile(r"^(bip\d*|bone|jnt|joint|def|character\d*)(?=[a-z])")
 
 
 def find_parts(names: Sequence[str], parents: Sequence[int] | NDArray[np.int64]) -> dict[str, int]:
-    """Which joint moves which part of a human body: `"thigh_l"`, `"forearm_r"`, `"pelvis"`, `"torso"` and so on.
+    """The joint of each part of a human body: `"thigh_l"`, `"forearm_r"`, `"pelvis"`, `"torso"` and so on.
 
-    The pelvis is what carries both legs, the torso what carries both arms.
+    The pelvis is the part that carries both legs, the torso the part that carries both arms.
 
     >>> find_parts(["Hips", "Chest", "LeftArm", "RightArm", "LeftUpLeg"], [-1, 0, 1, 1, 0])
     {'upper_arm_l': 2, 'upper_arm_r': 3, 'thigh_l': 4, 'pelvis': 0, 'torso': 1}
@@ -109,7 +109,7 @@ def find_parts(names: Sequence[str], parents: Sequence[int] | NDArray[np.int64])
 
 
 def _word(name: str) -> tuple[str, str]:
-    """What a name says without its namespace and marks, and the side that it is on."""
+    """A name without its namespace, separators and side, and the side."""
     text = re.split(r"[:/|]", name)[-1]
     side = ""
     for left, right in _SIDES:

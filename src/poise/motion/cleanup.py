@@ -1,9 +1,9 @@
-"""Jerks in clips, found and mended: frames that jump away and back, seams at which a joint is suddenly elsewhere.
+"""Motion clean-up: finds and corrects spikes (frames that jump away and back) and steps (jumps at seams) of clips.
 
-People speed up and slow down over several frames. Where a joint goes farther (or less far) from one frame to the next
-than at the speeds of both steps beside that one, and of all between those two, it jumped: by the distance that is left
-over. An impact changes speeds and is no jump, nor are a constant, a uniform turn, or a sine that has enough keys; and a
-foot that comes down turns within a frame and stays so, which is no jerk either (`poise.motion.foot_strikes`).
+Human motion accelerates over several frames. A joint jumps between two frames if its velocity there is outside the
+range between the velocities of both neighbouring steps; the distance from that range is the size of the jump. An impact
+changes velocities and is no jump, nor is a constant, a uniform rotation, or a sine with enough keys. A foot strike,
+which rotates the foot within a frame, is no jump either (`poise.motion.foot_strikes`).
 """
 
 from __future__ import annotations
@@ -27,33 +27,33 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-#: frames in a row that may be wrong together, between a jump away and one back
+#: maximum length of a spike in frames, between a jump away and one back
 _LONGEST_SPIKE = 3
-#: of a jump that may be left after the one back
+#: share of a jump that may remain after the one back
 _BACK = 0.5
-#: of the joints that must step at once to make it a seam, which all others have too
+#: share of the joints that must step at once to make a seam of all joints
 _SEAM = 0.25
-#: changes that are none; rad or m
+#: changes below this are ignored; rad or m
 _NOTHING = 1e-9
 
 
 @dataclass(frozen=True)
 class Mend:
-    """One jerk of one joint, and what was done about it."""
+    """A corrected spike or step of one joint."""
 
     joint: str
     what: Literal["turn", "shift"]
-    """Whether the joint's rotation was mended, or its translation."""
+    """Whether the joint's rotation or its translation was corrected."""
     kind: Literal["spike", "step"]
-    """A spike goes away and comes back, a step stays."""
+    """A spike returns, a step stays."""
     time: float
-    """When; of a step the middle between its two frames; s."""
+    """Time; for a step the middle between its two frames; s."""
     frames: tuple[int, ...]
-    """Frames that were changed, in order of time: where a loop goes round, its last come before its first."""
+    """Changed frames, in order of time: across the seam of a cyclic clip, the last frames come before the first."""
     size: float
-    """How far the joint jumped; rad or m."""
+    """Size of the jump; rad or m."""
     changed: float
-    """How far a frame was moved, at most; rad or m."""
+    """Greatest change of a frame; rad or m."""
 
     def __str__(self) -> str:
         size, changed = (self._told(value) for value in (self.size, self.changed))
@@ -67,7 +67,7 @@ class Mend:
 
 
 class Mended(NamedTuple):
-    """A clip without the jerks, and the list of them by joint and time."""
+    """A corrected clip, and the list of corrections by joint and time."""
 
     clip: Clip
     mends: tuple[Mend, ...]
@@ -82,19 +82,19 @@ def mend(
     over: float = 0.25,
     joints: Iterable[str | int] | None = None,
 ) -> Mended:
-    """The same motion without one-frame jerks, and a list of what was changed. Other keys stay.
+    """The motion without spikes and steps, and a list of the corrections. Other keys do not change.
 
-    A step between two frames is a jump if it misses the steps before and after it, and all between them, by more than
-    `turn` (rad; translations: `shift`, m) and by more than `usual` times what is usual (the median) for this joint in
-    this clip. The first and the last step of a clip that is no loop have no two neighbours and are not judged.
+    A step between two frames is a jump if its distance from the range between the steps before and after it exceeds
+    `turn` (rad; translations: `shift`, m), and `usual` times the median for this joint in this clip. The first and the
+    last step of a clip that is not cyclic have no two neighbours and are not checked.
 
-    Up to three frames between a jump away and one back are a spike: they are put on the smooth curve through the frames
-    around them. What jumps and stays is a step, as at the seam of a clip that was pieced together: it takes `over`
-    seconds, along the way of least jerk (Flash and Hogan 1985), half of it before the seam and half after. What frames
-    do beside that is kept: only what the jump made of them is faded. Where a quarter of the joints step at once, all do
-    to some degree, and all are mended there: so legs still bring feet to where they were.
+    Up to three frames between a jump away and one back are a spike: they move to the smooth curve through the frames
+    around them. A jump without return is a step, for example at the seam of joined clips: the jump is distributed over
+    `over` seconds, half before the seam and half after, along the path of minimum jerk (Flash and Hogan 1985). The other
+    motion of these frames does not change. If a quarter of the joints step at once, all joints are corrected there, so
+    that legs still bring feet to where they were.
 
-    `joints` are names or numbers of those to look at, all unless given. The clip's notes tell the same as the list.
+    `joints` are names or numbers of the joints to check, by default all. The clip's notes contain the same list.
 
     >>> from poise.motion import Clip, Skeleton
     >>> turns = np.zeros((9, 1, 3))
@@ -134,7 +134,7 @@ def mended(
     over: float = 0.25,
     joints: Iterable[str | int] | None = None,
 ) -> Clip:
-    """The same motion without one-frame jerks; its `notes` tell of them. See `poise.motion.mend`.
+    """The motion without spikes and steps; its `notes` list the corrections. See `poise.motion.mend`.
 
     >>> from poise.motion import Clip, Skeleton
     >>> path = [(0.1 * k, 0, 1.4 if k == 5 else 1) for k in range(9)]
@@ -157,14 +157,14 @@ class _Rules(NamedTuple):
 
 
 def _without_jerks(clip: Clip, rules: _Rules, joints: Sequence[int]) -> tuple[Floats, Floats, list[Mend]]:
-    """Rotations and translations of a clip without the jerks of some joints, and the list of these."""
+    """Rotations and translations of a clip with some joints corrected, and the list of corrections."""
     names = clip.skeleton.names
     quats, moves = np.array(clip.quats_wxyz), np.array(clip.translations)
     turns = {joint: _Track(clip, rules, names[joint], "turn", quats[:, joint]) for joint in joints}
     columns = {joint: clip.moved.index(joint) for joint in joints if joint in clip.moved}
     shifts = {joint: _Track(clip, rules, names[joint], "shift", moves[:, at]) for joint, at in columns.items()}
     tracks = [*turns.values(), *shifts.values()]
-    # spikes first: what they leave may still be a step
+    # spikes first: a step may remain after them
     mends = [found for track in tracks for found in track.mend_spikes()]
     landed = landings(clip)
     stepping = np.sum([track.jumping() & ~landed[:, joint] for joint, track in turns.items()], axis=0)
@@ -181,7 +181,7 @@ def _without_jerks(clip: Clip, rules: _Rules, joints: Sequence[int]) -> tuple[Fl
 
 
 class _Track:
-    """One joint's rotations (frames, 4) or translations (frames, 3) of a clip, on their way to be mended."""
+    """One joint's rotations (frames, 4) or translations (frames, 3) of a clip, during the correction."""
 
     def __init__(self, clip: Clip, rules: _Rules, joint: str, what: Literal["turn", "shift"], given: Floats) -> None:
         self.rules, self.joint, self.what = rules, joint, what
@@ -192,24 +192,24 @@ class _Track:
             self.way = clip.stride
         self.times, self.now = clip.times, given
         if clip.loop:
-            # a loop is looked at three times in a row, and the middle is kept: nothing is at its end
+            # a cyclic clip is repeated three times, and the middle cycle is used: it has no ends
             self.times = np.concatenate([clip.times[:-1] + k * clip.duration for k in (-1, 0, 1)])
             self.now = np.concatenate([given[:-1] + k * self.way for k in (-1, 0, 1)])
         self.steps = np.diff(self.times)
 
     def keys(self) -> Floats:
-        """What it has come to, for the frames of the clip."""
+        """The present keys, for the frames of the clip."""
         if not self.loop:
             return self.now
         middle = self.now[self.length : 2 * self.length]
         return np.concatenate((middle, middle[:1] + self.way))
 
     def jumping(self) -> NDArray[np.bool_]:
-        """Which steps (n,) from frame to frame are jumps."""
+        """(n,) bool: steps from frame to frame that are jumps."""
         return self._sizes() > 0.0
 
     def mend_spikes(self) -> list[Mend]:
-        """Put frames between a jump away and one back onto the curve through the others."""
+        """Move frames between a jump away and one back onto the curve through the others."""
         jumping = self.jumping()
         jumps, bad = self._jumps(jumping), list[range]()
         where = [int(k) for k in np.flatnonzero(jumping)]
@@ -234,19 +234,19 @@ class _Track:
         return mends
 
     def _without(self, dropped: list[int]) -> Floats:
-        """Keys with some of them on the smooth curve through the others."""
+        """Keys with some of them moved to the smooth curve through the others."""
         kept = np.setdiff1d(np.arange(len(self.now)), dropped)
         fresh = np.array(self.now)
         if self.what == "shift":
             fresh[dropped] = Spline(self.times[kept], fresh[kept], "smooth", ends="free")(self.times[dropped]).value
             return fresh
         found = RotationCurve(self.times[kept], fresh[kept], "smooth", ends="free")(self.times[dropped]).quat_wxyz
-        # the same of the two quaternions of a rotation as before
+        # keep the sign of each quaternion
         fresh[dropped] = found * np.where(np.sum(found * fresh[dropped], axis=1) < 0.0, -1.0, 1.0)[:, None]
         return fresh
 
     def mend_steps(self, seams: NDArray[np.bool_], landed: NDArray[np.bool_]) -> list[Mend]:
-        """Let steps that are jumps and no landings, and all at seams, take their time."""
+        """Distribute steps that are jumps and no landings, and all steps at seams, over time."""
         jumping = (self.jumping() & ~landed) | seams
         jumps, expected = self._jumps(jumping), self._expected(jumping)
         change = np.zeros((len(self.now), 3))
@@ -255,7 +255,7 @@ class _Track:
             jump, middle = jumps[k], 0.5 * (self.times[k] + self.times[k + 1])
             share = _ease(0.5 + (self.times - middle) / self.rules.over)[:, None]
             before = np.arange(len(share))[:, None] <= k
-            # axes of what turns are other ones before the seam: there the same turn has other components
+            # body axes differ before the seam, so that the same rotation has other components there
             early = rotate(quat_exp(expected[k]), jump) if self.what == "turn" else jump
             fade = np.where(before, share * early, (share - 1.0) * jump)
             size = np.linalg.norm(fade, axis=1)
@@ -271,7 +271,7 @@ class _Track:
         return mends
 
     def _sizes(self) -> Floats:
-        """How far each step is beyond both of its neighbours and all between them; 0 where that is no jump."""
+        """(n,) distance of each step from the range between its neighbours; 0 for steps that are no jumps."""
         rates, sizes = self._rates(), np.zeros(len(self.steps))
         if len(rates) > 2:
             sizes[1:-1] = _beyond(rates[:-2], rates[2:], rates[1:-1]) * self.steps[1:-1]
@@ -279,7 +279,7 @@ class _Track:
         return sizes
 
     def _expected(self, jumping: NDArray[np.bool_]) -> Floats:
-        """How far each jump (n, 3) would go at the mean speed of the nearest steps on its sides that are none."""
+        """(n, 3) displacement of each jump at the mean velocity of the nearest regular steps on both sides."""
         rates, calm = self._rates(), np.flatnonzero(~jumping)
         expected = np.zeros_like(rates)
         for k in np.flatnonzero(jumping):
@@ -288,7 +288,7 @@ class _Track:
         return expected
 
     def _jumps(self, jumping: NDArray[np.bool_]) -> Floats:
-        """How far each jump (n, 3) went beyond that; turns are in the axes of the later frame."""
+        """(n, 3) excess of each jump over that; rotations are in the axes of the later frame."""
         expected, jumps = self._expected(jumping), np.zeros((len(self.steps), 3))
         first, second = self.now[:-1][jumping], self.now[1:][jumping]
         if self.what == "turn":
@@ -310,7 +310,7 @@ class _Track:
     def _told(
         self, kind: Literal["spike", "step"], time: float, frames: list[int], size: float, changed: float
     ) -> list[Mend]:
-        """A mend of this clip; none if it is of another round of the loop."""
+        """The correction as a `Mend`; none if it is in another repetition of the cycle."""
         if self.loop:
             begin = self.times[self.length]
             if not begin <= time < begin + (self.times[self.length] - self.times[0]):

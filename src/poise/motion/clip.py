@@ -22,14 +22,14 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Origin:
-    """How the file was laid out that a clip was read from, so that it can be written the same way."""
+    """Layout of the file that a clip was read from, so that it can be written in the same way."""
 
     format: str
     """`"bvh"` or `"deepmimic"`."""
     meters: float
     """Length of the file's unit; m."""
     up: str
-    """The file's axis that points up: `"x"`, `"y"` or `"z"`."""
+    """The file's up axis: `"x"`, `"y"` or `"z"`."""
     channels: tuple[tuple[str, ...], ...] = ()
     """Names of each joint's channels, in the file's order."""
     tpose: bool = False
@@ -58,13 +58,13 @@ class WorldPose:
 
 @dataclass(frozen=True, eq=False)
 class Pose:
-    """What a clip does at one time or at several: leading axes (...) are those of the times."""
+    """A pose of a clip at one time or several: leading axes (...) are those of the times."""
 
     skeleton: Skeleton
     quats_wxyz: Floats
     """(..., joints, 4) in the axes of the parents."""
     angular_velocities: Floats
-    """(..., joints, 3) beside the parents, in the joints' own axes; rad/s."""
+    """(..., joints, 3) relative to the parents, in the joints' own axes; rad/s."""
     angular_accelerations: Floats
     """(..., joints, 3) likewise; rad/s²."""
     translations: Floats
@@ -75,7 +75,7 @@ class Pose:
     """(..., joints, 3) m/s²."""
 
     def world(self) -> WorldPose:
-        """Where all joints are in the world, and how they move there."""
+        """Poses and motions of all joints in the world."""
         spins = (self.angular_velocities, self.angular_accelerations)
         moves = (self.translations, self.velocities, self.accelerations)
         parts = carry(self.skeleton, self.quats_wxyz, spins, moves)
@@ -154,7 +154,7 @@ class Clip(Frozen):
             _curves={},
         )
         if self.loop:
-            # a loop that does not close is told of at once
+            # raises early for a cyclic clip that does not close
             self._turns("smooth")
             self._moves("smooth", 0.0)
         elif self.stride.any():
@@ -166,7 +166,7 @@ class Clip(Frozen):
 
     @property
     def n_frames(self) -> int:
-        """How many keys there are."""
+        """Number of keys."""
         return len(self.times)
 
     @property
@@ -176,7 +176,7 @@ class Clip(Frozen):
 
     @property
     def rate(self) -> float:
-        """Keys per second on the mean; 0 for a single one."""
+        """Mean number of keys per second; 0 for a single key."""
         return (self.n_frames - 1) / self.duration if self.n_frames > 1 else 0.0
 
     @property
@@ -189,9 +189,9 @@ class Clip(Frozen):
     ) -> Pose:
         """Pose, velocities and accelerations at any times (s), from curves through the keys.
 
-        `turns` says how joints turn between keys (`"smooth"`, `"squad"`, `"slerp"`), `moves` how translations change
+        `turns` selects the interpolation of rotations (`"smooth"`, `"squad"`, `"slerp"`), `moves` that of translations
         (`"smooth"`, `"catmull_rom"`, `"hermite"` with `tension`, `"monotone"`, `"linear"`). Smooth curves have
-        continuous accelerations. Outside its range a clip that is no loop stands still.
+        continuous accelerations. Outside its range a clip that is not cyclic is constant.
 
         >>> path = [(0, 0, 0), (1, 0, 0), (4, 0, 0)]
         >>> clip = Clip(Skeleton(["root"], [-1], [(0, 0, 0)]), [0, 1, 2], np.tile((1, 0, 0, 0), (3, 1, 1)), path)
@@ -226,7 +226,7 @@ class Clip(Frozen):
         if key not in self._curves:
             keys = np.array(self.translations)
             if self.loop:
-                # what a loop travels is taken out of its curve, and added again when it is sampled
+                # the curve excludes the travel per cycle, which sampling adds
                 share = (self.times - self.times[0]) / self.duration
                 keys[:, 0] -= share[:, None] * self.stride
             self._curves[key] = Spline(self.times, keys, kind, loop=self.loop, ends="free", tension=tension)
@@ -254,7 +254,7 @@ class Clip(Frozen):
         return every
 
     def path(self, joint: str | int) -> JointPath:
-        """The path of one joint through the world, for a kinematic body to follow.
+        """The path of one joint through the world, for a kinematic body.
 
         >>> root = Skeleton(["root"], [-1], [(0, 0, 0)])
         >>> clip = Clip(root, [0, 2], np.tile((1, 0, 0, 0), (2, 1, 1)), [(0, 0, 1), (2, 0, 1)])

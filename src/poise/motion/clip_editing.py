@@ -1,4 +1,4 @@
-"""Clips made from clips: parts, loops, mixtures, other timings, mirror images. `Clip` has them all as methods."""
+"""Editing of clips: slices, cyclic clips, blends, time warps, mirror images. `Clip` has them all as methods."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-#: keys that are nearer to each other than this part of a step are one
+#: keys nearer to each other than this share of a step are merged
 _SAME = 1e-6
 
 
 def sliced(clip: Clip, start: float, end: float) -> Clip:
-    """The part from `start` to `end` (s), with a key at both; its time starts at 0. A loop may go round and round.
+    """The part from `start` to `end` (s), with a key at both; its time starts at 0. Cyclic clips may repeat in it.
 
     >>> from poise.motion import Clip, Skeleton
     >>> clip = Clip(Skeleton(["root"], [-1], [(0, 0, 0)]), [0, 1, 2], np.tile((1, 0, 0, 0), (3, 1, 1)))
@@ -42,9 +42,9 @@ def sliced(clip: Clip, start: float, end: float) -> Clip:
 
 
 def resampled(clip: Clip, rate: float) -> Clip:
-    """The same motion with keys at an even rate (1/s), from the first key on; less than a step may be cut off the end.
+    """The motion with keys at a constant rate (1/s), from the first key on; less than a step may be cut off the end.
 
-    A loop keeps its duration; its rate becomes the nearest that divides it.
+    A cyclic clip keeps its duration; its rate becomes the nearest that divides it.
 
     >>> from poise.motion import Clip, Skeleton
     >>> clip = Clip(Skeleton(["root"], [-1], [(0, 0, 0)]), [0, 1], np.tile((1, 0, 0, 0), (2, 1, 1)))
@@ -62,10 +62,10 @@ def resampled(clip: Clip, rate: float) -> Clip:
 
 
 def looped(clip: Clip, blend: float = 0.25, *, travel: bool = True) -> Clip:
-    """A clip that repeats without a seam: its last `blend` seconds are faded into its first, and are gone from its end.
+    """A cyclic clip without a seam: the last `blend` seconds are blended into the first, and removed from the end.
 
-    With `travel` each round starts where the last ended (a walk goes on), without it the root comes back (a walk on the
-    spot). Turns of the root are not carried over. With `blend` 0 the last pose must be the first already.
+    With `travel` each cycle starts where the last one ended (a walk), without it the root returns (a walk on the spot).
+    The root's rotation does not accumulate. With `blend` 0 the last pose must equal the first.
 
     >>> from poise.motion import Clip, Skeleton
     >>> path = [(0.1 * k, 0, 1) for k in range(11)]
@@ -87,7 +87,7 @@ def looped(clip: Clip, blend: float = 0.25, *, travel: bool = True) -> Clip:
     window = times[times < begin + length * (1.0 - _SAME)]
     pose, late = clip.sample(times), clip.sample(window + (end - begin))
     quats, moves = np.array(pose.quats_wxyz), np.array(pose.translations)
-    # half-way through the window the two lie on each other, so that neither has to come all the way
+    # the two meet half-way through the window, so that each moves half of the distance
     middle = np.array((begin + 0.5 * length, end + 0.5 * length))
     roots = clip.sample(middle).translations[:, 0]
     stride = (roots[1] - roots[0]) * (1.0, 1.0, 0.0)
@@ -106,7 +106,7 @@ def looped(clip: Clip, blend: float = 0.25, *, travel: bool = True) -> Clip:
 
 
 def blended(clip: Clip, other: Clip, weight: float | Callable[[Floats], ArrayLike] = 0.5) -> Clip:
-    """A mixture of two clips of the same skeleton, as long as the shorter, with the keys of the first.
+    """A blend of two clips of the same skeleton, as long as the shorter, with the keys of the first.
 
     `weight` is the other's share from 0 to 1: a number, or a function of the times (s, since the start).
 
@@ -130,9 +130,10 @@ def blended(clip: Clip, other: Clip, weight: float | Callable[[Floats], ArrayLik
 
 
 def joined(clip: Clip, other: Clip, blend: float = 0.0, *, align: bool = True) -> Clip:
-    """This clip and then another of the same skeleton; the last `blend` seconds are faded into the other's first.
+    """This clip, then another of the same skeleton; its last `blend` seconds are blended into the other's first.
 
-    With `align` the other goes on from where this one is and heads. Without `blend` it starts one step after the end.
+    With `align` the other continues at this one's position and heading. Without `blend` it starts one step after the
+    end.
 
     >>> from poise.motion import Clip, Skeleton
     >>> root = Skeleton(["root"], [-1], [(0, 0, 0)])
@@ -161,9 +162,9 @@ def joined(clip: Clip, other: Clip, blend: float = 0.0, *, align: bool = True) -
 
 
 def warped(clip: Clip, times: ArrayLike, new_times: ArrayLike) -> Clip:
-    """The same motion with other timing: what happened at `times` (s) happens at `new_times` (s).
+    """Time warp: the motion with the poses of `times` (s) at `new_times` (s).
 
-    Between them time runs along a monotone curve, beyond them at its own speed.
+    Between them the warp is a monotone curve, beyond them it has the original speed.
 
     >>> from poise.motion import Clip, Skeleton
     >>> clip = Clip(Skeleton(["root"], [-1], [(0, 0, 0)]), [0, 1, 2], np.tile((1, 0, 0, 0), (3, 1, 1)))
@@ -183,7 +184,7 @@ def warped(clip: Clip, times: ArrayLike, new_times: ArrayLike) -> Clip:
 
 
 def mirrored(clip: Clip, axis: str = "y", pairs: Mapping[str, str] | None = None) -> Clip:
-    """The mirror image: left does what right did. `axis` is the one across the mirror.
+    """The mirror image: left and right are exchanged. `axis` is the normal of the mirror plane.
 
     Joints are paired by their names (Left and Right, l and r); `pairs` adds others, or pairs a joint with itself.
 
@@ -200,7 +201,7 @@ def mirrored(clip: Clip, axis: str = "y", pairs: Mapping[str, str] | None = None
     flip[across] = -1.0
     own = skeleton.rest_quats_wxyz
     plain = with_rest(clip, np.tile((1.0, 0.0, 0.0, 0.0), (len(skeleton), 1)))
-    # a mirrored turn is about the mirrored axis, the other way
+    # a mirrored rotation is about the mirrored axis, in the opposite sense
     quats = plain.quats_wxyz[:, order] * np.concatenate(((1.0,), -flip))
     offsets = plain.skeleton.offsets
     moves = offsets + (plain.all_translations() - offsets)[:, order] * flip
@@ -211,7 +212,7 @@ def mirrored(clip: Clip, axis: str = "y", pairs: Mapping[str, str] | None = None
 
 
 def scaled(clip: Clip, factor: float) -> Clip:
-    """All lengths multiplied: of the skeleton, and of the way that it goes.
+    """All lengths multiplied: those of the skeleton and of its path.
 
     >>> from poise.motion import Clip, Skeleton
     >>> clip = Clip(Skeleton(["root"], [-1], [(0, 0, 1)]), [0.0], [[(1, 0, 0, 0)]])
@@ -224,7 +225,7 @@ def scaled(clip: Clip, factor: float) -> Clip:
 
 
 def shifted(clip: Clip, offset: ArrayLike = (0.0, 0.0, 0.0), yaw: float = 0.0) -> Clip:
-    """The whole motion turned about the world's z axis by `yaw` (rad), then moved by `offset` (m).
+    """The whole motion rotated about the world's z axis by `yaw` (rad), then moved by `offset` (m).
 
     >>> from poise.motion import Clip, Skeleton
     >>> clip = Clip(Skeleton(["root"], [-1], [(0, 0, 1)]), [0.0], [[(1, 0, 0, 0)]])
@@ -239,7 +240,7 @@ def shifted(clip: Clip, offset: ArrayLike = (0.0, 0.0, 0.0), yaw: float = 0.0) -
 
 
 def with_rest(clip: Clip, rest_quats_wxyz: ArrayLike) -> Clip:
-    """The same motion with other orientations (joints, 4) of the joints' frames at rest, in their parents' frames.
+    """The motion with other orientations (joints, 4) of the joints' frames at rest, in their parents' frames.
 
     >>> from poise.motion import Clip, Skeleton
     >>> clip = Clip(Skeleton(["root", "tip"], [-1, 0], [(0, 0, 1), (1, 0, 0)]), [0.0], [[(1, 0, 0, 0), (1, 0, 0, 0)]])
@@ -251,7 +252,7 @@ def with_rest(clip: Clip, rest_quats_wxyz: ArrayLike) -> Clip:
     if np.array_equal(rest, skeleton.rest_quats_wxyz):
         return clip
     target = Skeleton(skeleton.names, skeleton.parents, skeleton.offsets, rest)
-    # a joint's new frame is its old one, turned by a rotation that never changes
+    # a joint's new frame is its old one times a constant rotation
     change = quat_multiply(quat_conjugate(skeleton.rest_world[1]), target.rest_world[1])
     above = np.concatenate((((1.0, 0.0, 0.0, 0.0),), change))[skeleton.parents + 1]
     back = quat_conjugate(above)
@@ -263,13 +264,13 @@ def with_rest(clip: Clip, rest_quats_wxyz: ArrayLike) -> Clip:
 
 
 def heading(quat_wxyz: Floats) -> Floats:
-    """How far rotations (..., 4) turn about the world's z axis: the twist of their split into swing and twist; rad."""
+    """Yaw of rotations (..., 4): the twist about the world's z axis of their swing-twist decomposition; rad."""
     angle: Floats = 2.0 * np.arctan2(quat_wxyz[..., 3], quat_wxyz[..., 0])
     return angle
 
 
 def _carried_on(clip: Clip, other: Clip, time: float) -> Clip:
-    """The other clip moved on the ground and turned, so that its root starts where the first has it at a time."""
+    """The other clip, moved on the ground and rotated, so that its root starts at the first clip's root at a time."""
     here, there = clip.sample(time), other.sample(other.times[0])
     yaw = float(heading(quat_multiply(here.quats_wxyz[0], quat_conjugate(there.quats_wxyz[0]))))
     start = rotate(quat_exp((0.0, 0.0, yaw)), there.translations[0])
@@ -277,13 +278,13 @@ def _carried_on(clip: Clip, other: Clip, time: float) -> Clip:
 
 
 def _mix(one: Floats, two: Floats, share: Floats) -> Floats:
-    """Rotations on the shortest way from one to the other."""
+    """Rotations on the shortest path from one to the other."""
     turn = quat_log(quat_multiply(quat_conjugate(one), two))
     return quat_multiply(one, quat_exp(share[..., None] * turn))
 
 
 def _ease(share: Floats) -> Floats:
-    """From 0 to 1, with two derivatives that are 0 at both."""
+    """A blend from 0 to 1 whose first two derivatives are 0 at both ends."""
     x = np.clip(share, 0.0, 1.0)
     return np.asarray(x * x * x * (10.0 + x * (6.0 * x - 15.0)))
 
@@ -305,7 +306,7 @@ def _from_pose(clip: Clip, times: Floats, pose: Pose, **changes: object) -> Clip
 
 
 def _with_all_moves(clip: Clip, other: Clip, times: Floats, quats: Floats, moves: Floats) -> Clip:
-    """A clip whose joints move that move in either."""
+    """A clip in which the joints have translations that have them in either."""
     moved = tuple(sorted({int(joint) for joint in (*clip.moved, *other.moved)}))
     return clip.keyed(times, quats, moves[:, list(moved)], moved=moved, loop=False, stride=(0.0, 0.0, 0.0))
 

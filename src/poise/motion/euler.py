@@ -1,4 +1,4 @@
-"""Rotations as three turns about axes in any order, as motion files have them."""
+"""Euler angles in any order, as in motion files."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Floats = NDArray[np.float64]
 
 ORDERS = tuple("".join(order) for order in permutations("xyz"))
 
-#: below this half of the middle angle's distance from its ends the two others are one turn; rad
+#: gimbal lock: half of the middle angle's distance from its ends is below this; rad
 _LOCKED = 1e-9
 
 
 def quat_from_euler(order: str, angles: ArrayLike) -> Floats:
-    """Unit quaternions (..., 4) of turns (..., n) about the axes of `order`, a letter each; rad.
+    """Unit quaternions (..., 4) of rotations by angles (..., n) about the axes of `order`, a letter each; rad.
 
-    Each axis is turned by the turns before it, so that the matrix is the product of the turns as they are given.
+    Rotations are intrinsic: the matrix is the product of the rotations in the given order.
 
     >>> quat_from_euler("zx", (np.pi, 0.0)).round(6) + 0.0
     array([0., 0., 0., 1.])
@@ -38,7 +38,7 @@ def quat_from_euler(order: str, angles: ArrayLike) -> Floats:
 
 
 def _turned(parts: list[Floats], axis: int, c: Floats, s: Floats) -> list[Floats]:
-    """The quaternion (w, x, y, z) times a turn about one axis."""
+    """The quaternion (w, x, y, z) times a rotation about one axis."""
     w, v = parts[0], parts[1:]
     i, j, k = axis, (axis + 1) % 3, (axis + 2) % 3
     new = [w * c - v[i] * s, v[0], v[1], v[2]]
@@ -49,20 +49,20 @@ def _turned(parts: list[Floats], axis: int, c: Floats, s: Floats) -> list[Floats
 
 
 def quat_to_euler(order: str, quat_wxyz: ArrayLike) -> Floats:
-    """Angles (..., 3) of the turns about the three axes of `order` that make rotations (..., 4); rad.
+    """Euler angles (..., 3) of rotations (..., 4) about the three axes of `order`; rad.
 
-    The middle one is from −π/2 to π/2. Where it is at either end, the others are one turn, and the last is 0.
+    The middle one is from −π/2 to π/2. At both ends (gimbal lock) the last one is 0.
 
     >>> quat_to_euler("zyx", quat_from_euler("zyx", (0.3, -0.2, 0.1))).round(6)
     array([ 0.3, -0.2,  0.1])
     """
     i, j, k = ("xyz".index(letter) for letter in choice("order", order, ORDERS))
     quat = np.asarray(quat_wxyz, dtype=np.float64)
-    # axes of an order that is not cyclic are left-handed: about them, turns go the other way
+    # axes of a noncyclic order are left-handed: rotations about them have the opposite sign
     sign = 1.0 if (j - i) % 3 == 1 else -1.0
     w, (x, y, z) = quat[..., 0], (sign * quat[..., 1 + axis] for axis in (i, j, k))
-    # sums and differences of the outer angles are each as exact as the quaternion (Bernardes and Viollet 2022), where
-    # the angles themselves are not, near the ends of the middle one
+    # sums and differences of the outer angles are as exact as the quaternion (Bernardes and Viollet 2022); the angles
+    # themselves are not, near the ends of the middle one
     near, far = np.hypot(w - y, x - z), np.hypot(w + y, x + z)
     difference, total = np.arctan2(x - z, w - y), np.arctan2(x + z, w + y)
     middle = 2.0 * np.arctan2(far, near) - 0.5 * np.pi
@@ -73,12 +73,12 @@ def quat_to_euler(order: str, quat_wxyz: ArrayLike) -> Floats:
 
 
 def _wrapped(angle: Floats) -> Floats:
-    """The same angle from −π to π."""
+    """The angle from −π to π."""
     return np.asarray(angle - 2.0 * np.pi * np.round(angle / (2.0 * np.pi)))
 
 
 def continuous(angles: Floats) -> Floats:
-    """Angles (frames, ..., 3) of `quat_to_euler` without jumps: of the ways to write them that nearest to the last."""
+    """Angles (frames, ..., 3) of `quat_to_euler` without jumps: each the equivalent triple nearest to the last."""
     other = np.stack((angles[..., 0] + np.pi, np.pi - angles[..., 1], angles[..., 2] + np.pi), axis=-1)
     out = angles.copy()
     circle = 2.0 * np.pi

@@ -1,7 +1,7 @@
-"""Feet that come down in a clip: what is sharp there is real.
+"""Foot strikes of a clip, which motion clean-up must not smooth.
 
-The ground stops a foot within a frame, and turns it by many degrees until its sole is flat. A jerk is otherwise:
-nothing stops the joint on its way down, or it is high above the ground.
+The ground stops a foot within a frame, and rotates it by many degrees until its sole is flat. A spike differs: the
+joint does not stop on its way down, or it is high above the ground.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 
 Bools = NDArray[np.bool_]
 
-#: how fast a joint comes down that lands, at least; m/s. Feet of walkers have some 0.5 m/s when they do
+#: minimum descent speed of a landing joint; m/s. Feet in a walk have about 0.5 m/s
 _FAST = 0.5
-#: of that speed, which may be left
+#: share of that speed that may remain
 _STOPPED = 0.25
-#: over which speeds before and after are taken; s
+#: window of speeds before and after; s
 _AROUND = 0.05
-#: how far above the lowest point of a clip joints land, at most; of the height of the figure
+#: greatest height of landings above the lowest point of a clip; of the height of the skeleton
 _LOW = 0.1
 
 
 def landings(clip: Clip) -> Bools:
-    """Which joints (steps, joints) are stopped by the ground in a step from one frame to the next.
+    """(steps, joints) bool: joints that the ground stops in a step from one frame to the next.
 
-    Of a loop the steps of three rounds in a row, as they are mended.
+    For a cyclic clip the steps of three consecutive cycles, as in motion clean-up.
     """
     heights, times = clip.world_positions()[..., 2], clip.times
     if clip.loop:

@@ -1,8 +1,8 @@
-"""How far a retargeted motion must be raised, frame by frame, for the feet that stand to be on the floor.
+"""Ground correction of a retargeted motion: raises it frame by frame, such that standing feet are on the floor.
 
-Bones of a clip and of a character have other proportions, so that feet that stand at one height in the clip stand at
-heights that differ by centimetres here. The whole figure follows the feet that stand, evenly in between, so that
-nothing is added to the acceleration of a flight.
+Clip and character have different proportions, so that feet that stand at one height in the clip stand at heights that
+differ by centimetres here. The whole body follows the standing feet, with linear interpolation in between, so that
+flights have no additional acceleration.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ Indices = NDArray[np.intp]
 #: a foot of a clip stands where its lowest point is lower than this above the ground around (of the leg's length), and
 #: one of its points slower than this (1/s of it)
 _LOW, _SLOW = 0.06, 0.3
-#: the ground around a moment is what the lower foot is above in all but this share of the seconds before and after
+#: the ground at a time is the height that the lower foot exceeds in all but this share of the window around it
 _RARE, _AROUND = 0.1, 0.75
-#: of two soles on the floor, one that is tilted by this (of the leg's length) counts for 1/e
+#: of two soles on the floor, one that is tilted by this (of the leg's length) has the weight 1/e
 _TILT = 0.03
-#: a foot that is higher than for most of a stance around (s) by this share of the leg's length counts for 1/e
+#: a foot that is higher than in most of the stance around it (s) by this share of the leg's length has the weight 1/e
 _LIFTED, _LASTS, _SELDOM = 0.01, 0.25, 0.2
-#: feet of clips may be below the floor by this share of the leg, as it is not known where their soles are
+#: feet of clips may be below the floor by this share of the leg, as the position of their soles is unknown
 _INEXACT = 0.03
-#: feet that stand no farther than this from the floor stand on it, and beyond twice this on something else (of the leg)
+#: feet that stand within this distance of the floor stand on it, beyond twice this on other objects (of the leg)
 _LEVEL = 0.06
-#: moments at which nothing counts for more than this are left to those before and after
+#: times at which no weight exceeds this are interpolated
 _FEW = 1e-4
-#: heights are smoothed over this; s
+#: smoothing window of heights; s
 _CALM = 0.05
-#: times of frames are rounded by less than this; s
+#: tolerance of frame times; s
 _ROUNDED = 1e-5
 #: share of the frames in which soles of a character's own motion may be below the floor
 _OWN = 0.05
@@ -44,10 +44,10 @@ _SOLE = 0.01
 
 
 def rises(source: Source, target: Target, turns: list[Floats], root: Floats) -> Floats:
-    """(frames,) how far to raise a motion, for its soles to be on the floor at height 0 while the clip's feet stand; m.
+    """(frames,) rise of a motion, such that its soles are on the floor at height 0 while the clip's feet stand; m.
 
-    What the clip's feet stand on that is higher than its floor, like a step of stairs, stays so. Where no foot ever
-    stands, the lowest point of the whole figure is at 0 in all but few frames.
+    Objects above the floor that the clip's feet stand on, like stairs, keep their height. If no foot ever stands, the
+    lowest point of the whole body is at 0 in all but few frames.
     """
     times, (stands, off) = source.clip.times, _standing(source)
     step = {side: _step(height) for side, height in off.items()}
@@ -65,12 +65,12 @@ def rises(source: Source, target: Target, turns: list[Floats], root: Floats) -> 
 
 
 def sinks(source: Source) -> dict[str, Floats]:
-    """By side: (frames,) heights of a clip's own feet below its floor, as far as that is sure; in legs, 0 or less."""
+    """By side: (frames,) heights of a clip's own feet below its floor, beyond the uncertainty; in legs, 0 or less."""
     return {side: np.minimum(height + _INEXACT, 0.0) for side, height in _standing(source)[1].items()}
 
 
 def _standing(source: Source) -> tuple[dict[str, Floats], dict[str, Floats]]:
-    """How much each foot of a clip stands, from 0 to 1, and how far it is above the floor, in leg lengths."""
+    """Weight from 0 to 1 with which each foot of a clip stands, and its height above the floor, in leg lengths."""
     times, leg = source.clip.times, source.leg_length()
     feet = {side: source.foot(side) for side in "lr"}
     lows = {side: points[..., 2].min(axis=0) / leg for side, points in feet.items() if len(points)}
@@ -87,7 +87,7 @@ def _standing(source: Source) -> tuple[dict[str, Floats], dict[str, Floats]]:
 
 
 def _even(times: Floats, held: Indices, values: Floats, loop: bool) -> Floats:
-    """Values at some of the times for all of them: evenly in between, and smoothed; round and round for a loop."""
+    """Values at some of the times, interpolated linearly to all of them and smoothed; periodic for a cyclic clip."""
     if not loop or len(times) < 3:
         return smoothed(times, np.interp(times, times[held], values))
     last, length = len(times) - 1, times[-1] - times[0]
@@ -100,14 +100,14 @@ def _even(times: Floats, held: Indices, values: Floats, loop: bool) -> Floats:
 
 
 def level_of(target: Target, turns: list[Floats], root: Floats) -> float:
-    """The height that the soles seldom get below; m."""
+    """The height that the soles are seldom below; m."""
     feet = _feet(target, turns, root)
     lowest = np.min([low for low, _ in feet.values()], axis=0) if feet else _lowest_points(target, turns, root)
     return float(np.quantile(lowest, _OWN))
 
 
 def _feet(target: Target, turns: list[Floats], root: Floats) -> dict[str, tuple[Floats, Floats]]:
-    """For each foot the height of its lowest point and how far the highest of its sole is above that; (frames,) m."""
+    """For each foot the height of its lowest point, and the height of its sole's highest point above it; (frames,) m."""
     _, places = target.place(turns, root)
     found = {}
     for side in "lr":
@@ -139,7 +139,7 @@ def _lowest_points(target: Target, turns: list[Floats], root: Floats) -> Floats:
 
 
 def _slowest(times: Floats, points: Floats) -> Floats:
-    """(frames,) speed of the slowest of some points (k, frames, 3); of each the faster one of before and after."""
+    """(frames,) speed of the slowest of points (k, frames, 3); for each point the greater of before and after."""
     steps = np.linalg.norm(np.diff(points, axis=1), axis=2) / np.diff(times)
     before, after = np.concatenate((steps[:, :1], steps), axis=1), np.concatenate((steps, steps[:, -1:]), axis=1)
     return np.asarray(np.maximum(before, after).min(axis=0))
@@ -152,9 +152,9 @@ def _around(times: Floats, heights: Floats) -> Floats:
 
 
 def _windows(times: Floats, reach: float) -> tuple[Indices, Indices]:
-    """First and last frames, the latter excluded, that are no farther than some seconds from each.
+    """First and last frames, the latter excluded, within `reach` seconds of each.
 
-    Frames that are as far as that are in, however their times are rounded.
+    Frames at exactly that distance are included regardless of rounding.
     """
     near = reach + _ROUNDED
     return np.searchsorted(times, times - near), np.searchsorted(times, times + near, side="right")
@@ -178,13 +178,13 @@ def _floor(heights: Floats) -> float:
 
 
 def _step(off: Floats) -> Floats:
-    """How far what a foot stands on is above the floor: 0 where that is little."""
+    """Height above the floor of the object that a foot stands on: 0 if it is small."""
     share = np.clip(np.abs(off) / _LEVEL - 1.0, 0.0, 1.0)
     return np.asarray(off * share * share * (3.0 - 2.0 * share))
 
 
 def smoothed(times: Floats, values: Floats, calm: float = _CALM) -> Floats:
-    """Means of values (frames, ...) before and after, weighted by a bell of the standard deviation `calm`; s."""
+    """Values (frames, ...) smoothed by a Gaussian of the standard deviation `calm`; s."""
     out = np.empty(np.shape(values))
     edges = _windows(times, 4.0 * calm)
     for k, time in enumerate(times):

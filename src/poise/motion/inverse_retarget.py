@@ -1,4 +1,4 @@
-"""From a character back to the skeleton that a clip came with: the other way round of `retarget`."""
+"""Inverse retargeting: from a character's motion back to a clip's skeleton."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def returned(
     floor: float | None = 0.0,
     character: str | None = None,
 ) -> Clip:
-    """A clip of the skeleton of `like` that moves as a character did, which was made to move like it by `retarget`.
+    """A clip of the skeleton of `like` with the motion of a character that `retarget` drove by it.
 
     `turns` (frames, links, 4) are the world orientations of the character's links at `times` (s, 0 at the clip's first
     key), `root` (frames, 3) the positions of its root (m); `parts`, `scale` and `floor` are those of `retarget`. Joints
-    that the character has none for (fingers, toes, a second spine) turn as they do in `like`.
+    without a counterpart in the character (fingers, toes, a second spine) rotate as in `like`.
     """
     fit = Fit(like, model, parts=parts, scale=scale, character=character)
     skeleton, target = like.skeleton, fit.target

@@ -1,4 +1,4 @@
-"""Key-frames by name: positions, orientations, poses and angles of any bodies and joints, at times of their own."""
+"""Key-frames by name: positions, orientations, poses and angles of bodies and joints, each with its own times."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-#: how many numbers each kind of value has
+#: number of components of each kind of value
 _SIZES = {1: "angle", 3: "position", 4: "orientation", 7: "pose"}
 _FORMS = "a number, a position (x, y, z), a rotation (w, x, y, z), or both (x, y, z, w, x, y, z)"
 
 
 class TrackPoint(NamedTuple):
-    """What one name does at times (...). What a track does not have is None."""
+    """Values of one track at times (...). Missing parts are None."""
 
     value: Floats | None = None
     """(...) an angle or a distance, or (..., 3) a position; rad, m."""
@@ -34,7 +34,7 @@ class TrackPoint(NamedTuple):
     quat_wxyz: Floats | None = None
     """(..., 4)."""
     angular_velocity: Floats | None = None
-    """(..., 3) in the axes of what turns; rad/s."""
+    """(..., 3) in body axes; rad/s."""
     angular_acceleration: Floats | None = None
 
 
@@ -98,7 +98,7 @@ class Keyframes:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Everything that has keys, in the order in which it comes first."""
+        """Names with keys, in the order of their first occurrence."""
         return tuple(self.tracks)
 
     @property
@@ -107,7 +107,7 @@ class Keyframes:
         return self.end - self.start
 
     def sample(self, times: ArrayLike) -> dict[str, TrackPoint]:
-        """What every name does at any times (s).
+        """Values of all tracks at any times (s).
 
         >>> keys = keyframes({0.0: {"hand": (0, 0, 1)}, 1.0: {"hand": (1, 0, 1)}}, ends="free")
         >>> keys.sample(0.5)["hand"].velocity
@@ -155,7 +155,7 @@ def keyframes(
     ends: Ends = "still",
     tension: float = 0.0,
 ) -> Keyframes:
-    """Motion from key-frames: at each time (s) what some bodies or joints shall be at.
+    """Motion from key-frames: values of bodies or joints at each time (s).
 
     A value is a number (angle of a hinge, distance of a slider), a position (x, y, z), a rotation (w, x, y, z), or a
     pose (x, y, z, w, x, y, z). Each name has its own keys: frames need not name everything. `moves`, `turns` and
@@ -217,7 +217,7 @@ def _value(name: str, value: ArrayLike, time: float) -> Floats:
 
 
 def _place(model: Model, name: str, track: Track) -> tuple[slice, slice]:
-    """Where a name's numbers are among a model's coordinates and velocities."""
+    """Slices of a joint's coordinates and velocities in a model."""
     size = next(count for count, kind in _SIZES.items() if kind == track.kind)
     found = [k for k, full in enumerate(model.joint_names) if full == name or full.endswith(f"/{name}")]
     if len(found) == 1:
