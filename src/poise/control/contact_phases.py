@@ -29,8 +29,8 @@ Bools = NDArray[np.bool_]
 HEIGHT, SPEED = 0.06, 0.6
 """A foot stands where its sole is lower than this above its lowest (of the leg's length) and slower than this (1/s)."""
 TILT, ROLL = 0.12, 0.04
-"""Height difference over a sole: in a stance it is within ROLL of its minimum, and the minimum is less than TILT; of the
-leg's length. Feet whose ankles do not bend far enough stand tilted in some clips."""
+"""Height difference over a sole: in a stance it is within ROLL of its minimum, and the minimum is less than TILT; of
+the leg's length. Feet whose ankles do not bend far enough stand tilted in some clips."""
 AROUND = 0.75
 """The lowest height is taken over this time before and after, since the ground of many clips is not level; s."""
 CALM = 0.1

@@ -48,8 +48,8 @@ class Tracking:
     - "drives": springs and dampers without bounds, on joints with or without motors.
     - "accelerations": motors get the accelerations of KOK eq. 22, within their limits.
 
-    `root` selects how a free root follows. "guided": by its own motors, an external root assist. "held": on a path, as a
-    kinematic body. "balanced": only through the ground; a `Balance` (with the options `balance`) computes torques,
+    `root` selects how a free root follows. "guided": by its own motors, an external root assist. "held": on a path, as
+    a kinematic body. "balanced": only through the ground; a `Balance` (with the options `balance`) computes torques,
     within the strengths, that keep the feet in place. "free": not at all.
     `adjust(state, wanted)` may replace the coordinates wanted at the end of a step, for example for balance. The motion
     begins at the world's time `start` (s). `points` are additional springs on points. Joints that are `limp`, or of

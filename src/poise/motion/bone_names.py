@@ -1,7 +1,7 @@
 """Names of bones: the side of a joint, and the part of a body that it moves.
 
-Supported are the names of MotionBuilder and CMU (LeftUpLeg), Mixamo (mixamorig:LeftUpLeg), Xsens (LeftUpperLeg), 3ds Max
-(Bip01 L Thigh), names of joints (LeftHip, left_hip) and Poise's own (thigh_l).
+Supported are the names of MotionBuilder and CMU (LeftUpLeg), Mixamo (mixamorig:LeftUpLeg), Xsens (LeftUpperLeg),
+3ds Max (Bip01 L Thigh), names of joints (LeftHip, left_hip) and Poise's own (thigh_l).
 """
 
 from __future__ import annotations

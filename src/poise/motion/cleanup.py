@@ -90,9 +90,9 @@ def mend(
 
     Up to three frames between a jump away and one back are a spike: they move to the smooth curve through the frames
     around them. A jump without return is a step, for example at the seam of joined clips: the jump is distributed over
-    `over` seconds, half before the seam and half after, along the path of minimum jerk (Flash and Hogan 1985). The other
-    motion of these frames does not change. If a quarter of the joints step at once, all joints are corrected there, so
-    that legs still bring feet to where they were.
+    `over` seconds, half before the seam and half after, along the path of minimum jerk (Flash and Hogan 1985). The
+    other motion of these frames does not change. If a quarter of the joints step at once, all joints are corrected
+    there, so that legs still bring feet to where they were.
 
     `joints` are names or numbers of the joints to check, by default all. The clip's notes contain the same list.
 

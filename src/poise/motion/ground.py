@@ -107,7 +107,7 @@ def level_of(target: Target, turns: list[Floats], root: Floats) -> float:
 
 
 def _feet(target: Target, turns: list[Floats], root: Floats) -> dict[str, tuple[Floats, Floats]]:
-    """For each foot the height of its lowest point, and the height of its sole's highest point above it; (frames,) m."""
+    """For each foot the height of its lowest point, and the height of the sole above that; (frames,) m."""
     _, places = target.place(turns, root)
     found = {}
     for side in "lr":

@@ -1,7 +1,7 @@
-"""Legs of a retargeted motion are bent where their soles would be below the floor.
+"""Bends the legs of a retargeted motion where their soles would be below the floor.
 
-A foot that stands flat in a clip may be beyond the range of a character's ankle, as that of the rear leg of a lunge:
-its toes would be centimetres below the floor. People raise the heel then, and bend hip and knee.
+A foot that stands flat in a clip may need more than the range of a character's ankle, as in the rear leg of a lunge:
+its toes would be centimetres below the floor. Humans then raise the heel, and bend hip and knee.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from poise.motion.rotations import cross, quat_conjugate, quat_exp, quat_multipl
 Floats = NDArray[np.float64]
 Complex = NDArray[np.complex128]
 
-#: soles that are below the floor by less than this are left there; m
+#: soles that are below the floor by less than this stay there; m
 _LEAST = 1e-4
-#: turning a joint by 1 rad counts as much as soles that are this share of the leg below the floor; that a foot moves
-#: along the floor counts this share of as much below it
+#: weight of rotating a joint by 1 rad, as a depth of soles below the floor (share of the leg); and weight of moving a
+#: foot along the floor, relative to the same depth below it
 _TURN, _SLIDE = 0.02, 0.1
-#: hip, knee and ankle are turned by no more than this; rad
+#: greatest rotation of hip, knee and ankle; rad
 _MOST = 0.6
-#: cosine of the angle between the axes of knee and ankle above which they turn in one plane
+#: cosine of the angle between the axes of knee and ankle above which they are treated as parallel
 _PARALLEL = 0.9
 _ROUNDS = 20
-#: turns are smoothed over this; s
+#: smoothing window of the rotations; s
 _CALM = 0.015
 
 
 def bent(
     source: Source, target: Target, q: Floats, turns: list[Floats], root: Floats, limits: bool
 ) -> tuple[Floats, list[Floats]]:
-    """Coordinates (frames, nq) with legs bent by as little as it takes for no sole to be below the floor, at height 0.
+    """Coordinates (frames, nq) with legs bent as little as possible, such that no sole is below the floor, at height 0.
 
     `turns` are the world orientations of all links, `root` the positions (frames, 3) of the root; m. Hip, knee and
-    ankle turn about the knee's axis, so that the leg stays in its plane. Soles stay a millimetre or two below the
-    floor where a leg would have to bend much for so little, and feet as far as the clip itself has them there. The
-    world orientations of all links come back, too.
+    ankle rotate about the knee's axis, so that the leg stays in its plane. Soles stay a millimetre or two below the
+    floor if the correction needs a large bend, and feet as deep as in the clip itself. Also returns the world
+    orientations of all links.
     """
     q, turns = np.array(q), list(turns)
     model, places = target.model, target.place(turns, root)[1]
@@ -59,7 +59,7 @@ def bent(
         sense = float(np.sign(knee @ ankle)) if abs(knee @ ankle) > _PARALLEL else 0.0
         axis = rotate(turns[shank], knee)
         room = _room(target, q, links, sense, limits)
-        # a knee that is stretched may raise the toes, too: it only bends, or motions would jump between the two
+        # stretching the knee could also raise the toes; only bending is allowed, so that solutions do not alternate
         room[1, 0 if target.bend_axis(f"shank_{side}") @ knee > 0.0 else 1] = 0.0
         angles = np.zeros((3, len(times)))
         joints = [places[link][sunk] for link in links]
@@ -85,7 +85,7 @@ def _is_leg(target: Target, links: list[int]) -> bool:
 
 
 def _room(target: Target, q: Floats, links: list[int], sense: float, limits: bool) -> Floats:
-    """(3, 2, frames) how far hip, knee and ankle may turn either way; the ankle's axis may point the other way."""
+    """(3, 2, frames) remaining range of hip, knee and ankle in both directions; the ankle's axis may be reversed."""
     room = np.full((3, 2, len(q)), ((-_MOST,), (_MOST,)))
     for k, sign in ((1, 1.0), (2, sense)):
         joint = target.joint[links[k]]
@@ -98,10 +98,10 @@ def _room(target: Target, q: Floats, links: list[int], sense: float, limits: boo
 
 
 def _angles(joints: list[Floats], sole: Floats, axis: Floats, room: Floats) -> Floats:
-    """(3, frames) turns of hip, knee and ankle about an axis that bring the points of a sole up to the floor.
+    """(3, frames) angles of hip, knee and ankle about an axis that move the points of a sole up to the floor.
 
-    The better of two minima: a search from the leg as it is would stay at a stretched knee, whose bending changes the
-    leg's length only in the second order, so that another one starts from a knee that is bent as far as it takes.
+    The better of two minima: a search from the original leg would stay at a stretched knee, whose bending changes the
+    leg's length only in second order, so that another search starts from a sufficiently bent knee.
     """
     leg = _Leg(joints, sole, axis, room)
     angles, cost = leg.search(np.zeros((3, len(axis))))
@@ -110,7 +110,7 @@ def _angles(joints: list[Floats], sole: Floats, axis: Floats, room: Floats) -> F
 
 
 class _Leg:
-    """A leg in the plane across its axis, which complex numbers stand for, in all frames."""
+    """A leg in the plane across its axis, represented by complex numbers, in all frames."""
 
     def __init__(self, joints: list[Floats], sole: Floats, axis: Floats, room: Floats) -> None:
         ahead = unit(cross(np.broadcast_to(UP, axis.shape), axis))
@@ -123,24 +123,24 @@ class _Leg:
         self.thigh, self.shank = flat(joints[1] - joints[0]), flat(joints[2] - joints[1])
         self.foot = flat(sole - joints[2])
         whole = self.thigh + self.shank + self.foot
-        #: what of each point's height does not turn, and how far ahead the sole is
+        #: part of each point's height that the rotation does not change, and the sole's offset ahead
         self.rest, self.start = sole[..., 2] - self.steep * whole.imag, whole.mean(axis=0).real
         self.ease = (_TURN * (abs(self.thigh) + abs(self.shank))) ** 2
 
     def shortened(self, by: Floats) -> Floats:
-        """(3, frames) turns of hip, knee and ankle that shorten a stretched leg by some lengths; m, the foot level."""
+        """(3, frames) angles of hip, knee and ankle that shorten a stretched leg by lengths (m); the foot is level."""
         bend = np.sqrt(8.0 * by / (abs(self.thigh) + abs(self.shank)))
         knee = bend * np.where(self.room[1, 1] > 0.0, 1.0, -1.0)
         return np.asarray(np.clip([-0.5 * knee, knee, -0.5 * knee], self.room[:, 0], self.room[:, 1]))
 
     def search(self, angles: Floats) -> tuple[Floats, Floats]:
-        """A minimum (3, frames) of the cost, and that, by the Levenberg-Marquardt method within the joints' room."""
+        """A minimum (3, frames) of the cost, and its value, by Levenberg-Marquardt within the joints' ranges."""
         damping = np.array(self.ease)
         off, slopes = self._off(angles)
         cost = self._cost(off, angles)
         for _ in range(_ROUNDS):
             pull = np.einsum("apf,pf->af", slopes, off) - self.ease * angles
-            # a joint at the end of its range does not go on
+            # a joint at the end of its range stays there
             stuck = ((angles <= self.room[:, 0]) & (pull < 0.0)) | ((angles >= self.room[:, 1]) & (pull > 0.0))
             free = np.where(stuck[:, None], 0.0, slopes)
             square = np.einsum("apf,bpf->fab", free, free) + (self.ease + damping)[:, None, None] * np.eye(3)
@@ -155,13 +155,13 @@ class _Leg:
         return angles, cost
 
     def _cost(self, off: Floats, angles: Floats) -> Floats:
-        """(frames,) the sum of squares of what is off, and of the turns."""
+        """(frames,) the sum of squares of errors and angles."""
         return np.asarray(np.sum(off**2, axis=0) + self.ease * np.sum(angles**2, axis=0))
 
     def _off(self, angles: Floats) -> tuple[Floats, Floats]:
-        """(points + 1, frames) what is off, and its derivatives (3, points + 1, frames) by the angles, negative.
+        """(points + 1, frames) errors, and their negative derivatives (3, points + 1, frames) by the angles.
 
-        How far points are below the floor, or the lowest one is above it, and how far the foot moves along the floor.
+        Errors are depths of points below the floor, or the height of the lowest one, and motion along the floor.
         """
         hip, knee, ankle = np.exp(1j * np.cumsum(angles, axis=0))
         thigh, shank, foot = hip * self.thigh, knee * self.shank, ankle * self.foot

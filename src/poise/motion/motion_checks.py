@@ -1,4 +1,4 @@
-"""Checks of what users give to curves and clips. Each says what was found and what would be right."""
+"""Validation of arguments of curves and clips. Errors state the found and the expected value."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 
 
 def vectors(field: str, value: ArrayLike, shape: Sequence[int | EllipsisType]) -> Floats:
-    """A finite array of the wanted shape, or a `ValueError` that says what was found; `...` stands for any axes."""
+    """A finite array of the expected shape, or a `ValueError` with the found one; `...` stands for any axes."""
     try:
         array = np.array(value, dtype=np.float64)
     except (TypeError, ValueError):
@@ -33,7 +33,7 @@ def vectors(field: str, value: ArrayLike, shape: Sequence[int | EllipsisType]) -
 
 
 def unit_quats(field: str, value: ArrayLike, shape: Sequence[int | EllipsisType]) -> Floats:
-    """Unit quaternions of the wanted shape."""
+    """Unit quaternions of the expected shape."""
     quats = vectors(field, value, shape)
     if quats.shape[-1:] != (4,):
         raise ValueError(f"{field}: must be rotations (w, x, y, z), found the shape {quats.shape}")
@@ -71,7 +71,7 @@ def finite_times(times: ArrayLike) -> Floats:
 
 
 def choice(field: str, value: Any, choices: Sequence[str]) -> Any:
-    """One of a few words."""
+    """Validate a choice."""
     if value not in choices:
         near = get_close_matches(str(value), choices, n=1)
         hint = f', did you mean "{near[0]}"?' if near else ""
@@ -89,7 +89,7 @@ def positive(field: str, value: Any, unit: str = "s") -> float:
 
 
 class Frozen:
-    """What is made once and never changed; its arrays are read-only."""
+    """Base class of immutable objects; their arrays are read-only."""
 
     def _set(self, **fields: Any) -> None:
         for name, value in fields.items():
@@ -98,7 +98,7 @@ class Frozen:
             self.__dict__[name] = value
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        # arrays come out of a pickle as if they could be changed
+        # unpickled arrays are writeable
         self._set(**state)
 
     def __setattr__(self, name: str, value: Any) -> None:

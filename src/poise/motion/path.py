@@ -1,6 +1,6 @@
-"""Paths: a pose over time with exact velocity and acceleration, for bodies that are led instead of pushed.
+"""Paths: poses over time with exact velocity and acceleration, for kinematic bodies.
 
-A path is any function of time (s) that gives a `PathPoint`. Poses are those of the body's frame in its parent's frame.
+A path is any function of time (s) that returns a `PathPoint`. Poses are of the body's frame in its parent's frame.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from poise.motion.rotations import (
 
 Floats = NDArray[np.float64]
 
-#: how far the two ends of a loop may lie apart; m and rad
+#: tolerance between the two ends of a closed path; m and rad
 _CLOSED = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class PathPoint:
-    """Where a path is at one time, and how it moves there.
+    """Pose, velocity and acceleration of a path at one time.
 
     >>> OrbitPath(start=(2, 0, 0), speed=3.0)(0.0).acceleration
     array([-18.,   0.,   0.])
@@ -55,7 +55,7 @@ class PathPoint:
 
 
 class Path(Protocol):
-    """What a kinematic body follows: anything that can be called with a time (s) and gives a `PathPoint`.
+    """Interface of paths of kinematic bodies: callables that map a time (s) to a `PathPoint`.
 
     >>> def falling(time: float) -> PathPoint:
     ...     still, down = np.zeros(3), np.array((0.0, 0.0, -9.81))
@@ -71,7 +71,7 @@ class Path(Protocol):
 
 
 class ConstantPath:
-    """A path that stays where it is.
+    """A constant pose.
 
     >>> ConstantPath((0, 0, 1))(3.0).position
     array([0., 0., 1.])
@@ -88,9 +88,9 @@ class ConstantPath:
 
 
 class OrbitPath:
-    """A circle about an axis at constant speed; the body turns with it.
+    """A circle about an axis at constant speed; the body rotates with it.
 
-    `start` is the position at time 0; with `start` on the axis the body spins on the spot.
+    `start` is the position at time 0; with `start` on the axis the body rotates in place.
 
     >>> OrbitPath(start=(1, 0, 0), speed=2.0)(0.0).velocity
     array([0., 2., 0.])
@@ -125,7 +125,7 @@ class OrbitPath:
 
 
 class FunctionPath:
-    """A path from a function of time that gives (position, quat_wxyz); derivatives by central differences.
+    """A path from a function of time that returns (position, quat_wxyz); derivatives by central differences.
 
     The error of the velocity is of order `step`⁴, that of rounding about 1e-16 / `step` (/ `step`² for accelerations).
 
@@ -151,7 +151,7 @@ class FunctionPath:
         poses = [self._pose(now + float(offset) * self._step) for offset in self._OFFSETS]
         positions = np.array([vectors("position", pose[0], (3,)) for pose in poses])
         quats = np.array([unit_quats("quat_wxyz", pose[1], (4,)) for pose in poses])
-        # seen from the present orientation, rotation vectors have the body's rates as their derivatives
+        # rotation vectors relative to the present orientation have the body's angular velocity as their derivative
         turns = quat_log(quat_multiply(quat_conjugate(quats[2]), quats))
         first, second = self._FIRST / self._step, self._SECOND / self._step**2
         return PathPoint(positions[2], quats[2], first @ positions, first @ turns, second @ positions, second @ turns)
@@ -160,8 +160,8 @@ class FunctionPath:
 class KeyedPath:
     """A smooth path through key poses: pose, velocity and acceleration are continuous at every time.
 
-    Positions follow cubic splines, rotations take the shorter way from key to key. Outside its range the path stands
-    still; it starts and stops without a jump. With `loop` the last pose must be the first, and the path repeats.
+    Positions follow cubic splines; rotations are the shorter ones from key to key. Outside its range the path is
+    constant; it starts and stops without a jump. With `loop` the last pose must equal the first, and the path repeats.
 
     >>> path = KeyedPath([0.0, 1.0, 2.0], [(0, 0, 0), (1, 0, 0), (2, 0, 0)])
     >>> path(1.0).position, path(9.0).velocity
@@ -182,7 +182,7 @@ class KeyedPath:
         if self.loop:
             self._check_closed()
         if count > 1:
-            # keys may be too near to each other, or too far apart, for numbers to hold the accelerations between them
+            # accelerations between keys overflow if times are too close or poses too distant
             with np.errstate(all="ignore"):
                 self._moves = vector_pieces(self.times, self.positions, self.loop)
                 self._turns = rotation_pieces(self.times, self.quats_wxyz, self.loop)
@@ -219,7 +219,7 @@ class KeyedPath:
         return PathPoint(position, quat, velocity, spin, acceleration, spin_rate)
 
     def position(self, time: float, /) -> Floats:
-        """(3,) where it is at `time` (s), for those who ask often and for nothing else; m.
+        """(3,) position at `time` (s); faster than a full `PathPoint`; m.
 
         >>> KeyedPath([0.0, 1.0], [(0, 0, 0), (1, 0, 0)]).position(0.5)
         array([0.5, 0. , 0. ])
@@ -228,7 +228,7 @@ class KeyedPath:
         return np.array(self.positions[k]) if since is None else np.asarray(_powers(since)[0] @ self._moves[k])
 
     def quat(self, time: float, /) -> Floats:
-        """(4,) how it is turned at `time` (s), wxyz, likewise.
+        """(4,) orientation at `time` (s), wxyz; faster than a full `PathPoint`.
 
         >>> KeyedPath([0.0, 1.0], [(0, 0, 0), (1, 0, 0)]).quat(0.5)
         array([1., 0., 0., 0.])
@@ -240,7 +240,7 @@ class KeyedPath:
         return quat_normalize(quat_multiply(self.quats_wxyz[k], quat_exp(turn)))
 
     def _piece(self, time: float) -> tuple[int, float | None]:
-        """The key before a time, and the time since; None where the path stands still at that key."""
+        """The key before a time, and the time since; None where the path is constant at that key."""
         now, (start, end) = _finite_time(time), (self.times[0], self.times[-1])
         if self.loop:
             now = start + (now - start) % (end - start)
@@ -253,7 +253,7 @@ class KeyedPath:
 
 
 def _powers(t: float) -> Floats:
-    """Rows that give a quintic polynomial, its first and its second derivative from its coefficients; (3, 6)."""
+    """Matrix (3, 6) from coefficients to a quintic polynomial and its first and second derivative."""
     return np.array(
         (
             (1.0, t, t**2, t**3, t**4, t**5),

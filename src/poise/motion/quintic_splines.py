@@ -12,8 +12,8 @@ from poise.motion.rotations import quat_conjugate, quat_log, quat_multiply, turn
 Floats = NDArray[np.float64]
 
 Ends = Literal["still", "free"]
-"""How a curve that is no loop ends: without velocity and acceleration, or as the motion inside suggests."""
-#: rounds in which the spins of a spline of rotations are found, at most; they stay when they change by less than this
+"""End conditions of an open curve: zero velocity and acceleration, or not-a-knot."""
+#: maximum iterations for the angular velocities of a rotation spline, and their tolerance
 _ROUNDS, _STAYS = 60, 1e-11
 
 
@@ -21,7 +21,7 @@ def vector_pieces(times: Floats, values: Floats, loop: bool, ends: Ends = "still
     """Coefficients (n − 1, 6, d) of polynomials in the time since each key.
 
     Velocities and accelerations at the keys are those of the cubic spline, so that every piece is that spline. With
-    still ends it is clamped (no velocity there), and the acceleration at the two ends is taken away as well.
+    still ends it is clamped (no velocity there), and the acceleration at the two ends is zero as well.
     """
     rates = spline_rates(times, values, loop, ends)
     steps = np.diff(times)[:, None]
@@ -98,7 +98,7 @@ def _solve_tridiagonal(lower: Floats, diagonal: Floats, upper: Floats, right: Fl
 def _solve_cyclic(lower: Floats, diagonal: Floats, upper: Floats, right: Floats) -> Floats:
     """Solve a tridiagonal system with corners: `lower[0]` stands in the last column, `upper[-1]` in the first.
 
-    The corners are a product u wᵀ, whose part of the answer is added by the formula of Sherman and Morrison.
+    The corners are a product u wᵀ, which the Sherman-Morrison formula adds to the solution.
     """
     count = len(diagonal)
     if count == 2:
@@ -119,7 +119,7 @@ def _solve_cyclic(lower: Floats, diagonal: Floats, upper: Floats, right: Floats)
 def quintics(steps: Floats, p0: Floats, v0: Floats, a0: Floats, p1: Floats, v1: Floats, a1: Floats) -> Floats:
     """Coefficients (n, 6, ...) of quintics with given value, first and second derivative at 0 and at each step."""
     h = steps
-    # what the first three terms leave to do at the end
+    # the remainder at the end after the first three terms
     p = p1 - p0 - h * v0 - 0.5 * h * h * a0
     v = v1 - v0 - h * a0
     a = a1 - a0
@@ -152,9 +152,9 @@ def _spline_spins(
 ) -> tuple[Floats, Floats]:
     """Angular velocities and accelerations (n, ..., 3) of the cubic spline at its keys, from those of parabolas.
 
-    The spline is one of the rotation vectors from each key, in which its neighbours' spins are J⁻¹ of what they are in
-    their own axes. That couples the three axes, but little: what J⁻¹ changes goes to the right-hand side, and is found
-    again until it stays. Rotations whose keys are so far apart that it does not come to stay keep the parabolas.
+    The spline is one of the rotation vectors from each key, in which the spins of neighbours are J⁻¹ times those in
+    their own axes. This couples the three axes weakly: the difference J⁻¹ − 1 is on the right-hand side, in a
+    fixed-point iteration. Where it does not converge, for large rotations between keys, the parabolas remain.
     """
     found = spins
     for _ in range(_ROUNDS):
@@ -176,7 +176,7 @@ def _spline_spins(
 
 
 def _spline_round(steps: Floats, turns: Floats, quats: Floats, spins: Floats, loop: bool, ends: Ends) -> Floats:
-    """Spins (n, ..., 3) that meet the spline's equations, with what J⁻¹ changes taken from the last ones."""
+    """Spins (n, ..., 3) that satisfy the spline's equations, with J⁻¹ − 1 applied to the previous ones."""
     h, mean = steps.ravel(), turns / steps
     ahead, behind = turn_excess(turns, spins[1:]), turn_excess(-turns, spins[:-1])
     new = np.zeros_like(spins)

@@ -1,10 +1,8 @@
-"""A clip's motion for a compiled character: joints matched by the names of bones, limbs by their directions.
+"""Motion retargeting: a clip's motion for a compiled character, with joints matched by the names of bones.
 
-The two may have other proportions, other rest poses (a T-pose, hanging arms) and other joints. What is carried over is
-how far each part has turned from its rest pose, seen from the world, and for limbs where they point. Hinges take the
-angle that makes their limb point there; the ball above them turns about its length, so that they can.
-
-This is motion retargeting.
+Clip and character may differ in proportions, rest poses (a T-pose, hanging arms) and joints. Retargeting transfers the
+rotation of each part from its rest pose, in world axes, and the directions of limbs. Hinges get the angle that points
+their limb in that direction; the ball joint above them twists about its limb, so that they can.
 """
 
 from __future__ import annotations
@@ -40,9 +38,9 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-#: how often figures are raised, ankles turned and legs bent: feet that are turned stand at other heights
+#: iterations of raising the body, rotating ankles and bending legs: rotated feet stand at other heights
 _PASSES = 3
-#: limbs that are bent by less than this (its sine) leave the twist of the part above to the clip
+#: for limbs that are bent by less than this (sine), the clip determines the twist of the part above
 _STRAIGHT = 0.35
 
 
@@ -65,15 +63,15 @@ def retarget(
     limits: bool = True,
     like: Clip | None = None,
 ) -> Retargeted:
-    """Coordinates of a compiled human character that moves as a clip does.
+    """Coordinates of a compiled human character with the motion of a clip.
 
     Bones are matched by name (see `poise.motion.bone_names`); `parts` adds or changes pairs: a part, like `"thigh_l"`
-    or `"torso"`, and the clip's joint. The way that the clip goes is multiplied by `scale`, unless given the ratio of
-    the legs' lengths; it starts where it did. The whole motion is moved up or down so that the soles come down to
-    `floor` (m); None leaves its height alone. With `limits` angles of hinges and universals are kept in their ranges.
+    or `"torso"`, and the clip's joint. The clip's travel is multiplied by `scale`, by default the ratio of the legs'
+    lengths; its start does not change. The whole motion moves up or down such that the soles reach `floor` (m); None
+    does not change its height. With `limits` angles of hinges and universals stay in their ranges.
 
-    How clip and character fit each other is found from the clip itself: what its soles are, how high it walks. With
-    `like`, another clip of the same skeleton, it is found from that one: what was fitted like it comes back as it was.
+    The fit of clip and character is estimated from the clip: its soles, its height above the floor. With `like`,
+    another clip of the same skeleton, it is estimated from that one, so that the result is consistent with it.
 
     >>> import poise
     >>> from poise.motion import Clip, Skeleton
@@ -140,7 +138,7 @@ class Fit:
         self.start = source.hips()[0] * (1.0, 1.0, 0.0)
 
     def pose(self, source: Source, limits: bool) -> tuple[Floats, list[Floats]]:
-        """Coordinates (frames, nq) but for the root's position, and world orientations of all links."""
+        """Coordinates (frames, nq) except the root's position, and world orientations of all links."""
         target, pairs = self.target, self.pairs
         wanted = {
             target.parts[part]: quat_multiply(source.quats[:, joint], self.offsets[target.parts[part]])
@@ -166,10 +164,10 @@ class Fit:
     def settled(self, q: Floats, turns: list[Floats], root: Floats, limits: bool) -> tuple[Floats, Floats]:
         """The clip's own motion with its soles on a floor at height 0 while they stand.
 
-        Coordinates (frames, nq) but for the root's position, and how far that is raised; (frames,) m.
+        Coordinates (frames, nq) except the root's position, and the rise of the root; (frames,) m.
         """
         if self.own:
-            # the same proportions: heights are right but for one number
+            # the same proportions: heights are right except for a constant
             return q, np.full(len(root), -level_of(self.target, turns, root))
         given = q, turns
         rise = np.zeros(len(root))
@@ -183,7 +181,7 @@ class Fit:
         return q, rise
 
     def rise(self, times: Floats) -> Floats:
-        """(times,) how far the clip itself is raised at some times, with its joints kept in their ranges; m."""
+        """(times,) rise of the clip itself at some times, with joints in their ranges; m."""
         q, turns = self.pose(self.source, True)
         rise = self.settled(q, turns, self.root(self.source.hips(), turns), True)[1]
         return np.interp(times, self.source.clip.times, rise)
@@ -192,7 +190,7 @@ class Fit:
 def _solve(
     model: Model, target: Target, wanted: Mapping[int, Floats], aims: Mapping[str, Floats], limits: bool
 ) -> tuple[Floats, list[Floats]]:
-    """Coordinates (frames, nq) but for the root's position, and world orientations of all links."""
+    """Coordinates (frames, nq) except the root's position, and world orientations of all links."""
     frames = len(next(iter(wanted.values())))
     q = np.tile(model.q_rest, (frames, 1))
     turns: list[Floats] = []
@@ -233,7 +231,7 @@ def _solve(
 
 
 def _two_angles(axes: list[Floats], quats: Floats) -> Floats:
-    """Angles (frames, 2) about two axes, at right angles, whose turns come nearest to rotations (frames, 4)."""
+    """Angles (frames, 2) about two perpendicular axes whose rotations are nearest to given ones (frames, 4)."""
     first, second = axes
     frame = quat_from_matrix(np.stack((first, second, np.cross(first, second)), axis=1))
     return quat_to_euler("xyz", quat_multiply(quat_multiply(quat_conjugate(frame), quats), frame))[:, :2]
@@ -242,16 +240,16 @@ def _two_angles(axes: list[Floats], quats: Floats) -> Floats:
 def _twisted(
     model: Model, target: Target, link: int, child: int, goal: Floats, aim: Floats, names: Mapping[int, str]
 ) -> Floats:
-    """The goal of a ball, turned about the limb's length so that the hinge below can make its limb point at the aim.
+    """The target of a ball joint, twisted about its limb so that the hinge below can point its limb at the aim.
 
-    Where the limb is straight that says nothing, and the clip's own twist is left.
+    For a straight limb the twist is undetermined, and that of the clip is used.
     """
     along = target.own_direction(names[link])
     axis = target.axes(child)[0]
     place = model.link_quat_wxyz[child]
     limb = target.own_direction(names[child])
     wanted = rotate(quat_conjugate(goal), aim)
-    # along · R(axis, θ) limb = c + a cos θ + b sin θ shall be the cosine of the angle between the two limbs
+    # solve along · R(axis, θ) limb = c + a cos θ + b sin θ = cosine of the angle between the two limbs
     flat = limb - axis * (axis @ limb)
     a, b = along @ rotate(place, flat), along @ rotate(place, np.cross(axis, flat))
     c = along @ rotate(place, axis * (axis @ limb))
@@ -266,13 +264,13 @@ def _twisted(
     twist = _signed_angle(along, reached, wanted)
     bent = np.linalg.norm(np.cross(wanted, along), axis=-1) / _STRAIGHT
     share = np.clip(bent, 0.0, 1.0)
-    # a joint of the clip that bends the wrong way asks for half a turn, which no arm or leg makes
+    # a joint of the clip that bends backwards would need half a rotation, which is outside the range of limbs
     share = share * share * (3.0 - 2.0 * share) * np.clip(2.0 - 3.0 * np.abs(twist) / np.pi, 0.0, 1.0)
     return quat_multiply(goal, quat_exp((share * twist)[:, None] * along))
 
 
 def _signed_angle(axis: Floats, start: Floats, end: Floats) -> Floats:
-    """Angles (frames,) about an axis from one direction to others, both seen along it."""
+    """Angles (frames,) about an axis from one direction to others, both projected along it."""
     start, end = np.broadcast_arrays(start, end)
     flat = start - np.multiply.outer(start @ axis, axis)
     sine = np.sum(axis * cross(flat, np.array(end)), axis=-1)
@@ -280,7 +278,7 @@ def _signed_angle(axis: Floats, start: Floats, end: Floats) -> Floats:
 
 
 def _twist(axis: Floats, quats: Floats) -> Floats:
-    """Angles (frames,) of the part of rotations that is about an axis."""
+    """Twist angles (frames,) of rotations about an axis."""
     angle = 2.0 * np.arctan2(quats[:, 1:] @ axis, quats[:, 0])
     return np.asarray((angle + np.pi) % (2.0 * np.pi) - np.pi)
 
@@ -292,6 +290,6 @@ def _kept(model: Model, joint: int, number: int, angle: Floats, limits: bool) ->
 
 
 def _continuous(quats: Floats) -> Floats:
-    """The same rotations (frames, 4) with signs that do not jump."""
+    """The rotations (frames, 4) with continuous signs."""
     flips = np.where(np.sum(quats[1:] * quats[:-1], axis=1) < 0.0, -1.0, 1.0)
     return np.asarray(quats * np.concatenate(((1.0,), np.cumprod(flips)))[:, None])

@@ -1,4 +1,4 @@
-"""What retargeting asks of a character: where its parts are at rest and in motion, and where they point."""
+"""The character of a retargeting: positions and directions of its parts, at rest and in motion."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ UP = np.array((0.0, 0.0, 1.0))
 
 @dataclass
 class Target:
-    """What is asked of a compiled character: its links by part, and its rest pose."""
+    """A compiled character as the target of retargeting: its links by part, and its rest pose."""
 
     model: Model
     character: str | None = None
-    """Name of the character, or of its root, where there are several."""
+    """Name of the character, or of its root, in models with several."""
 
     def __post_init__(self) -> None:
         model = self.model
@@ -81,22 +81,22 @@ class Target:
         return rotate(quat_conjugate(self.rest_quats[link]), direction)
 
     def middle(self, part: str) -> Floats:
-        """Where a part is at rest, or the middle of a pair; m."""
+        """Position of a part at rest, or the middle of a pair; m."""
         names = [name for name in (part, f"{part}_l", f"{part}_r") if name in self.parts] or ["pelvis"]
         return np.asarray(np.mean([self.rest[self.parts[name]] for name in names], axis=0))
 
     def trunk(self, top: str) -> Floats:
-        """Where the trunk points at rest: from the hips to the head or the arms; with "legs" from the feet to them."""
+        """Direction of the trunk at rest: from the hips to the head or the arms; with "legs" from the feet to them."""
         line = self.middle("thigh") - self.middle("foot") if top == "legs" else self.middle(top) - self.middle("thigh")
         return unit(line) if np.linalg.norm(line) > 0.0 else UP
 
     def left(self) -> Floats:
-        """What is left at rest, level; unit."""
+        """The horizontal left direction at rest; unit."""
         yaw = _facing({part: self.rest[link] for part, link in self.parts.items()})
         return np.array((-np.sin(yaw), np.cos(yaw), 0.0))
 
     def front(self) -> Floats:
-        """Where the character looks at rest, level; unit."""
+        """The horizontal front direction at rest; unit."""
         return np.cross(self.left(), UP)
 
     def points(self, part: str) -> bool:
@@ -104,7 +104,7 @@ class Target:
         return _end_of(part) in self.parts
 
     def pointing(self, part: str) -> Floats:
-        """Where a part points in the axes of its link: to the end of a limb, up for a head, else to its middle."""
+        """Direction of a part in the axes of its link: to the end of a limb, up for a head, otherwise to its middle."""
         link = self.parts[part]
         if self.points(part):
             return self.own_direction(part)
@@ -116,7 +116,7 @@ class Target:
     def bend_axis(self, part: str) -> Floats:
         """The axis in a link about which its limb bends forwards (arms, hips) or backwards (knees); unit.
 
-        It is that of the limb's hinge, where it has one; else that of a person who stands with hanging arms.
+        It is the axis of the limb's hinge, or without one that of a standing human with hanging arms.
         """
         link, limb = self.parts[part], part.rpartition("_")[0]
         hinge = link if limb in ("forearm", "shank") else self.hinge_below(link)
@@ -133,7 +133,7 @@ class Target:
         return self.model.joint_kinds[self.joint[link]] if self.joint[link] >= 0 else ""
 
     def toes_down(self, part: str) -> float:
-        """How much lower than the ankle the front of the sole is, seen from there; rad."""
+        """Angle below the horizontal from the ankle to the front of the sole; rad."""
         link = self.parts[part]
         points = shape_points(self.model, link)
         if not points:
@@ -145,15 +145,15 @@ class Target:
         return float(np.arctan2(-low, max(float(ahead.max()), 1e-9)))
 
     def rest_direction(self, part: str) -> Floats:
-        """Where a limb points in the world at rest; unit."""
+        """Direction of a limb in the world at rest; unit."""
         return unit(self.rest[self.parts[_end_of(part)]] - self.rest[self.parts[part]])
 
     def own_direction(self, part: str) -> Floats:
-        """Where a limb points in its own frame; unit."""
+        """Direction of a limb in its own frame; unit."""
         return rotate(quat_conjugate(self.rest_quats[self.parts[part]]), self.rest_direction(part))
 
     def hinge_below(self, link: int) -> int | None:
-        """A link that hangs on this one by a hinge."""
+        """A child link with a hinge."""
         for child in range(link + 1, self.model.n_links):
             joint = self.joint[child]
             if int(self.model.link_parent[child]) == link and joint >= 0 and self.model.joint_kinds[joint] == "hinge":
@@ -161,20 +161,20 @@ class Target:
         return None
 
     def axes(self, link: int) -> list[Floats]:
-        """Axes of a link's joint, in the order in which it turns about them."""
+        """Axes of a link's joint, in the order of its rotations."""
         start, end = (int(k) for k in self.model.link_primitive_start[link : link + 2])
         return [np.asarray(axis) for axis in self.model.primitive_axis[start:end]]
 
     def zero(self, link: int) -> float:
-        """The angle of a hinge at which its link is as the model has it."""
+        """The angle of a hinge at which its link has the model's rest orientation."""
         return float(self.model.q_zero[int(self.model.joint_q_start[self.joint[link]])])
 
     def leg_length(self) -> float:
-        """Of thigh and shank; m."""
+        """Length of thigh and shank; m."""
         return _leg_length({part: self.rest[link] for part, link in self.parts.items()})
 
     def hip_offset(self) -> Floats:
-        """From the root to the middle of the hip joints, in the root's frame; m."""
+        """Offset from the root to the middle of the hip joints, in the root's frame; m."""
         thighs = [self.rest[self.parts[part]] for part in ("thigh_l", "thigh_r") if part in self.parts]
         if len(thighs) < 2:
             return np.zeros(3)
@@ -182,7 +182,7 @@ class Target:
 
 
 def shape_points(model: Model, link: int) -> list[tuple[Floats, float]]:
-    """Points and radii that hold the shapes of a link: ends of capsules, corners of boxes; m in the link's frame."""
+    """Points and radii that bound the shapes of a link: ends of capsules, corners of boxes; m in the link's frame."""
     solids = model.solids
     points: list[tuple[Floats, float]] = []
     for k in np.flatnonzero(solids.link == link):
@@ -205,13 +205,13 @@ def _listed(names: list[str]) -> str:
 
 
 def _end_of(part: str) -> str:
-    """The part that a limb points to, itself for what is no limb."""
+    """The part that a limb points to; other parts themselves."""
     limb, _, side = part.rpartition("_")
     return f"{NEXT[limb]}_{side}" if limb in NEXT else ""
 
 
 def _facing(places: Mapping[str, Floats]) -> float:
-    """The direction of a figure's front about z, from where its left and its right are; rad."""
+    """The yaw of a skeleton's front direction, from its left and right parts; rad."""
     for part in ("thigh", "upper_arm", "foot"):
         if f"{part}_l" in places and f"{part}_r" in places:
             across = places[f"{part}_l"] - places[f"{part}_r"]
@@ -221,7 +221,7 @@ def _facing(places: Mapping[str, Floats]) -> float:
 
 
 def _leg_length(places: Mapping[str, Floats]) -> float:
-    """Mean length of the legs that are there; 1 if there is none."""
+    """Mean length of the existing legs; 1 without legs."""
     lengths = []
     for side in ("l", "r"):
         joints = [places[f"{part}_{side}"] for part in ("thigh", "shank", "foot") if f"{part}_{side}" in places]

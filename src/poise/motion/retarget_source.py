@@ -1,7 +1,7 @@
-"""What retargeting asks of a clip: where its joints are, how long bones are, where parts point, in its frames.
+"""The clip of a retargeting: positions of joints, lengths of bones, directions of parts, in its frames.
 
-Everything here comes from positions in the posed frames, and from how joints turn between them. The rest pose of a file
-is a choice of whoever wrote it: bones may lie along an axis of their joint, the figure may be bent or lie there.
+Everything here comes from positions in the posed frames, and from the rotations of joints between them. The rest pose
+of a file is arbitrary: bones may be along an axis of their joint, and the skeleton may be bent or lying.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ Floats = NDArray[np.float64]
 
 #: the part that each part of a limb points to
 NEXT = {"upper_arm": "forearm", "forearm": "hand", "thigh": "shank", "shank": "foot"}
-#: joints nearer to each other than this share of the leg are at one place
+#: joints nearer to each other than this share of the leg coincide
 _ONE_PLACE = 0.01
-#: children that do not show where a head or a hand points
+#: children that do not show the direction of a head or a hand
 _ASIDE = re.compile(r"thumb|eye|jaw|face|ear|nose|brow|lid|lip|tongue|teeth|hair", re.IGNORECASE)
 
 
 @dataclass
 class Source:
-    """What is asked of a clip."""
+    """A clip as the source of retargeting."""
 
     clip: Clip
     given: Mapping[str, str]
@@ -51,7 +51,7 @@ class Source:
         self.names = [*skeleton.names, *("" for _ in skeleton.tips)]
 
     def place(self, part: str) -> Floats:
-        """Where the joint of a part is; (frames, 3)."""
+        """Position of the joint of a part; (frames, 3)."""
         return np.asarray(self.places[:, self.parts[part]])
 
     def local(self, joint: int, vectors: Floats) -> Floats:
@@ -71,7 +71,7 @@ class Source:
         return length
 
     def spine(self) -> list[int]:
-        """The joints from the hips to the head, and where the head ends."""
+        """The joints from the hips to the head, and the end of the head."""
         if "head" not in self.parts:
             return [self.parts["pelvis"]]
         joints = [self.parts["head"]]
@@ -81,18 +81,18 @@ class Source:
 
     @cached_property
     def size(self) -> float:
-        """How far the hips and what they carry reach, in the middle of the frames; m.
+        """Extent of the hips and their descendants, median over frames; m.
 
         A joint above the hips may be anywhere, as at the origin of the world.
         """
         return float(np.median(np.linalg.norm(np.ptp(self.places[:, self.figure()], axis=1), axis=1)))
 
     def figure(self) -> list[int]:
-        """The hips and all joints and tips that they carry."""
+        """The hips and all joints and tips below them."""
         return [self.parts["pelvis"], *self.below(self.parts["pelvis"])]
 
     def ends(self, joint: int) -> list[int]:
-        """The nearest joints and tips below a joint that are not at its place, without thumbs, eyes and the like."""
+        """The nearest joints and tips below a joint that do not coincide with it, without thumbs, eyes and the like."""
         found: list[int] = []
         level = [k for k, parent in enumerate(self.parents) if parent == joint]
         while level:
@@ -102,7 +102,7 @@ class Source:
         return [k for k in found if not _ASIDE.search(self.names[k] or self.names[self.parents[k]])]
 
     def below(self, joint: int) -> list[int]:
-        """All joints and tips that a joint carries."""
+        """All joints and tips below a joint."""
         found = {joint: None}
         for k, parent in enumerate(self.parents):
             if parent in found:
@@ -110,7 +110,7 @@ class Source:
         return list(found)[1:]
 
     def feet(self) -> list[str]:
-        """The lowest part of each leg: feet, or shanks that have none."""
+        """The lowest part of each leg: feet, or shanks without feet."""
         sides = [(f"foot_{side}", f"shank_{side}") for side in "lr"]
         return [next(part for part in pair if part in self.parts) for pair in sides if set(pair) & set(self.parts)]
 
@@ -126,7 +126,7 @@ class Source:
         return [max(below, key=lambda k: self.span(joint, k))] if below else []
 
     def end(self, part: str) -> Floats | None:
-        """Where a part ends: at the next joint of its limb, a foot at the tip of its toes, else at what it carries."""
+        """End of a part: the next joint of its limb, the tip of the toes for a foot, otherwise its descendants."""
         limb, _, side = part.rpartition("_")
         following = self.parts.get(f"{NEXT.get(limb, '')}_{side}")
         joint = self.parts[part]
@@ -137,7 +137,7 @@ class Source:
         return np.asarray(self.places[:, ends].mean(axis=1))
 
     def direction(self, part: str) -> Floats | None:
-        """Where a part points in the world, (frames, 3) of length 1; None where it has no end."""
+        """Direction of a part in the world, (frames, 3) unit; None if it has no end."""
         end = self.end(part)
         if end is None:
             return None
@@ -149,14 +149,14 @@ class Source:
         return part.rpartition("_")[0] in NEXT and self.end(part) is not None
 
     def across(self, part: str) -> Floats | None:
-        """From the right joint of a pair to the left one; (frames, 3) m."""
+        """Vector from the right joint of a pair to the left one; (frames, 3) m."""
         if f"{part}_l" not in self.parts or f"{part}_r" not in self.parts:
             return None
         way = self.place(f"{part}_l") - self.place(f"{part}_r")
         return way if np.median(np.linalg.norm(way, axis=1)) > _ONE_PLACE * self.size else None
 
     def shoulders(self) -> Floats | None:
-        """From the right collar to the left one where they are apart, which turn with the chest, else of the arms."""
+        """Vector from the right collar to the left one, which rotate with the chest; if they coincide, of the arms."""
         arms = self.across("upper_arm")
         if arms is None or "torso" not in self.parts:
             return arms
@@ -182,14 +182,14 @@ class Source:
         return np.asarray(self.places[:, self.hip_joints()].mean(axis=1))
 
     def top(self) -> tuple[str, Floats] | None:
-        """The upper end of the trunk: where the neck begins, else the middle of the arms; its part and (frames, 3)."""
+        """The upper end of the trunk: the neck's joint, otherwise the middle of the arms; its part and (frames, 3)."""
         pelvis = self.parts["pelvis"]
         torso = self.parts.get("torso", pelvis)
         if "head" in self.parts:
             chain = [self.parts["head"]]
             while chain[-1] not in (-1, torso):
                 chain.append(self.parents[chain[-1]])
-            # without a chest a first joint of the spine would be too near to show the trunk
+            # without a chest, the first joint of the spine is too near for a reliable direction
             between = chain[-2::-1] if chain[-1] == torso != pelvis else chain[:1]
             apart = [joint for joint in between if self.span(torso, joint) > _ONE_PLACE * self.size]
             if apart:
@@ -199,7 +199,7 @@ class Source:
         return None
 
     def leg_length(self) -> float:
-        """Mean length of the legs from hip over knee to ankle; 1 where there is none; m."""
+        """Mean length of the legs from hip over knee to ankle; 1 without legs; m."""
         lengths = []
         for side in "lr":
             names = [f"{part}_{side}" for part in ("thigh", "shank", "foot")]

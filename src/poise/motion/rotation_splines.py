@@ -1,4 +1,4 @@
-"""Curves through rotations at key times: smooth, squad, slerp; any number of rotations at once."""
+"""Rotation splines through keys: smooth, squad, slerp; for any number of rotations at once."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from poise.motion.splines import _check_pieces, locate, polynomials
 Floats = NDArray[np.float64]
 
 Turns = Literal["smooth", "squad", "slerp"]
-"""How rotations turn between keys.
+"""Interpolation of rotations between keys.
 
 `smooth` is continuous in angular acceleration. `squad` (Shoemake 1987) is continuous in angular velocity where keys
-are evenly spaced. `slerp` turns at constant speed from key to key, with jumps of speed at the keys.
+are evenly spaced. `slerp` has a constant angular velocity between keys, which jumps at the keys.
 """
 _CLOSED = 1e-6
 #: rotations that are evaluated at once
@@ -40,16 +40,16 @@ class Turned(NamedTuple):
     quat_wxyz: Floats
     """(..., 4) unit."""
     angular_velocity: Floats
-    """(..., 3) in the axes of what turns; rad/s."""
+    """(..., 3) in body axes; rad/s."""
     angular_acceleration: Floats
-    """(..., 3) likewise; rad/s²."""
+    """(..., 3) in body axes; rad/s²."""
 
 
 class RotationCurve:
-    """A curve through rotations (n, ..., 4) at increasing times (n,) (s). From key to key it turns the shorter way.
+    """A curve through rotations (n, ..., 4) at increasing times (n,) (s), with the shorter rotation between keys.
 
-    With `loop` the last rotation must be the first, and the curve repeats; otherwise it stands still outside its range.
-    `ends` is for the smooth curve: `"still"` starts and stops without a jump, `"free"` moves as its inside suggests.
+    With `loop` the last rotation must equal the first, and the curve repeats; otherwise it is constant outside its
+    range. `ends` applies to the smooth curve: `"still"` starts and stops without a jump, `"free"` is not-a-knot.
 
     >>> curve = RotationCurve([0.0, 2.0], [(1, 0, 0, 0), (0, 0, 0, 1)], "slerp")
     >>> curve(1.0).angular_velocity.round(3)
@@ -89,7 +89,7 @@ class RotationCurve:
             )
 
     def _fit(self) -> Floats:
-        """What each piece needs: coefficients of the smooth curve, turns of slerp, the inner keys of squad."""
+        """Coefficients of each piece: of the smooth curve, rotation vectors of slerp, or inner keys of squad."""
         if self.kind == "smooth":
             return rotation_pieces(self.times, self._keys, self.loop, self.ends)
         turns = quat_log(quat_multiply(quat_conjugate(self._keys[:-1]), self._keys[1:]))
@@ -126,7 +126,7 @@ class RotationCurve:
         return whole
 
     def _block(self, now: Floats) -> tuple[Floats, Floats, Floats]:
-        """The same, for few enough times that intermediate results stay near the processor."""
+        """The same, for few enough times that intermediate results fit into the cache."""
         piece, since, outside = locate(self.times, now, self.loop)
         t = since[:, None, None]
         if self.kind == "smooth":
@@ -153,7 +153,7 @@ class RotationCurve:
         u = t / step
         outer, outer_spin = _uniform(self._keys[piece], self._keys[piece + 1], u, step)
         inner, inner_spin = _uniform(self._pieces[piece], self._pieces[piece + 1], u, step)
-        # D = A⁻¹ B turns with B and against A
+        # D = A⁻¹ B rotates with B and against A
         between = quat_multiply(quat_conjugate(outer), inner)
         carried = rotate(quat_conjugate(between), outer_spin)
         spin = inner_spin - carried

@@ -1,6 +1,6 @@
 """Rotations as unit quaternions `(w, x, y, z)` in plain numpy. Every function broadcasts over leading axes.
 
-`R_AB` turns vectors from frame B to frame A; `quat_multiply(q_AB, q_BC)` is `q_AC`.
+`R_AB` transforms vectors from frame B to frame A; `quat_multiply(q_AB, q_BC)` is `q_AC`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SMALL = 1e-4
 
 
 def unit(vector: ArrayLike) -> Floats:
-    """The vector of length 1 in the same direction, (..., n); the given one must not be 0."""
+    """The normalized vector, (..., n); the given one must not be 0."""
     given = np.asarray(vector, dtype=np.float64)
     # the largest component first: squares of tiny or huge numbers would leave the range
     scaled = given / np.maximum.reduce(np.abs(given), axis=-1, keepdims=True)
@@ -150,7 +150,7 @@ def cross(first: Floats, second: Floats) -> Floats:
 
 
 def turn_between(start: ArrayLike, end: ArrayLike) -> Floats:
-    """The shortest turns from unit vectors (..., 3) to others, (..., 4); about any axis between opposite ones.
+    """The shortest rotations from unit vectors (..., 3) to others, (..., 4); about any axis for opposite ones.
 
     >>> turn_between((1.0, 0.0, 0.0), (0.0, 1.0, 0.0)).round(6)
     array([0.707107, 0.      , 0.      , 0.707107])
@@ -229,7 +229,7 @@ def turn_derivatives(turn: Floats, spin: Floats, spin_rate: Floats) -> tuple[Flo
 
 
 def turn_excess(turn: Floats, spin: Floats) -> Floats:
-    """(J⁻¹ − 1) ω: what the rate of rotation vectors (..., 3) has beyond the angular velocity in the body's axes."""
+    """(J⁻¹ − 1) ω: the rate of rotation vectors (..., 3) minus the angular velocity in the body's axes."""
     once = cross(turn, spin)
     result: Floats = 0.5 * once + _inverse_factor(turn)[..., None] * cross(turn, once)
     return result
@@ -244,7 +244,7 @@ def _many_turn_rates(turn: Floats, rate: Floats, acceleration: Floats) -> tuple[
     twice = _outer(r, once)
     bent = _outer(r, u)
     bent_twice, inward = _outer(r, bent), _outer(v, once)
-    # J̇ ṙ is what does not vanish because ṙ × ṙ = 0
+    # terms of J̇ ṙ that do not vanish; ṙ × ṙ = 0
     da, db = along * da, along * db
     spin, spin_rate = np.empty(turn.shape), np.empty(turn.shape)
     for k in range(3):
@@ -254,7 +254,7 @@ def _many_turn_rates(turn: Floats, rate: Floats, acceleration: Floats) -> tuple[
 
 
 def _apart(vectors: Floats) -> list[Floats]:
-    """The three components, each in memory of its own: arithmetic on them is twice as fast."""
+    """The three components as contiguous arrays: arithmetic on them is twice as fast."""
     return [np.ascontiguousarray(vectors[..., k]) for k in range(3)]
 
 
@@ -278,7 +278,7 @@ _SERIES_ANGLE = 0.6
 
 
 def _turn_factors(square: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-    """What `_turn_series` gives, for many squares of angles at once."""
+    """`_turn_series` for arrays of squared angles."""
     small = np.minimum(square, _SERIES_ANGLE**2)
     factors = [_horner(series, small) for series in (_A_SERIES, _B_SERIES, _DA_SERIES, _DB_SERIES)]
     large = square > _SERIES_ANGLE**2

@@ -1,8 +1,8 @@
-"""How the links of a character sit in the joints of a clip: frames of segments, built from posed bones.
+"""Frames of segments: constant orientations of a character's links in a clip's joints, from posed bones.
 
-Each link turns with one joint of the clip, from which it differs by a rotation that never changes. That rotation lays
-directions of the link along directions of the posed bones: hips and shoulders from right to left, the trunk from hips
-to neck, limbs along their bones with the axis that they bend about, feet along the toes and flat on the ground.
+Each link rotates with one joint of the clip, up to a constant rotation. That rotation aligns directions of the link
+with directions of the posed bones: hips and shoulders from right to left, the trunk from hips to neck, limbs along
+their bones with their bending axis, feet along the toes and flat on the ground.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ from poise.motion.rotations import cross, quat_conjugate, quat_from_matrix, quat
 
 Floats = NDArray[np.float64]
 
-#: the part that each part hangs on
+#: the parent of each part
 _ABOVE = {"torso": "pelvis", "head": "torso", "upper_arm": "torso", "forearm": "upper_arm", "hand": "forearm"}
 _ABOVE |= {"thigh": "pelvis", "shank": "thigh", "foot": "shank"}
-#: frames in which the trunk is shorter than its longest by this share count for 1/e: it is bent by about 16 degrees
+#: frames in which the trunk is shorter than its longest by this share have the weight 1/e: a bend of about 16 degrees
 _SHORTER = 0.01
-#: bends (the squared sine) that count as much as how limbs hang and as where toes point: 10 and 18 degrees
+#: bends (squared sine) with the same weight as the hanging direction of limbs, and as the toes: 10 and 18 degrees
 _STRAIGHT, _TOES = 0.03, 0.1
-#: turns farther from the usual one than this count less the farther they are; rad
+#: the weight of rotations farther from the robust mean than this decreases with the distance; rad
 _USUAL = 0.1
 _ROUNDS = 20
-#: segments of which all lengths agree to this share are the character's own
+#: relative tolerance of lengths at which segments are the character's own
 _SAME = 1e-5
 #: a foot stands where it is lower than this above its lowest (of the leg's length) and slower than this (1/s of it)
 _STANDING = (0.03, 0.3)
 #: share of the frames in which feet may be lower than their standing height
 _LOW = 0.05
-#: a foot has stood long enough to show its sole; s. Its sole is not tilted by more than this (cosine) from where it is
-#: expected, and its tilt changes no faster than this (rad/s)
+#: least standing time for finding a sole (s), its greatest tilt from the expected direction (cosine), and the greatest
+#: rate of its tilt (rad/s)
 _LONG, _TILT, _TILTING = 0.2, 0.7, 0.5
-#: the crown is above a head's joint where that is no farther than this (cosine) from where a head is on its neck
+#: the crown is above a head's joint if its direction is within this (cosine) of that of the neck
 _CROWN = 0.7
 
 
 def offsets(source: Source, target: Target, pairs: Mapping[str, int]) -> dict[int, Floats]:
-    """Orientations (4,) of links in the axes of the joints that they turn with, by link."""
+    """Orientations (4,) of links in the axes of their joints of the clip, by link."""
     if is_own(source, target, pairs):
         return {
             target.parts[part]: quat_multiply(
@@ -54,9 +54,9 @@ def offsets(source: Source, target: Target, pairs: Mapping[str, int]) -> dict[in
 
 
 def is_own(source: Source, target: Target, pairs: Mapping[str, int]) -> bool:
-    """Whether the clip's figure at rest is the character at rest, smaller or larger: what Poise writes itself.
+    """Whether the clip's skeleton at rest is the scaled character at rest, as in files that Poise writes.
 
-    Then nothing must be found from how the figure is posed, neither soles nor where the head looks.
+    Then nothing is estimated from the poses, neither soles nor the direction of the head.
     """
     hips, base = source.rest[pairs["pelvis"]], target.rest[target.parts["pelvis"]]
     ratio = target.leg_length() / source.leg_length()
@@ -66,7 +66,7 @@ def is_own(source: Source, target: Target, pairs: Mapping[str, int]) -> bool:
 
 
 class _Fitting:
-    """Orientations of links in joints, found from the trunk outwards."""
+    """Orientations of links in joints, computed from the trunk outwards."""
 
     def __init__(self, source: Source, target: Target, pairs: Mapping[str, int]) -> None:
         self.source, self.target, self.pairs = source, target, pairs
@@ -85,11 +85,11 @@ class _Fitting:
             self.offsets[target.parts[part]] = offset
 
     def link(self, part: str) -> Floats:
-        """How the link of a part that was fitted is turned in the world; (frames, 4)."""
+        """World orientation of a fitted part's link; (frames, 4)."""
         return quat_multiply(self.source.quats[:, self.pairs[part]], self.offsets[self.target.parts[part]])
 
     def _trunk_part(self, part: str, across: Floats | None, kind: str, line: Floats, straight: Floats) -> Floats:
-        """Pelvis or chest: as its hips or shoulders lie, and along the trunk in frames in which that is straight."""
+        """Pelvis or chest: from its hips or shoulders, and along the trunk in frames in which that is straight."""
         source, joint, target = self.source, self.pairs[part], self.target
         link = target.parts[part]
         up, own_up = _mean(source.local(joint, line), straight), target.to_link(link, target.trunk(kind))
@@ -101,7 +101,7 @@ class _Fitting:
         return quat_multiply(_frame(left, up), quat_conjugate(_frame(own_left, own_up)))
 
     def _left(self, part: str, straight: Floats) -> Floats:
-        """What is left for a part of the trunk without a pair of joints: as for the others, else any direction."""
+        """The left direction of a trunk part without a pair of joints: as for the others, otherwise any direction."""
         source, joint = self.source, self.pairs[part]
         for across in (source.across("thigh"), source.shoulders(), source.across("foot"), source.across("shank")):
             if across is not None:
@@ -109,7 +109,7 @@ class _Fitting:
         return np.array((0.0, 1.0, 0.0))
 
     def _pointing(self, part: str) -> Floats:
-        """A limb, hand or head: along its bone, turned about it by the axis that it bends about."""
+        """A limb, hand or head: along its bone, with the twist from its bending axis."""
         source, target, joint = self.source, self.target, self.pairs[part]
         guess, side = self._hanging(part), target.bend_axis(part)
         along = source.direction(part)
@@ -131,7 +131,7 @@ class _Fitting:
         return quat_multiply(_frame(direction, axis), quat_conjugate(_frame(own, side)))
 
     def _hanging(self, part: str) -> Floats:
-        """How a link would be turned if it hung on the one above as it does at rest; (frames, 4)."""
+        """Orientation of a link at its rest orientation relative to its parent; (frames, 4)."""
         target, above = self.target, _above(part)
         while above not in self.pairs or target.parts[above] not in self.offsets:
             above = _above(above)
@@ -139,7 +139,7 @@ class _Fitting:
         return quat_multiply(self.link(above), quat_multiply(start, target.rest_quats[target.parts[part]]))
 
     def _bend(self, part: str) -> Floats | None:
-        """The axis that a limb bends about, longer where it is bent more; (frames, 3)."""
+        """The bending axis of a limb, whose length grows with the bend; (frames, 3)."""
         limb, _, side = part.rpartition("_")
         upper, lower = {"upper_arm": ("upper_arm", "forearm"), "forearm": ("upper_arm", "forearm")}.get(
             limb, ("thigh", "shank")
@@ -153,7 +153,7 @@ class _Fitting:
         return np.asarray(axis * np.linalg.norm(axis, axis=1)[:, None])
 
     def _toes(self, part: str) -> Floats | None:
-        """The axis of a leg that its foot suggests, as ankles do not turn about the shank; (frames, 3)."""
+        """The bending axis of a leg from its foot, as ankles do not rotate about the shank; (frames, 3)."""
         limb, _, side = part.rpartition("_")
         if limb not in ("thigh", "shank") or f"foot_{side}" not in self.pairs:
             return None
@@ -161,7 +161,7 @@ class _Fitting:
         return None if toes is None or shank is None else _TOES * cross(toes, shank)
 
     def _foot(self, part: str) -> Floats:
-        """A foot: along its toes, with its sole down where it stands, else as the other one, else as it is at rest."""
+        """A foot: along its toes, with its sole down while it stands; otherwise like the other foot, or as at rest."""
         source, target, joint = self.source, self.target, self.pairs[part]
         link = target.parts[part]
         guess, toes = self._hanging(part), source.direction(part)
@@ -177,7 +177,7 @@ class _Fitting:
         return quat_multiply(_frame(level, along), quat_conjugate(_frame(up, front)))
 
     def _level(self, part: str) -> Floats:
-        """What is up for a foot with toes, in the axes of its joint; (3,)."""
+        """The up direction of a foot with toes, in the axes of its joint; (3,)."""
         down = self.target.toes_down(part)
         for name in (part, part[:-1] + {"l": "r", "r": "l"}[part[-1]]):
             toes = self.source.direction(name) if name in self.pairs else None
@@ -198,22 +198,22 @@ class _Fitting:
 
 
 def _outwards(pairs: Mapping[str, int]) -> list[str]:
-    """Parts, each after the one that it hangs on."""
+    """Parts, parents first."""
     order = ("pelvis", "torso", "head", "upper_arm", "forearm", "hand", "thigh", "shank", "foot")
     return sorted(pairs, key=lambda part: order.index(part if part in order else part.rpartition("_")[0]))
 
 
 def _above(part: str) -> str:
-    """The part that a part hangs on."""
+    """The parent of a part."""
     limb, _, side = part.rpartition("_")
     above = _ABOVE[limb or part]
     return above if above in ("pelvis", "torso") else f"{above}_{side}"
 
 
 def _trunk(source: Source) -> tuple[str, Floats, Floats]:
-    """The part that the trunk ends at, (frames, 3) where it points from the hips, and (frames,) how straight it is.
+    """The upper end part of the trunk, (frames, 3) its direction from the hips, and (frames,) its straightness.
 
-    A figure without a trunk has the line of its legs, from the feet up.
+    A skeleton without a trunk uses the line of its legs, from the feet up.
     """
     found, hips = source.top(), source.hips()
     if found is None:
@@ -227,7 +227,7 @@ def _trunk(source: Source) -> tuple[str, Floats, Floats]:
 
 
 def _rigid(source: Source, target: Target, part: str, pairs: Mapping[str, int]) -> tuple[Floats, Floats] | None:
-    """What is up for a segment and for the character's where both have the same shape, so that no posture is needed."""
+    """Up directions of a segment and of the character's, if both have the same shape, so that no pose is needed."""
     base, tops, wings = {"pelvis": ("pelvis", ("torso",), "thigh"), "torso": ("torso", ("head",), "upper_arm")}[part]
     names = [*tops, f"{wings}_l", f"{wings}_r"]
     if any(name not in pairs or source.parents[pairs[name]] != pairs[base] for name in names):
@@ -244,9 +244,9 @@ def _rigid(source: Source, target: Target, part: str, pairs: Mapping[str, int]) 
 
 
 def _sole_up(source: Source, joint: int, guess: Floats) -> Floats | None:
-    """What is up for a foot (3,): what is up on the mean while it stands, as feet stand flat; None if it never stands.
+    """The up direction (3,) of a foot: the mean world up while it stands, as feet stand flat; None if it never stands.
 
-    Frames in which that is far from a guess do not count: there a foot lies, or its heel is up.
+    Frames in which that is far from `guess` are excluded: the foot lies on its side, or its heel is up.
     """
     clip, leg = source.clip, source.leg_length()
     if clip.n_frames < 3:
@@ -263,7 +263,7 @@ def _sole_up(source: Source, joint: int, guess: Floats) -> Floats | None:
 
 
 def _frame(first: Floats, second: Floats) -> Floats:
-    """A frame (4,) whose y is along one direction, and whose z is as near to another as that lets it be."""
+    """A frame (4,) whose y is along one direction, and whose z is as near as possible to another."""
     y = unit(first)
     second = second - y * (y @ second)
     if np.linalg.norm(second) < 1e-9:
@@ -274,7 +274,7 @@ def _frame(first: Floats, second: Floats) -> Floats:
 
 
 def _frame_up(along: Floats, shank: Floats, down: float) -> Floats:
-    """What is up for a foot whose toes are lower than its ankle by an angle, on the side of its shank; (3,)."""
+    """The up direction of a foot whose toes are lower than its ankle by an angle, on the side of its shank; (3,)."""
     level = shank - along * (along @ shank)
     if np.linalg.norm(level) < 1e-9:
         level = np.eye(3)[int(np.argmin(np.abs(along)))]
@@ -287,14 +287,14 @@ def _average(vectors: Floats, weights: Floats) -> Floats:
 
 
 def _mean(vectors: Floats, weights: Floats) -> Floats:
-    """The direction (3,) of the weighted mean of vectors (frames, 3); any where there is none."""
+    """The direction (3,) of the weighted mean of vectors (frames, 3); arbitrary if the mean is zero."""
     mean = _average(vectors, weights)
     length = float(np.linalg.norm(mean))
     return mean / length if length > 1e-9 else np.array((0.0, 0.0, 1.0))
 
 
 def _usual_axis(vectors: Floats) -> Floats:
-    """The mean (3,) of vectors (frames, 3), in which those far from most others count little."""
+    """Robust mean (3,) of vectors (frames, 3): outliers have little weight."""
     sizes = np.linalg.norm(vectors, axis=1)
     mean = vectors.mean(axis=0)
     for _ in range(_ROUNDS):
@@ -307,11 +307,11 @@ def _usual_axis(vectors: Floats) -> Floats:
 
 
 def _usual_turn(quats: Floats) -> Floats:
-    """The mean (4,) of rotations (frames, 4), in which those far from most others count little."""
+    """Robust mean (4,) of rotations (frames, 4): outliers have little weight."""
     weights = np.ones(len(quats))
     mean = quats[0]
     for _ in range(_ROUNDS):
-        # the mean is the direction that the outer products of all have most of
+        # the mean is the principal eigenvector of the sum of outer products
         mean = np.linalg.eigh(np.einsum("f,fi,fj->ij", weights, quats, quats))[1][:, -1]
         weights = 1.0 / (2.0 * np.arccos(np.clip(np.abs(quats @ mean), 0.0, 1.0)) + _USUAL)
     return np.asarray(mean)

@@ -1,4 +1,4 @@
-"""Skeletons: named joints in a tree, where each is at rest, and where all are when they turn."""
+"""Skeletons: trees of named joints, their rest poses, and forward kinematics."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Indices = NDArray[np.int64]
 
 
 class Skeleton(Frozen):
-    """A tree of joints: the first is the root, and parents come before their children. It cannot be changed.
+    """An immutable tree of joints: the first is the root, and parents precede their children.
 
-    A joint's frame is at the joint. Its orientation in its parent's frame is `rest_quats_wxyz` at rest. `tips` are
-    (joint, offset) of points where bones end without another joint: fingertips, the crown.
+    A joint's frame is at the joint; `rest_quats_wxyz` is its orientation in its parent's frame at rest. `tips` are
+    (joint, offset) of ends of bones without another joint: fingertips, the crown.
 
     >>> arm = Skeleton(["shoulder", "elbow"], [-1, 0], [(0, 0, 1.4), (0.3, 0, 0)], tips=[(1, (0.25, 0, 0))])
     >>> arm.index("elbow"), arm.rest_positions[1].tolist()
@@ -34,7 +34,7 @@ class Skeleton(Frozen):
     offsets: Floats
     """(joints, 3) from the parent's origin, in the parent's axes; m."""
     rest_quats_wxyz: Floats
-    """(joints, 4) orientation at rest in the parent's axes; all (1, 0, 0, 0) unless given."""
+    """(joints, 4) orientation at rest in the parent's axes; by default all (1, 0, 0, 0)."""
     tips: tuple[tuple[int, Floats], ...]
     """Each a joint and an offset (3,) in its axes; m."""
 
@@ -87,7 +87,7 @@ class Skeleton(Frozen):
         raise ValueError(f'there is no joint "{joint}"{hint}')
 
     def children(self, joint: str | int) -> list[int]:
-        """Indices of the joints that hang on a joint."""
+        """Indices of the children of a joint."""
         return [int(child) for child in np.flatnonzero(self.parents == self.index(joint))]
 
     @cached_property
@@ -142,7 +142,7 @@ def carry(
     spins: tuple[Floats, Floats],
     moves: tuple[Floats, Floats, Floats],
 ) -> tuple[Floats, Floats, Floats, Floats, Floats, Floats]:
-    """World positions, orientations, velocities, angular velocities, and accelerations of both kinds.
+    """Forward kinematics: world positions, orientations, velocities, angular velocities, and both accelerations.
 
     `quats` (..., joints, 4) and the angular `spins` (velocity, acceleration; own axes) are those of joints in their
     parents' frames, `moves` their translations with two derivatives (parents' axes). The results are in world axes.
@@ -177,7 +177,7 @@ def carry(
 
 
 def _check_names(names: Sequence[str]) -> int:
-    """How many there are, if all are names and no two are the same."""
+    """Number of names; raises unless all are different texts."""
     seen: set[str] = set()
     for name in names:
         if not isinstance(name, str) or not name.strip():

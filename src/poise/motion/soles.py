@@ -1,6 +1,6 @@
-"""Feet of a retargeted motion that would sink into the floor with one end are turned up at the ankle.
+"""Rotates the ankles of a retargeted motion where one end of a foot would be below the floor.
 
-Feet of clips bend at the toes, and those of a character may be one piece: when the heel rises, the toes would dig in.
+Feet of clips bend at the toes, while those of a character may be rigid: when the heel rises, the toes would penetrate.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from poise.motion.rotations import quat_exp, quat_multiply, rotate
 
 Floats = NDArray[np.float64]
 
-#: a foot is turned by no more than this; rad
+#: greatest rotation of a foot; rad
 _MOST = 0.8
-#: turns that are tried, between which the height of a sole is all but straight
+#: candidate angles, between which the height of a sole is nearly linear
 _TRIED = 17
 
 
 def turned_up(
     target: Target, q: Floats, turns: list[Floats], root: Floats, limits: bool
 ) -> tuple[Floats, list[Floats]]:
-    """Coordinates (frames, nq) with ankles turned by no more than it takes for no sole to be below the floor.
+    """Coordinates (frames, nq) with ankles rotated as little as possible, such that no sole is below the floor.
 
-    `turns` are the world orientations of all links, `root` the positions (frames, 3) of the root; m. What an ankle's
-    range does not allow stays below the floor, at height 0. The world orientations of all links come back, too.
+    `turns` are the world orientations of all links, `root` the positions (frames, 3) of the root; m. The floor is at
+    height 0. Soles stay below it if the ankle's range requires it. Also returns the world orientations of all links.
     """
     q, turns = np.array(q), list(turns)
     model, places = target.model, target.place(turns, root)[1]
@@ -59,7 +59,7 @@ def _least_turn(
     up: Floats,
     down: Floats,
 ) -> Floats:
-    """(frames,) the smallest turns about an axis that bring the lowest point to the floor, or as near as they can."""
+    """(frames,) the smallest angles about an axis that move the lowest point to the floor, or as near as possible."""
     best, reached = np.zeros(len(place)), np.full(len(place), -np.inf)
     for sign, most in ((1.0, up), (-1.0, down)):
         tried = np.linspace(0.0, 1.0, _TRIED)[:, None] * most

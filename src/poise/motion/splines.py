@@ -13,14 +13,13 @@ from poise.motion.quintic_splines import Ends, quintics, spline_rates, vector_pi
 Floats = NDArray[np.float64]
 
 Moves = Literal["smooth", "catmull_rom", "hermite", "monotone", "linear"]
-"""How values move between keys.
+"""Interpolation of values between keys.
 
-`smooth` is the cubic spline, whose acceleration is continuous. The others look only at the neighbours of a key and are
-continuous in velocity: `catmull_rom` takes the velocity from the key before to the key after, `hermite` makes it less
-by `tension`, `monotone` never leaves the range of two neighbouring keys (Fritsch and Carlson 1980). `linear` has
-corners.
+`smooth` is the cubic spline, whose acceleration is continuous. The others are local with a continuous velocity:
+`catmull_rom` uses the mean velocity from the key before to the key after, `hermite` reduces it by `tension`, `monotone`
+stays in the range of two neighbouring keys (Fritsch and Carlson 1980). `linear` has corners.
 """
-#: a name that the last key of a loop must answer to: how far it may lie from the first
+#: tolerance between the first and last key of a closed curve
 _CLOSED = 1e-6
 
 
@@ -35,9 +34,9 @@ class Moved(NamedTuple):
 class Spline:
     """A curve through values (n, ...) at increasing times (n,) (s), of any unit.
 
-    With `loop` the last value must be the first, and the curve repeats. Otherwise it stands still outside its range;
-    with `ends="still"` it also starts and stops without a jump of velocity and acceleration, with `"free"` it moves at
-    its ends as its inside suggests. `tension` is for `hermite`: 0 is Catmull-Rom, 1 stops at every key.
+    With `loop` the last value must equal the first, and the curve repeats. Otherwise it is constant outside its range;
+    with `ends="still"` it also starts and stops with continuous velocity and acceleration, with `"free"` its ends are
+    not-a-knot. `tension` is for `hermite`: 0 is Catmull-Rom, 1 stops at every key.
 
     >>> curve = Spline([0.0, 1.0, 2.0], [0.0, 1.0, 4.0], ends="free")
     >>> [float(part) for part in curve(1.5)]
@@ -114,7 +113,7 @@ class Spline:
 
 
 def locate(times: Floats, now: Floats, loop: bool) -> tuple[NDArray[np.intp], Floats, NDArray[np.bool_] | None]:
-    """For each time the piece that it is in, the time since that piece began, and what lies outside the range."""
+    """For each time its piece, the time since the beginning of that piece, and a mask of times outside the range."""
     start, end = times[0], times[-1]
     outside = None
     if loop:
@@ -176,7 +175,7 @@ def _monotone_rates(slopes: Floats, rates: Floats, loop: bool) -> Floats:
         limited[0][closes] = limited[-1][closes] = 0.0
     for end, slope in ((0, slopes[0]), (-1, slopes[-1])):
         limited[end][limited[end] * slope <= 0.0] = 0.0
-    # a piece shrinks both of its rates; a key keeps the lesser of its two, which its neighbours may also do with
+    # a piece reduces both of its rates; a key uses the smaller of its two, which is valid for both pieces
     flat = slopes == 0.0
     safe = np.where(flat, 1.0, slopes)
     length = np.hypot(limited[:-1] / safe, limited[1:] / safe)
@@ -198,7 +197,7 @@ def _check_closed(flat: Floats) -> None:
 
 
 def _check_pieces(times: Floats, pieces: Floats) -> None:
-    """Keys may be too near to each other, or too far apart, for numbers to hold the accelerations between them."""
+    """Raise if the accelerations between keys overflow, because of their times or distances."""
     good = np.isfinite(pieces).reshape(len(pieces), -1).all(axis=1)
     if not good.all():
         k = int(np.argmin(good))

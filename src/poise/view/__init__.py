@@ -1,4 +1,4 @@
-"""Looking at what Poise computes: plots, pictures, films, and pages that play recordings."""
+"""Visualization: plots, pictures, films, and pages that play recordings."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -32,7 +32,7 @@ __all__ = [
     "strobe",
 ]
 
-#: what needs the compiler, or scenes, is imported when it is first used
+#: modules that need the compiler or scenes are imported at their first use
 _LATE = {
     "Camera": "poise.view.render",
     "Film": "poise.view.film",

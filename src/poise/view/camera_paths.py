@@ -1,4 +1,4 @@
-"""Cameras of films: one that has the whole motion in view, or one that goes along."""
+"""Cameras of films: a fixed one with the whole motion in view, or one that follows a body."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from poise.view.render_camera import Camera, as_asked, box_corners
 Floats = NDArray[np.float64]
 
 _LOOKS = 24
-"""Moments at which a motion is looked at to find a camera for it."""
+"""Number of sampled frames for the choice of a camera."""
 _CALM = (0.3, 1.0)
-"""How long the mean is that a camera follows, on the ground and upward: it does not bob with every step; s."""
+"""Windows over which a camera's path is smoothed, horizontally and vertically, to remove the motion of steps; s."""
 _FAR = 1.0
-"""A character that goes further than this, of its own size, is followed unless told otherwise."""
+"""By default the camera follows a character that travels further than this, in multiples of its size."""
 
 
 def cameras(
@@ -38,7 +38,7 @@ def cameras(
 ) -> list[Camera]:
     """A camera for each of the poses (frames, nq) at `times` (s); see `poise.view.film.Film`.
 
-    What a scene file asks for is meant for the pose `start`, the first one unless given.
+    A scene file's camera settings refer to the pose `start`, by default the first one.
     """
     asked = asked or {}
     body = followed(model, q, asked_follow(follow, asked))
@@ -58,7 +58,7 @@ def cameras(
 
 
 def asked_follow(follow: str | bool | None, asked: Mapping[str, Any]) -> str | bool | None:
-    """Whom to follow: as told, else as a scene file asks; a camera that it puts somewhere stays there.
+    """The body to follow: as given, otherwise from the scene file's settings; a camera with a position there is fixed.
 
     >>> asked_follow(None, {"position": (3, 0, 1)}), asked_follow(None, {"follow": "hero"}), asked_follow(False, {})
     (False, 'hero', False)
@@ -81,7 +81,7 @@ def body_of(model: Model, name: str) -> int:
 
 
 def tree_of(model: Model, body: int) -> NDArray[np.bool_]:
-    """(shapes,) whether they are of the tree that a body belongs to."""
+    """(shapes,) bool: shapes of a body's tree."""
     link, solids = int(model.body_link[body]), model.solids
     if link < 0:
         return np.asarray(solids.body == body)
@@ -95,14 +95,14 @@ def characters(model: Model) -> list[int]:
 
 
 def calmed(times: Floats, path: Floats) -> Floats:
-    """A path (n, 3) at times (s) without its quick parts: means over bells, with no delay."""
+    """A path (n, 3) at times (s), smoothed by a Gaussian without delay."""
     if len(path) < 3:
         return path
     apart = times[:, None] - times
     out = np.empty_like(path)
     for axis, width in ((slice(0, 2), _CALM[0]), (slice(2, 3), _CALM[1])):
         weight = np.exp(-0.5 * (apart / width) ** 2)
-        # straight ways stay as they are up to their ends: the line through what is near, not its mean
+        # a local linear fit instead of a mean keeps straight paths exact up to their ends
         total, lean, square = weight.sum(1), (weight * -apart).sum(1), (weight * apart**2).sum(1)
         spread = np.maximum(total * square - lean**2, 1e-12)
         line = (square[:, None] * weight + lean[:, None] * weight * apart) / spread[:, None]
@@ -133,7 +133,7 @@ def _positions(model: Model, q: Floats, body: int) -> Floats:
 
 
 def corners_of(model: Model, q: Floats, body: int) -> Floats:
-    """(n, 3) corners about the shapes of a body's tree; the body itself where there are none."""
+    """(n, 3) corners of boxes about the shapes of a body's tree; without shapes the body's position."""
     mine = tree_of(model, body) & (model.solids.kind != Solid.PLANE)
     found = box_corners(model.solids, *places(model, q))[mine].reshape(-1, 3)
     if not len(found):
@@ -147,7 +147,7 @@ def _moved(point: tuple[float, float, float], by: Floats) -> tuple[float, float,
 
 
 def checked_side(side: object) -> tuple[float, float, float]:
-    """A direction from what is seen to the eye."""
+    """A direction from the target to the eye."""
     try:
         x, y, z = (float(part) for part in side)  # type: ignore[attr-defined]
         good = all(math.isfinite(part) for part in (x, y, z)) and any((x, y, z))

@@ -1,4 +1,4 @@
-"""Pictures and films of recordings, drawn by rays: no graphics card, no window."""
+"""Pictures and films of recordings by ray casting, without a graphics card or a window."""
 
 from __future__ import annotations
 
@@ -31,37 +31,37 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 _GHOST = np.array((0.42, 0.62, 0.95))
-"""Colour that a ghost's own are mixed with."""
+"""Colour that is mixed into a ghost's colours."""
 _SHEER = 0.55
-"""How much of a ghost hides what is behind it."""
+"""Opacity of a ghost."""
 _TRAIL = 3.0
-"""Seconds that a trail goes back."""
+"""Duration of a trail; s."""
 _COLORS = ((0.90, 0.30, 0.12), (0.13, 0.47, 0.85), (0.15, 0.62, 0.30), (0.60, 0.30, 0.75), (0.85, 0.62, 0.10))
 _LONGEST = 100_000
-"""Pictures of a film, at most."""
+"""Maximum number of pictures of a film."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Film:
-    """How a recording is filmed."""
+    """Options of pictures and films of a recording."""
 
     size: tuple[int, int] = (640, 480)
     """Width and height; pixels."""
     camera: Camera | None = None
-    """One that stays where it is."""
+    """A fixed camera."""
     follow: str | bool | None = None
-    """A character or body to go along with. Unless given, whom the scene file asks to follow, else the only character
-    if it goes far."""
+    """A character or body that the camera follows. Default: the one of the scene file, otherwise the only character if
+    it travels far."""
     side: tuple[float, float, float] = (1.6, -1.0, 0.5)
-    """Direction from what is seen to the eye."""
+    """Direction from the target to the eye."""
     ghost: Any = None
-    """A motion to show as well, sheer: a recording, a clip, key-frames, or times and coordinates."""
+    """A second motion, shown transparent: a recording, a clip, key-frames, or times and coordinates."""
     ghost_offset: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    """How far beside; m."""
+    """Lateral offset of the ghost; m."""
     trails: Sequence[str] = ()
-    """Bodies whose ways are drawn."""
+    """Bodies whose trails are drawn."""
     contacts: bool = False
-    """Whether contacts are drawn, where they were recorded."""
+    """Whether recorded contacts are drawn."""
     bones: bool = False
     """Whether the skeleton is drawn."""
     smooth: bool = True
@@ -69,13 +69,13 @@ class Film:
     look: Look | None = None
 
     def pictures(self, recording: Recording, times: Floats, first: int = 0) -> Iterator[Picture]:
-        """One picture after another, at some times of the recording (s), from the `first` of them on."""
+        """Yield pictures at times of the recording (s), from the `first` of them on."""
         model, time = recording.model, recording.time
         width, height = self.size
         q = poses_at(model, time, recording.q, times)
         painter = Painter(model, self.size, smooth=self.smooth, shadows=self.shadows, look=self.look)
         side = checked_side(self.side)
-        # a scene file may have asked for a camera; who asks for another side wants none of it
+        # an explicit side overrides the scene file's camera
         asked = recording.options.get("camera") if self.side == Film.side else None
         views = (
             [self.camera] * len(q)
@@ -95,7 +95,7 @@ class Film:
 
 
 class Ghost:
-    """Another motion of the characters of a model, seen through."""
+    """A second, transparent motion of the characters of a model."""
 
     def __init__(self, model: Model, film: Film, times: Floats) -> None:
         try:
@@ -127,7 +127,7 @@ class Ghost:
         return Painter(other, film.size, smooth=False, shadows=False, look=film.look)
 
     def over(self, image: Picture, k: int, view: Camera | None) -> Picture:
-        """The picture with the ghost of the k-th moment in it: where it changes what is seen without anybody."""
+        """The picture with the ghost of the k-th frame: blended where it differs from the empty scene."""
         here = self._ghost.draw(self.q[k], view)
         mine = (here != self._empty.draw(self.q[k], view)).any(axis=2)
         mixed = image.astype(np.float32)
@@ -136,7 +136,7 @@ class Ghost:
 
 
 class _Trails:
-    """Ways of bodies up to now."""
+    """Trails of bodies."""
 
     def __init__(self, model: Model, names: Sequence[str], times: Floats, q: Floats) -> None:
         names = [names] if isinstance(names, str) else list(names)
@@ -145,7 +145,7 @@ class _Trails:
         self.times, self.paths = times, [np.asarray(place[:, number]) for number in numbers]
 
     def marks(self, k: int, view: Camera | None) -> list[Mark]:
-        """Lines from where bodies were a while ago to where they are, thicker towards now."""
+        """Lines along the recent paths of bodies, thicker towards the present."""
         first = int(np.searchsorted(self.times, self.times[k] - _TRAIL))
         distance = view.distance if view is not None else 4.0
         found: list[Mark] = []
@@ -160,7 +160,7 @@ class _Trails:
 def save_still(
     recording: Recording, path: str | os.PathLike[str], *, time: float | None = None, **options: Any
 ) -> None:
-    """Write a picture of one moment as PNG: that of `time` (s), the last one otherwise. Options are those of `Film`.
+    """Write a picture of one frame as PNG: at `time` (s), by default the last one. Options are those of `Film`.
 
     >>> import poise, tempfile
     >>> scene = poise.Scene()
@@ -174,7 +174,7 @@ def save_still(
     now = last if time is None else float(time)
     if not first <= now <= last:
         raise SceneError(f"must be from {first:g} to {last:g} s, found {now:g}", field="time")
-    # trails need the way there
+    # trails need the motion before that time
     start = max(first, now - _TRAIL) if film.trails else now
     times = np.append(np.arange(start, now - 1e-9, 1.0 / 30.0), now)
     with _as_scene_errors():
@@ -190,10 +190,10 @@ def save_film(
     progress: bool | None = None,
     **options: Any,
 ) -> None:
-    """Write a film of a recording as GIF, or as mp4 by ffmpeg; the suffix tells. Options are those of `Film`.
+    """Write a film of a recording as GIF, or as mp4 by ffmpeg, chosen by the suffix. Options are those of `Film`.
 
-    `fps` are pictures a second of the film, `speed` seconds of the recording in a second of the film. On a terminal a
-    line tells how far it is (`progress`: always or never).
+    `fps`: pictures per second of the film; `speed`: seconds of the recording per second of the film. A terminal shows a
+    progress line (`progress`: always or never).
 
     >>> import poise, tempfile
     >>> scene = poise.Scene()
@@ -216,7 +216,7 @@ def save_film(
 
 
 def film_of(options: dict[str, Any], also: Sequence[str] = ()) -> Film:
-    """A film with some options; those that there are not are answered with the nearest."""
+    """A film with some options; errors of unknown options suggest the nearest name."""
     known = [item.name for item in fields(Film)]
     for option in options:
         if option not in known:
@@ -226,7 +226,7 @@ def film_of(options: dict[str, Any], also: Sequence[str] = ()) -> Film:
 
 
 def film_times(recording: Recording, fps: Any, speed: Any) -> Floats:
-    """Times of a recording (s) at which the pictures of a film are taken."""
+    """Times of a recording (s) of the pictures of a film."""
     frames_of(recording)
     rate = checked_rate(fps)
     if isinstance(speed, bool) or not isinstance(speed, int | float) or not 0.0 < speed < math.inf:
@@ -246,7 +246,7 @@ def _told(images: Iterable[Picture], bar: Progress, fps: float) -> Iterator[Pict
 
 @contextmanager
 def _as_scene_errors() -> Iterator[None]:
-    """What was wrongly asked for, in the one kind of error that people are told of."""
+    """Convert errors of options to `SceneError`."""
     try:
         yield
     except SceneError:

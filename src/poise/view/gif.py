@@ -1,4 +1,4 @@
-"""Films as animated GIF files: one palette for all frames, an ordered dither, and only what changes is written."""
+"""Animated GIF files: one palette for all frames, ordered dithering, and only changed pixels are written."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from poise.view.png import Picture, checked_picture
 
 _compress = entry(compress, STREAM, lanes=False)
 _SHORTEST = 2
-"""Hundredths of a second that a frame is shown at least: programs take less for a mistake, and show it for 10."""
+"""Minimum duration of a frame in hundredths of a second: programs replace shorter ones by 10."""
 _NOTHING = 255
-"""The colour of a pixel that stays as it was."""
+"""The colour index of unchanged pixels."""
 _DITHER = 4.0
-"""How far colours are moved before they are rounded to those of the palette, of 255."""
+"""Amplitude of the dither before rounding to the palette, of 255."""
 
 
 def save_gif(path: str | Path, frames: Iterable[Any], dt: float, *, loop: bool = True) -> Path:
     """Write pictures (height, width, 3) of bytes, `dt` seconds apart, to an animated GIF.
 
-    GIF counts in hundredths of a second, and 2 are the fewest that programs show: frames that would come sooner are
-    left out, so that the film is as long as it should be. All frames share 255 colours.
+    GIF durations are in hundredths of a second, and programs show no less than 2: frames that are closer are left out,
+    so that the film's duration is right. All frames share 255 colours.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -58,7 +58,7 @@ def save_gif(path: str | Path, frames: Iterable[Any], dt: float, *, loop: bool =
 
 
 def _timing(count: int, dt: Any) -> list[tuple[int, int]]:
-    """(frame, hundredths of a second that it is shown) of the frames that are kept."""
+    """(frame, duration in hundredths of a second) of the kept frames."""
     step = float(dt)
     if not (math.isfinite(step) and 0.0 < step <= 600.0):
         raise ValueError(f"dt must be a time above 0 s and up to 600 s, found {dt!r}")
@@ -72,7 +72,7 @@ def _timing(count: int, dt: Any) -> list[tuple[int, int]]:
 
 
 def find_palette(pictures: list[Picture], most: int = 255) -> Picture:
-    """(256, 3) colours for some pictures: boxes of like colours are split until there are enough (Heckbert 1982).
+    """(256, 3) palette of some pictures, by median cut (Heckbert 1982).
 
     >>> find_palette([np.array([[(0, 0, 0), (200, 100, 50)]], np.uint8)])[:2].tolist()
     [[0, 0, 0], [200, 100, 50]]
@@ -106,14 +106,14 @@ def find_palette(pictures: list[Picture], most: int = 255) -> Picture:
 
 
 def _cost(mean: NDArray[np.float64], count: NDArray[np.int64], box: NDArray[np.int64]) -> float:
-    """How badly a box of colours wants to be split: its longest side, and a little for how often it is seen."""
+    """Priority of splitting a box of colours: its longest side, with a small weight for its number of pixels."""
     if len(box) < 2:
         return 0.0
     return float(np.ptp(mean[box], axis=0).max() * np.sqrt(np.sqrt(count[box].sum())))
 
 
 def _bayer() -> NDArray[np.float64]:
-    """(8, 8) thresholds from −½ to ½ that are spread as evenly as can be."""
+    """(8, 8) ordered dither thresholds from −½ to ½ (Bayer matrix)."""
     grid = np.zeros((1, 1))
     for _ in range(3):
         grid = np.block([[4 * grid, 4 * grid + 2], [4 * grid + 3, 4 * grid + 1]])
@@ -121,7 +121,7 @@ def _bayer() -> NDArray[np.float64]:
 
 
 class _Film:
-    """Frames of a GIF one after another: only what changes is written."""
+    """Encodes frames of a GIF: only changed pixels are written."""
 
     def __init__(self, palette: Picture, most: int) -> None:
         self._palette = palette[:_NOTHING].astype(np.float64)
@@ -134,7 +134,7 @@ class _Film:
         return [self._frame(self._quantized(picture), delay) for picture, delay in frames]
 
     def _quantized(self, picture: Picture) -> NDArray[np.uint8]:
-        """Number of the palette's colour that is nearest to each pixel after an ordered dither."""
+        """Index of the nearest palette colour of each pixel after dithering."""
         height, width = picture.shape[:2]
         pattern = np.tile(_bayer() * 2.0 * _DITHER, (-(-height // 8), -(-width // 8)))[:height, :width, None]
         moved = np.clip(np.round(picture + pattern), 0, 255).astype(np.int32) >> 2
@@ -148,7 +148,7 @@ class _Film:
         return np.asarray(self._nearest[keys], np.uint8)
 
     def _frame(self, numbers: NDArray[np.uint8], delay: int) -> bytes:
-        """One frame: the rectangle in which pixels change, and nothing in those that do not."""
+        """One frame: the rectangle of changed pixels, with unchanged ones transparent."""
         top, left, (height, width) = 0, 0, numbers.shape
         part = numbers
         if self._shown is not None:
@@ -172,7 +172,7 @@ def _blocks(data: bytes) -> bytes:
 
 
 def stream_block(most: int) -> Block:
-    """Room to compress so many pixels at a time."""
+    """Memory for compressing so many pixels at a time."""
     return STREAM.block(F64, n=0, pixel=most, byte=2 * most + 16, child=MOST * 256, used=MOST)
 
 

@@ -1,4 +1,4 @@
-"""The compression of GIF: Lempel, Ziv and Welch's, with codes of 9 to 12 bits."""
+"""GIF compression: LZW with codes of 9 to 12 bits."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ STREAM = View(
     "Stream",
     n=Count,
     pixel=Index,  # (n) colours, 0 to 255
-    byte=Index,  # what comes out; 2 n + 16 are enough
+    byte=Index,  # output; 2 n + 16 are enough
     child=Index,  # (4096 · 256) code of a known string with one more pixel, 0 where there is none
-    used=Index,  # (4096) which of these are set
+    used=Index,  # (4096) indices of the set entries
 )
 
 
@@ -26,7 +26,7 @@ def forget(s, known):
 
 @kernel
 def put(s, at, bits, held, code, size):
-    """Add a code to the bits that are held back, and write whole bytes; where the next byte goes, and what is held."""
+    """Add a code to the pending bits, and write whole bytes; returns the next byte's index and the pending bits."""
     bits |= code << held
     held += size
     while held >= 8:

@@ -1,4 +1,4 @@
-"""Coordinates at any time, from those of a recording, a clip or anything else that tells how a model moves."""
+"""Coordinates at any time, interpolated from a recording, a clip or another motion of a model."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ Floats = NDArray[np.float64]
 
 
 def poses_at(model: Model, times: ArrayLike, q: ArrayLike, when: ArrayLike) -> Floats:
-    """Coordinates (n, nq) at times `when` (n,), between those (frames, nq) at `times`: numbers on straight lines,
-    rotations on the shortest way. Before the first and after the last nothing moves.
+    """Coordinates (n, nq) at times `when` (n,), interpolated between (frames, nq) at `times`: numbers linearly,
+    rotations along the shortest path. They are constant before the first and after the last time.
 
     >>> import poise
     >>> scene = poise.Scene()
@@ -41,7 +41,7 @@ def poses_at(model: Model, times: ArrayLike, q: ArrayLike, when: ArrayLike) -> F
         part = slice(int(start), int(start) + 4)
         turn = quat_log(quat_multiply(quat_conjugate(one[:, part]), two[:, part]))
         between[:, part] = quat_multiply(one[:, part], quat_exp(share * turn))
-    # a moment that was there is shown as it was
+    # times of frames return these frames exactly
     for end, pose in ((0.0, one), (1.0, two)):
         exact = share[:, 0] == end
         between[exact] = pose[exact]
@@ -51,8 +51,8 @@ def poses_at(model: Model, times: ArrayLike, q: ArrayLike, when: ArrayLike) -> F
 def motion_poses(model: Model, motion: Any, when: ArrayLike) -> Floats:
     """Coordinates (n, nq) of a model at times `when` (s), for a motion of any kind.
 
-    That is a recording, a pair of times and coordinates (`retarget` gives one), a clip, which is retargeted, or what
-    has `coordinates(model, times)`: key-frames and references.
+    A motion is a recording, a pair of times and coordinates (as `retarget` returns), a clip, which is retargeted, or an
+    object with `coordinates(model, times)`: key-frames and references.
 
     >>> import poise
     >>> scene = poise.Scene()

@@ -1,4 +1,4 @@
-"""Films as mp4 (H.264), by ffmpeg: that of the path, or the one that the package imageio-ffmpeg brings."""
+"""Films as mp4 (H.264) by ffmpeg, from the PATH or from the package imageio-ffmpeg."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _MISSING = "mp4 needs ffmpeg: install it, or pip install imageio-ffmpeg, or the 
 
 
 def save_mp4(path: str | os.PathLike[str], frames: Iterable[Any], fps: float) -> None:
-    """Write pictures (height, width, 3) of bytes as mp4, `fps` a second. One is held at a time.
+    """Write pictures (height, width, 3) of bytes as mp4, `fps` per second. Only one is in memory at a time.
 
-    Sides that are odd get a row or column more, which is what players want.
+    Odd sides get an additional row or column, as H.264 players need even ones.
 
     >>> import tempfile
     >>> import numpy as np
@@ -34,7 +34,7 @@ def save_mp4(path: str | os.PathLike[str], frames: Iterable[Any], fps: float) ->
     height, width = image.shape[:2]
     source = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", f"{fps:.9g}", "-i", "-"]
     even = ["-vf", "pad=ceil(iw/2)*2:ceil(ih/2)*2,scale=out_color_matrix=bt709", "-pix_fmt", "yuv420p"]
-    # players guess how colours are meant unless they are told
+    # without these tags players guess the colour space
     told_colors = ["-colorspace", "bt709", "-color_primaries", "bt709", "-color_trc", "iec61966-2-1"]
     coder = ["-c:v", "libx264", "-crf", "18", "-preset", "veryfast", "-movflags", "+faststart", *told_colors]
     command = [program, "-y", "-loglevel", "error", *source, *even, *coder, "-f", "mp4", os.fspath(path)]
@@ -50,7 +50,7 @@ def save_mp4(path: str | os.PathLike[str], frames: Iterable[Any], fps: float) ->
                     process.stdin.write(after.tobytes())
                 process.stdin.close()
             except BrokenPipeError:
-                pass  # it ended before its time, and says why
+                pass  # ffmpeg ended early; its error output has the reason
             except BaseException:
                 process.kill()
                 raise
@@ -61,7 +61,7 @@ def save_mp4(path: str | os.PathLike[str], frames: Iterable[Any], fps: float) ->
 
 
 def find_ffmpeg() -> str:
-    """The program, or what to do where there is none."""
+    """The program; raises with instructions if there is none."""
     found = shutil.which("ffmpeg")
     if found:
         return found

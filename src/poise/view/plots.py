@@ -1,4 +1,4 @@
-"""Line charts as SVG text, with no package but NumPy: for a browser, a notebook, a report."""
+"""Line charts as SVG text, with NumPy only: for a browser, a notebook, a report."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
 
-#: told apart by people with colour-blindness too (Okabe and Ito 2008)
+#: distinguishable with colour-blindness too (Okabe and Ito 2008)
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 INK, GRID, PAPER = "#222222", "#dddddd", "#ffffff"
 FONT = "system-ui, sans-serif"
 LETTER = 6.6
-"""Width of a letter of the legend, in pixels, on the safe side."""
+"""Upper bound of the width of a letter of the legend, in pixels."""
 
 Mark = Literal["circle", "square", "diamond"]
 
@@ -68,7 +68,7 @@ def below(*drawings: Drawing) -> Drawing:
 
 
 def text(x: float, y: float, words: str, *, size: float = 12, anchor: str = "start", extra: str = "") -> str:
-    """A line of words."""
+    """A line of text."""
     style = f'x="{x:.1f}" y="{y:.1f}" font-size="{size:g}" text-anchor="{anchor}" fill="{INK}"'
     return f"<text {style} {extra}>{escape(words)}</text>"
 
@@ -118,13 +118,13 @@ class Curve:
     """
 
     name: str
-    """In the legend."""
+    """Name in the legend."""
     x: ArrayLike
     """(n,)"""
     y: ArrayLike
     """(n,)"""
     color: str | None = None
-    """As SVG has it; the next one of `COLORS` where missing."""
+    """SVG colour; default: the next one of `COLORS`."""
     dashed: bool = False
     width: float = 2.0
     """Of the line, in pixels."""
@@ -190,12 +190,12 @@ class _Axis:
     log: bool
 
     def at(self, values: Floats | float) -> Floats:
-        """Where values are."""
+        """Positions of values."""
         v, low, high = (np.log10(x) if self.log else np.asarray(x) for x in (values, self.low, self.high))
         return np.asarray(self.start + (v - low) * ((self.end - self.start) / (high - low)), np.float64)
 
     def marks(self, count: int) -> list[tuple[float, str]]:
-        """Values to mark, with their labels: about so many; powers of ten, their double and fivefold where few fit."""
+        """About `count` ticks with their labels: powers of ten, with their double and fivefold if few fit."""
         if not self.log or self.high < 10.0 * self.low:
             return [(float(value), f"{value:g}") for value in ticks(self.low, self.high, count)]
         first, last = (int(np.floor(np.log10(x) + nudge)) for x, nudge in ((self.low, 1e-9), (self.high, 1e-9)))
@@ -222,7 +222,7 @@ def _drawn(curve: Curve, px: Floats, py: Floats, color: str) -> str:
 
 
 def _key(curve: Curve, x: float, y: float, color: str) -> str:
-    """What stands beside a name of the legend."""
+    """The symbol beside a name of the legend."""
     if curve.mark is not None:
         return _mark(curve.mark, x + 9, y + 2.5, color)
     if curve.dashed:
@@ -283,7 +283,7 @@ def _range(values: Floats) -> tuple[float, float]:
 
 
 def _thinned(px: Floats, py: Floats, most: int = 1500) -> tuple[Floats, Floats]:
-    """At most so many points; the last one stays."""
+    """Reduce to a maximum number of points; keeps the last one."""
     keep = np.unique(np.linspace(0, len(px) - 1, min(most, len(px))).round().astype(int))
     return px[keep], py[keep]
 

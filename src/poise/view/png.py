@@ -1,4 +1,4 @@
-"""Pictures as PNG files, with no package but NumPy."""
+"""Pictures as PNG files, with NumPy only."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 Picture = NDArray[np.uint8]
 
 _CHANNELS = {1: 0, 3: 2, 4: 6}
-"""PNG's number for grey, colours, and colours with opacity."""
+"""PNG's colour types: grey, RGB, RGBA."""
 
 
 def save_png(path: str | Path, image: Any) -> Path:
-    """Write a picture (height, width, 3) of bytes to a PNG file; grey (height, width) and opacity (…, 4) go as well.
+    """Write a picture (height, width, 3) of bytes to a PNG file; also grey (height, width) and RGBA (…, 4).
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -30,7 +30,7 @@ def save_png(path: str | Path, image: Any) -> Path:
 
 
 def png_bytes(image: Any) -> bytes:
-    """What `save_png` writes.
+    """The bytes that `save_png` writes.
 
     >>> png_bytes(np.zeros((2, 2), np.uint8))[1:4]
     b'PNG'
@@ -70,7 +70,7 @@ def _filtered(picture: Picture) -> bytes:
 
 
 def checked_picture(image: Any, colors_only: bool = False) -> Picture:
-    """A picture of bytes, of a shape that can be written."""
+    """Validate a picture: bytes of a supported shape."""
     picture = np.asarray(image)
     shapes = "(height, width, 3)" if colors_only else "(height, width), (height, width, 3) or (height, width, 4)"
     channels = picture.shape[2:] in (((3,),) if colors_only else ((), (3,), (4,)))

@@ -1,6 +1,6 @@
-"""Pictures of a model: shapes, the floor, shadows and contacts, drawn by rays on the CPU.
+"""Pictures of a model: shapes, the floor, shadows and contacts, by ray casting on the CPU.
 
-No graphics card and no window are needed. `picture` draws one; `Painter` keeps what many pictures of one model share.
+No graphics card and no window are needed. `picture` draws one; `Painter` reuses memory for many pictures of one model.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ Color = tuple[float, float, float]
 _paint = entry(paint, SHAPES, SURFACES, PLACES, FRAME, IMAGE)
 _WIDTHS = (F32, F32, F32, F32, F32X16)
 LARGEST = 16384
-"""Pixels along a side of a picture, at most."""
+"""Maximum side of a picture; pixels."""
 _SAMPLES = np.array([(-0.125, -0.375), (0.375, -0.125), (0.125, 0.375), (-0.375, 0.125)])
-"""Of a pixel, from its middle: no two in one row or column, which is best for edges that are nearly level."""
+"""Sample offsets from the middle of a pixel, no two in one row or column, which suits nearly horizontal edges."""
 
 
 @dataclass(frozen=True)
@@ -49,11 +49,11 @@ class Look:
     """Direction towards the sun."""
     sunlight: Color = (1.0, 0.98, 0.94)
     brightness: float = 0.72
-    """Of the sun's light, on what faces it; that of the sky is added."""
+    """Sun light on a surface that faces it; sky light is added."""
     softness: float = 0.03
-    """Half the angle under which the sun is seen, which blurs shadows (the true one's is 0.0047); rad."""
+    """Half the angular diameter of the sun, which blurs shadows (the true one's is 0.0047); rad."""
     ambient: Color = (0.68, 0.70, 0.73)
-    """Light from above, but for the sun."""
+    """Sky light from above, without the sun."""
     bounce: Color = (0.52, 0.51, 0.50)
     """Light from below."""
     zenith: Color = (0.62, 0.72, 0.83)
@@ -62,17 +62,17 @@ class Look:
     floor: tuple[Color, Color] = ((0.86, 0.86, 0.85), (0.78, 0.79, 0.80))
     """Light and dark squares of planes."""
     square: float | None = None
-    """Side of a square; a power of ten that suits the distance where it is not given; m."""
+    """Side of a square; default: a power of ten that suits the distance; m."""
     shine: float = 0.12
-    """Part of the sun's light that shapes mirror."""
+    """Specular share of the sun's light."""
     dimming: float = 0.8
-    """How dark places are that see little of the sky, 0 to 1."""
+    """Strength of ambient occlusion, 0 to 1."""
     see_through: float = 0.35
-    """How much of a mark is seen through what is before it, 0 to 1."""
+    """Visibility of marks behind surfaces, 0 to 1."""
     contact: Color = (0.90, 0.30, 0.12)
     """Points and arrows of contacts."""
     arrow_length: float | None = None
-    """Of a contact's arrow; a part of the distance of the camera where it is not given; m."""
+    """Length of a contact's arrow; default: proportional to the distance of the camera; m."""
 
 
 def picture(
@@ -89,9 +89,9 @@ def picture(
 ) -> Picture:
     """A picture (height, width, 3) of a model at a pose, `size` (width, height) pixels.
 
-    Without a camera, one that has the whole model in view. `contacts` are drawn as points and arrows along their
-    normals: anything with a `point` and a `normal`, as `poise.collision.detector.contacts` gives. `marks` are made by
-    `dot`, `line`, `arrow` and `skeleton`. `smooth` takes four samples a pixel where there are edges.
+    The default camera has the whole model in view. `contacts` are drawn as points and arrows along their normals:
+    objects with a `point` and a `normal`, as `poise.collision.detector.contacts` returns. `marks` are made by `dot`,
+    `line`, `arrow` and `skeleton`. `smooth` uses four samples per pixel at edges.
 
     >>> import poise
     >>> scene = poise.Scene()
@@ -150,11 +150,11 @@ class Painter:
 
     @property
     def _solids(self) -> Solids:
-        """Shapes, and skins after them."""
+        """Shapes, followed by skins."""
         return self._skins.solids
 
     def _new_frame(self, smooth: bool, shadows: bool) -> dict[str, Any]:
-        """What stays the same from picture to picture."""
+        """Memory that pictures share."""
         solids, look = self._solids, self.look
         _, half = half_boxes(solids)
         half = np.where(np.isfinite(half), half, 0.0)
@@ -222,7 +222,7 @@ class Painter:
         return IMAGE.block(F32X16, listed=listed, **kept)
 
     def _place(self, position: Floats, rotation: Floats, camera: Camera) -> None:
-        """Shapes as the eye has them; the origins of planes are moved to squares that are close to it."""
+        """Shapes relative to the eye; the origins of planes move to nearby squares."""
         seen = position - camera.position
         for i in np.flatnonzero(self._solids.kind == Solid.PLANE):
             step = 2.0 * self._square(camera) * np.round(rotation[i, :, :2].T @ seen[i] / (2.0 * self._square(camera)))
@@ -262,7 +262,7 @@ class Painter:
         )
 
     def _rectangles(self, corners: Floats, axes: Floats, rotation: Floats, seen: Floats) -> NDArray[np.int32]:
-        """Packets that shapes may be in; of shapes that are not to be drawn, none, and −1 first."""
+        """Ranges of packets that shapes can cover; empty, and first −1, for shapes that are not drawn."""
         solids = self._solids
         out = _rectangles(corners, axes, self._packets)
         plane = solids.kind == Solid.PLANE
@@ -273,7 +273,7 @@ class Painter:
         return out
 
     def _about_the_eye(self, rotation: Floats, seen: Floats) -> NDArray[np.bool_]:
-        """Convex shapes that the eye may be in: whoever is inside looks out."""
+        """Convex shapes that can contain the eye; their inside is not drawn."""
         centre, half = half_boxes(self._solids)
         eye = np.einsum("nji,nj->ni", rotation, -seen) - centre
         solid = (self._solids.kind != Solid.FIELD) & (self._solids.kind != Solid.MESH)
@@ -315,7 +315,7 @@ def _rectangles(corners: Floats, axes: Floats, packets: tuple[int, int]) -> NDAr
 
 
 def _floor_tint(colors: Floats) -> Floats:
-    """What squares are multiplied by: the hue of a plane's own colour, but for grey ones, which leave them alone."""
+    """Factors of the squares' colours: the hue of a plane's own colour, 1 for grey ones."""
     tint = linear(colors[:, :3])
     return np.asarray(tint / np.maximum(tint.max(axis=1, keepdims=True), 1e-3))
 

@@ -1,4 +1,4 @@
-"""Where a picture is taken from."""
+"""Cameras of pictures."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ Floats = NDArray[np.float64]
 Vector = tuple[float, float, float]
 
 _SIDE: Vector = (1.6, -1.0, 0.5)
-"""From where a model is looked at: its front, a little from the right and from above."""
+"""Default direction to the eye: from the front, slightly from the right and from above."""
 
 
 @dataclass(frozen=True)
 class Camera:
-    """A pinhole.
+    """A pinhole camera.
 
     >>> Camera(position=(3, -3, 2), target=(0, 0, 1)).axes()[2].round(3).tolist()
     [-0.688, 0.688, -0.229]
     """
 
     position: Vector
-    """Of the eye; m."""
+    """Position of the eye; m."""
     target: Vector
-    """What is in the middle of the picture; m."""
+    """Point in the middle of the picture; m."""
     up: Vector = (0.0, 0.0, 1.0)
-    """What is up in the picture, as far as it is across the view."""
+    """Up direction; its part across the view is up in the picture."""
     field_of_view: float = math.radians(40.0)
-    """Angle from the lower to the upper edge; rad."""
+    """Vertical field of view; rad."""
 
     def __post_init__(self) -> None:
         for name in ("position", "target", "up"):
@@ -63,7 +63,7 @@ class Camera:
 
     @property
     def distance(self) -> float:
-        """From the eye to the target; m."""
+        """Distance of the target from the eye; m."""
         return math.dist(self.position, self.target)
 
     @classmethod
@@ -77,10 +77,10 @@ class Camera:
         field_of_view: float = math.radians(40.0),
         aspect: float = 4.0 / 3.0,
     ) -> Camera:
-        """The camera that has all that moves in the picture, or else all that has an end, at one pose or several.
+        """A camera with all moving shapes in view, or without any all finite shapes, at one pose or several.
 
-        `q` is (nq,) or (n, nq); `side` is the direction from the model to the eye; `margin` 1 leaves no room at the
-        edges; `aspect` is the width of the picture over its height.
+        `q` is (nq,) or (n, nq); `side` is the direction from the model to the eye; with `margin` 1 there is no space at
+        the edges; `aspect` is the width of the picture over its height.
 
         >>> import poise
         >>> scene = poise.Scene()
@@ -104,7 +104,7 @@ class Camera:
         field_of_view: float = math.radians(40.0),
         aspect: float = 4.0 / 3.0,
     ) -> Camera:
-        """The camera that has some points (n, 3; m) in the picture; options are those of `looking_at`.
+        """A camera with given points (n, 3; m) in view; options are those of `looking_at`.
 
         >>> Camera.around([(0, 0, 0), (0, 0, 2)]).target
         (0.0, 0.0, 1.0)
@@ -120,16 +120,16 @@ class Camera:
         right, above, forward = trial.axes()
         apart = corners - middle if len(corners) else np.full((1, 3), 0.5)
         tangent = math.tan(0.5 * field_of_view) / margin
-        # each corner is in the picture if the eye is so far away that it is seen under less than the field of view
+        # each corner is in view if its angle from the axis is less than half of the field of view
         need = np.maximum(np.abs(apart @ above) / tangent, np.abs(apart @ right) / (tangent * aspect))
         distance = float((need - apart @ forward).max())
         return cls(tuple(middle + away * distance), tuple(middle), up, field_of_view)
 
 
 def as_asked(usual: Camera, asked: Mapping[str, Any], origin: ArrayLike = (0.0, 0.0, 0.0)) -> Camera:
-    """A camera with what a scene file asks for (see `poise.model.Settings`), the rest being as usual.
+    """A camera with a scene file's settings (see `poise.model.Settings`), and defaults otherwise.
 
-    Places are asked for in the world (m); those of the camera are from `origin` on.
+    Positions in the settings are in the world (m); those of the camera are relative to `origin`.
 
     >>> usual = Camera(position=(3, 0, 1), target=(0, 0, 1))
     >>> as_asked(usual, {"target": (0, 0, 2)}).position
@@ -187,7 +187,7 @@ def box_corners(solids: Solids, position: Floats, rotation: Floats) -> Floats:
 
 
 def bounds(solids: Solids, position: Floats, rotation: Floats) -> Floats:
-    """(…, 3) corners of what a picture should show: shapes that move, or all that have an end where none moves; m."""
+    """(…, 3) corners of the relevant shapes: those that move, or without any all finite ones; m."""
     moving = solids.link >= 0
     shown = moving if moving.any() else solids.kind != Solid.PLANE
     return box_corners(solids, position, rotation)[shown].reshape(-1, 3)

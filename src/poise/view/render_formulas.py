@@ -11,13 +11,13 @@ from poise.kernel.vec import Vec3, dot, norm
 
 @formula
 def clamp01(x: Any) -> Any:
-    """X within 0 and 1."""
+    """X clamped to 0 and 1."""
     return minimum(maximum(x, zero(x)), zero(x) + 1.0)
 
 
 @formula
 def smooth(x: Any) -> Any:
-    """From 0 to 1, level at both ends."""
+    """Smoothstep: from 0 to 1 with zero slope at both ends."""
     s = clamp01(x)
     return s * s * (3.0 - 2.0 * s)
 
@@ -83,7 +83,7 @@ def capsule_gap(p: Any, v: Any, size: Any) -> Any:
 
 @formula
 def ellipsoid_gap(p: Any, v: Any, half: Any) -> Any:
-    """Roughly the gap between a line and an ellipsoid (exact where it is nought), and how far along the line it is."""
+    """Approximate gap between a line and an ellipsoid (exact at zero), and its position along the line."""
     q, u = Vec3(p.x / half.x, p.y / half.y, p.z / half.z), Vec3(v.x / half.x, v.y / half.y, v.z / half.z)
     t = -dot(q, u) / dot(u, u)
     scale = norm(q + u * t)
@@ -92,13 +92,13 @@ def ellipsoid_gap(p: Any, v: Any, half: Any) -> Any:
 
 @formula
 def lit_beside(gap: Any, t: Any, soft: Any) -> Any:
-    """How much of the sun is seen past an edge at a gap (negative behind it), so far away."""
+    """Visible share of the sun past an edge, from the gap (negative behind it) and the distance of the edge."""
     return select(t > 0.0, smooth(0.5 + 0.5 * gap / (t * soft + 1e-5)), zero(t) + 1.0)
 
 
 @formula
 def covered(p: Any, normal: Any, core: Any, radius: Any) -> Any:
-    """How much of the sky over a surface a rounded box hides, 0 to 1; p and normal in its frame.
+    """Ambient occlusion of a surface by a rounded box, 0 to 1; p and normal in its frame.
 
     A ball of radius r at a distance s over a surface hides (r/s)² of its light from the sky.
     """

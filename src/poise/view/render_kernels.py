@@ -1,8 +1,8 @@
-"""The ray-caster of pictures: packets of 4 × 4 pixels in lanes, tile by tile.
+"""Ray caster of pictures: packets of 4 × 4 pixels in SIMD lanes, tile by tile.
 
-A tile has a list of the shapes whose rectangles on the screen touch it. Each packet finds what its pixels see, then
-what of the sun and of the sky that place sees. Where there is nothing but the floor and the sky, and no shadow ends,
-one sample a pixel is enough: the squares of the floor are averaged by a formula, and the sky is smooth.
+A tile has a list of the shapes whose screen rectangles touch it. Each packet computes the first hits of its rays, then
+the sun and sky light at these points. One sample per pixel suffices where only floor and sky are visible and no shadow
+ends: a formula averages the squares of the floor, and the sky is smooth.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ LIGHT, DARK = int(Tone.LIGHT), int(Tone.DARK)
 SQUARE, FADE, SOFT = int(Measure.SQUARE), int(Measure.FADE), int(Measure.SOFT)
 SHINE, HIDDEN, DIM = int(Measure.SHINE), int(Measure.HIDDEN), int(Measure.DIM)
 OUTLOOK = 1e9
-"""How far a picture sees; m."""
+"""Far limit of rays; m."""
 # fields and meshes are the last kinds: kind >= FIELD has a surface and no inside
 
 
@@ -54,7 +54,7 @@ OUTLOOK = 1e9
 
 @kernel
 def lit_past(g, u, x, i, p, sun, soft, stack):
-    """How much of the sun points p see past shape i, 0 to 1."""
+    """Visible share of the sun at points p past shape i, 0 to 1."""
     kind = load(g.kind, i)
     if kind >= FIELD:
         start = zero(p.x) + 1e-3 * load(g.reach, i)
@@ -76,14 +76,14 @@ def lit_past(g, u, x, i, p, sun, soft, stack):
         return lit_beside(gap, t + shift, soft)
     enter, leave = convex_span(g, u, i, kind, o, v)
     t = enter + shift
-    # half of the way through the shape grows from nought at its outline
+    # half of the ray's length within the shape; it grows from zero at the outline
     dark = (leave >= enter) & (t > 0.0)
     return select(dark, 1.0 - smooth((leave - enter) * 0.5 / (maximum(t, zero(t)) * soft + 1e-5)), zero(t) + 1.0)
 
 
 @kernel
 def sunlight(g, u, x, f, p, shape, ask, stack):
-    """How much of the sun points see, 0 to 1, in the lanes of a mask; convex shapes do not shade themselves."""
+    """Visible share of the sun at points, 0 to 1, in the lanes of a mask; convex shapes do not shadow themselves."""
     sun, soft = load(f.sun, 0), load(f.measure, SOFT)
     lit = spread(1.0, p.x)
     for i in range(g.n_shapes):
@@ -105,7 +105,7 @@ def sunlight(g, u, x, f, p, shape, ask, stack):
 
 @kernel
 def skylight(g, x, f, p, normal, ask):
-    """How much of the sky points see, 0 to 1, in the lanes of a mask: what is close hides some of it."""
+    """Visible share of the sky at points, 0 to 1, in the lanes of a mask: ambient occlusion by near shapes."""
     open_sky = spread(1.0, p.x)
     for i in range(g.n_shapes):
         kind = load(g.kind, i)
@@ -119,7 +119,7 @@ def skylight(g, x, f, p, normal, ask):
         if any_lane(near):
             R = load(x.rotation, i)
             hidden = covered(transpose_times(R, away), transpose_times(R, normal), load(f.core, i), radius)
-            # fading out with the distance: where it ends is not seen
+            # fades with the distance, so that its cutoff is invisible
             open_sky = select(near, open_sky * (1.0 - clamp01(hidden) * smooth(2.0 * nearness)), open_sky)
     return 1.0 - (1.0 - open_sky) * load(f.measure, DIM)
 
@@ -129,13 +129,13 @@ def skylight(g, x, f, p, normal, ask):
 
 @kernel
 def listed(im, k):
-    """A shape or mark of the tile's list, as wide an integer as loops count in: or all would be compiled twice."""
+    """A shape or mark of the tile's list, in the integer width of loop counters, which avoids a second compilation."""
     return load(im.listed, k) + 0
 
 
 @kernel
 def first_seen(g, u, x, im, n, d):
-    """Distance, shape and triangle that rays from the eye meet first, of the listed shapes."""
+    """Distance, shape and triangle of the first hit of rays from the eye, among the listed shapes."""
     eye = zero3(d.x)
     low, best = zero(d.x), spread(OUTLOOK, d.x)
     shape, face = to_int(low) - 1, to_int(low)
@@ -152,13 +152,13 @@ def first_seen(g, u, x, im, n, d):
 
 @kernel
 def floor_color(x, f, i, p, D, T):
-    """Colour of plane i at points p = D T of the floor, averaged over what a pixel sees of it."""
+    """Colour of plane i at points p = D T of the floor, averaged over the pixel's footprint."""
     R = load(x.rotation, i)
     normal = column2(R)
     per_square = 1.0 / load(f.measure, SQUARE)
     sinking = dot(normal, D)
     right, down = load(f.axis, 1), load(f.axis, 2)
-    # ∂p/∂pixel: the ray's end slides along the plane
+    # ∂p/∂pixel: the ray's end moves in the plane
     over = (zero3(T) + right - D * (dot(normal, right) / sinking)) * (T * per_square)
     under = (zero3(T) + down - D * (dot(normal, down) / sinking)) * (T * per_square)
     ex, ey = column0(R), column1(R)
@@ -179,7 +179,7 @@ def sky_color(f, d):
 
 @kernel
 def shaded(f, albedo, normal, d, lit, open_sky, matt):
-    """Light that a surface sends to the eye."""
+    """Light from a surface to the eye."""
     sun = load(f.sun, 0)
     facing = maximum(dot(normal, sun), zero(d.x))
     up = 0.5 + 0.5 * normal.z
@@ -196,7 +196,7 @@ def shaded(f, albedo, normal, d, lit, open_sky, matt):
 
 @kernel
 def surface_color(g, u, x, f, im, n, d, D, t, shape, face):
-    """Colour of what is seen, of the listed shapes."""
+    """Colour of the first hits of rays, among the listed shapes."""
     p = d * t
     T = t * sqrt(dot(d, d) / dot(D, D))
     normal, albedo = zero3(d.x), zero3(d.x)
@@ -211,7 +211,7 @@ def surface_color(g, u, x, f, im, n, d, D, t, shape, face):
                 matt = matt | mine
             else:
                 albedo = select(mine, zero3(d.x) + load(f.color, i), albedo)
-    normal = select(dot(normal, d) > 0.0, -normal, normal)  # surfaces without a thickness have two sides
+    normal = select(dot(normal, d) > 0.0, -normal, normal)  # open surfaces are two-sided
     faded = select(matt, t * t / (t * t + load(f.measure, FADE) * load(f.measure, FADE)), zero(t))
     ask = (shape >= 0) & (faded < 0.99)
     lit, open_sky = spread(1.0, t), spread(1.0, t)
@@ -244,7 +244,7 @@ def cone_span(f, o, d, size):
 
 @kernel
 def with_marks(f, im, first, n, d, t, color):
-    """A colour with the nearest of the listed marks over it; those behind a surface shine through it."""
+    """A colour with the nearest of the listed marks blended over it; marks behind a surface are partly visible."""
     best, mark_color = spread(NEVER, d.x), zero3(d.x)
     for k in range(first, first + n):
         i = listed(im, k)
@@ -267,7 +267,7 @@ def with_marks(f, im, first, n, d, t, color):
 
 @kernel
 def sample(g, u, x, f, im, n, n_marks, column, row):
-    """Colour of the pixels of a packet, given by where on the screen they are, in linear light."""
+    """Colour of the pixels of a packet, from their positions on the screen, in linear light."""
     D = zero3(column) + load(f.axis, 0) + load(f.axis, 1) * column + load(f.axis, 2) * row
     d = D * (1.0 / sqrt(dot(D, D)))
     t, shape, face = first_seen(g, u, x, im, n, d)
@@ -282,7 +282,7 @@ def sample(g, u, x, f, im, n, n_marks, column, row):
 
 @kernel
 def list_shapes(g, f, im, tile_x, tile_y):
-    """How many shapes and marks have rectangles that touch a tile, and how many of the shapes are planes."""
+    """Numbers of shapes and marks whose rectangles touch a tile, and the number of planes among the shapes."""
     n, endless = 0, 0
     for i in range(g.n_shapes):
         if touches(f.rectangle, i, tile_x, tile_y):

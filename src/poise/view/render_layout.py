@@ -1,7 +1,7 @@
-"""What the kernels of pictures read and write.
+"""Memory layout of the picture kernels.
 
-Everything is in metres in world axes, seen from the eye: positions are kept relative to it, so that float32 loses
-nothing far from the world's origin.
+Everything is in metres in world axes. Positions are relative to the eye, so that float32 is accurate far from the
+world's origin.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class Tone(IntEnum):
     SUN = 0
     ZENITH = 1
     HORIZON = 2
-    AMBIENT = 3  # light that comes from above, but for the sun
-    BOUNCE = 4  # light that comes from below
+    AMBIENT = 3  # light from above, without the sun
+    BOUNCE = 4  # light from below
     LIGHT = 5  # squares of the floor
     DARK = 6
 
@@ -33,11 +33,11 @@ class Measure(IntEnum):
     """Numbers of a picture."""
 
     SQUARE = 0  # side of a square of the floor; m
-    FADE = 1  # distance at which half of the floor's colour has given way to the horizon's; m
+    FADE = 1  # distance at which the floor's colour is half that of the horizon; m
     SOFT = 2  # half the angle of the sun; rad
-    SHINE = 3  # part of the sun's light that is mirrored
-    HIDDEN = 4  # how much of a mark is seen through what is before it
-    DIM = 5  # how dark shadows of the sky's light are
+    SHINE = 3  # specular share of the sun's light
+    HIDDEN = 4  # visibility of marks behind surfaces
+    DIM = 5  # strength of ambient occlusion
 
 
 FRAME = View(
@@ -49,7 +49,7 @@ FRAME = View(
     n_marks=Count,
     n_cone=Count,
     shadows=Count,
-    axis=Vec3,  # direction of the first pixel, and what one pixel to the right and one down add to it
+    axis=Vec3,  # direction of the first pixel, and increments per pixel to the right and down
     offset=Vec3,  # of each sample from the middle of a pixel, (x, y, unused); pixels
     sun=Vec3,  # direction towards it
     tone=Vec3,
@@ -73,7 +73,7 @@ IMAGE = View(
     pixel=Int,  # of each packet: red, green and blue, from the lowest byte on
     across=Real,  # (1) column and row of each pixel within its packet
     down=Real,
-    edgy=Index,  # (1) whether more samples of a packet would make a difference
+    edgy=Index,  # (1) whether a packet needs more samples
     listed=Index,  # shapes of a tile, then its marks
     stack=Index,
 )

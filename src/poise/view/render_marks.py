@@ -118,7 +118,7 @@ _ENDS = np.array([(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)],
 
 
 def mark_arrays(marks: Sequence[Mark], eye: Floats) -> dict[str, Any]:
-    """Marks as the kernels want them, seen from the eye; and (n, 8, 3) `corners` of boxes about them."""
+    """Marks in the kernels' layout, relative to the eye; and (n, 8, 3) `corners` of boxes about them."""
     n = len(marks)
     a = np.array([mark.a for mark in marks], np.float64).reshape(n, 3)
     b = np.array([mark.b for mark in marks], np.float64).reshape(n, 3)
@@ -140,7 +140,7 @@ def mark_arrays(marks: Sequence[Mark], eye: Floats) -> dict[str, Any]:
 
 
 def _frames(along: Floats) -> Floats:
-    """(n, 3, 3) rotations that take z to some directions."""
+    """(n, 3, 3) rotations that map z to given directions."""
     least = np.eye(3)[np.abs(along).argmin(axis=1)]
     x = np.cross(least, along)
     x /= np.linalg.norm(x, axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""Quick pictures: bodies as flat silhouettes, several moments of a motion in one drawing.
+"""Quick pictures: bodies as flat silhouettes, several frames of a motion in one drawing.
 
 A silhouette is the convex hull of projected surface points.
 """
@@ -32,7 +32,7 @@ _CORNERS = np.array([(x, y, z) for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z i
 
 
 def surface_points(shape: Shape) -> Floats:
-    """(n, 3) points of a shape's surface, in the shape's frame, whose hull is the shape; none of a plane.
+    """(n, 3) points of a shape's surface, in the shape's frame, whose hull is the shape; none for a plane.
 
     >>> from poise.model.shapes import box
     >>> surface_points(box(1, 2, 3)).max(axis=0)
@@ -85,10 +85,10 @@ def strobe(
     width: float = 900.0,
     title: str = "",
 ) -> Drawing:
-    """Several moments of a motion, one beside the other, seen against the direction `side`.
+    """Several frames of a motion side by side, viewed against the direction `side`.
 
-    `names` are the model's bodies, in order; a moment is (positions (n, 3), rotations (n, 3, 3), caption). Moments
-    follow one another `spacing` metres apart. Up is z, or y for who looks along z.
+    `names` are the model's bodies, in order; a moment is (positions (n, 3), rotations (n, 3, 3), caption). Neighbouring
+    moments have a distance of `spacing` metres. Up is z, or y for a view along z.
 
     >>> from poise.model.shapes import sphere
     >>> scene = Scene()

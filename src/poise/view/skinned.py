@@ -1,4 +1,4 @@
-"""Skins for the ray-caster: meshes beside the shapes of a model, bent anew for every picture."""
+"""Skins for the ray caster: additional meshes of a model, deformed for every picture."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def skin_points(model: Model, q: ArrayLike) -> list[Floats]:
 
 
 class SkinMeshes:
-    """The shapes of a model with its skins after them, as meshes that are made anew at each pose."""
+    """The shapes of a model followed by its skins, as meshes that are updated at each pose."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -35,7 +35,7 @@ class SkinMeshes:
         self.solids = self._solids(skin_points(model, model.q_rest)) if len(model.skins) else model.solids
 
     def bend(self, q: ArrayLike, shapes: Block, surfaces: Block) -> tuple[Floats, Floats]:
-        """Bring the skins to a pose, in the blocks of the kernels too: their centres (n, 3) and rotations (n, 3, 3)."""
+        """Deform the skins to a pose, in the kernels' blocks too; returns centres (n, 3) and rotations (n, 3, 3)."""
         found = skin_points(self.model, q)
         first = len(self.model.solids)
         size, reach = self.solids.size.copy(), self.solids.reach.copy()
@@ -105,7 +105,7 @@ def _box(points: Floats) -> tuple[Floats, Floats, float]:
 
 
 def _fill(surfaces: Block, i: int, points: Floats, faces: NDArray[np.int64], reach: float) -> None:
-    """Write the tree of a mesh over its last one, which has as many nodes: they depend on the number of triangles."""
+    """Overwrite the tree of a mesh; its number of nodes depends only on the number of triangles."""
     tree = triangle_tree(points, faces)
     nodes = node_arrays(tree, reach)
     start, end = (int(surfaces.node_start[k]) for k in (i, i + 1))

@@ -1,4 +1,4 @@
-"""Looking at a world while it runs, in a browser: play, step back, drag, change."""
+"""Live viewer of a running world in a browser: play, step back, drag, change settings."""
 
 from __future__ import annotations
 

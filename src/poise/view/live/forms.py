@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 Color = tuple[int, int, int]
 
 _AROUND = 20
-"""Sides of what is round."""
+"""Number of sides of round shapes."""
 
 
 def color_of(rgba: Any) -> Color:
@@ -30,7 +30,7 @@ def color_of(rgba: Any) -> Color:
 
 
 def quats_of(rotation: Floats) -> Floats:
-    """(n, 4) quaternions (w, x, y, z) of (n, 3, 3) rotations, near enough to look at.
+    """(n, 4) quaternions (w, x, y, z) of (n, 3, 3) rotations, accurate enough for display.
 
     >>> quats_of(np.array([np.diag((1.0, -1.0, -1.0))])).tolist()
     [[0.0, 1.0, 0.0, 0.0]]
@@ -40,7 +40,7 @@ def quats_of(rotation: Floats) -> Floats:
     size = 0.5 * np.sqrt(np.maximum(squares, 0.0))
     R = rotation
     signs = np.stack((R[:, 2, 1] - R[:, 1, 2], R[:, 0, 2] - R[:, 2, 0], R[:, 1, 0] - R[:, 0, 1]), axis=1)
-    half_turn = size[:, 0] < 1e-6  # which way round does not matter then, but the signs must fit each other
+    half_turn = size[:, 0] < 1e-6  # the sense is arbitrary then, but the signs must be consistent
     k = size[:, 1:].argmax(axis=1)
     row = np.take_along_axis(R, k[:, None, None], axis=1)[:, 0]
     signs[half_turn] = row[half_turn]
@@ -113,7 +113,7 @@ def on_body(model: Model, shape: int) -> tuple[Floats, Floats]:
 
 
 def add_shape(scene: Any, name: str, model: Model, shape: int, color: Color, opacity: float | None) -> Any:
-    """The node of a shape that has an end, on the node of its body."""
+    """The node of a finite shape, on the node of its body."""
     solids = model.solids
     kind, (a, b, c) = Solid(int(solids.kind[shape])), solids.size[shape].tolist()
     position, quat = on_body(model, shape)
@@ -133,7 +133,7 @@ def add_shape(scene: Any, name: str, model: Model, shape: int, color: Color, opa
 
 
 def add_skin(scene: Any, name: str, model: Model, skin: int, color: Color, opacity: float | None) -> Any:
-    """The node of a skin, whose bones are brought to the poses of bodies; each vertex heeds its strongest four."""
+    """The node of a skin, whose bones follow the bodies; each vertex uses its four strongest bones."""
     skins = model.skins
     bones = skins.bones(skin)
     strongest = influence(skins, skin)
@@ -153,5 +153,5 @@ def add_skin(scene: Any, name: str, model: Model, skin: int, color: Color, opaci
 
 
 def add_floor(scene: Any, name: str, model: Model, shape: int) -> Any:
-    """The node of a plane: squares without end."""
+    """The node of a plane: an infinite grid."""
     return add_squares(scene, name, model.solids.position[shape], model.solids.quat_wxyz[shape])

@@ -1,4 +1,4 @@
-"""What a session looks like in the browser: shapes, skeletons, ghosts, contacts with their forces, what is dragged."""
+"""3-D view of a session in the browser: shapes, skeletons, ghosts, contacts with their forces, the dragged body."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ _BONE: Color = (246, 190, 40)
 _PUSH: Color = (226, 74, 36)
 _PULL: Color = (30, 160, 90)
 _FORCE_LENGTH = 0.6
-"""Of the arrow of a force that carries the heaviest character; m."""
+"""Length of the arrow of a force equal to the weight of the heaviest character; m."""
 _FOLLOW = 0.25
-"""How fast the eye comes after what it follows; s."""
+"""Time constant of the camera that follows a body; s."""
 _NONE = np.zeros((1, 2, 3))
 
 
 @dataclass
 class Shown:
-    """What is drawn."""
+    """Flags of the drawn parts."""
 
     shapes: bool = True
     skeleton: bool = False
@@ -42,12 +42,12 @@ class Shown:
     shadows: bool = field(default_factory=has_graphics)
     ghost: bool = False
     beside: float = 0.9
-    """How far to the left of its character a ghost walks; m."""
+    """Lateral offset of a ghost to the left of its character; m."""
     follow: bool = True
 
 
 class Front:
-    """The nodes of a session in a viser scene. All are under one that is moved to let the eye follow a character."""
+    """The nodes of a session in a viser scene, under one node that moves so that the camera follows a character."""
 
     def __init__(self, server: Any, session: Session, act: Act) -> None:
         self.server, self.session, self.shown, self._act = server, session, Shown(), act
@@ -57,7 +57,7 @@ class Front:
     # ---- building ----------------------------------------------------------------------------------------------------
 
     def rebuild(self) -> None:
-        """Nodes of another model."""
+        """Create the nodes of another model."""
         session, scene = self.session, self.server.scene
         model = self.model = session.model
         self._followed = followed_body(session)
@@ -100,9 +100,9 @@ class Front:
         return add_skin(self.server.scene, f"/world/skin{skin}", self.model, skin, color_of(color), opacity)
 
     def _let_drag(self, node: Any, body: int) -> None:
-        """Take hold of a body by pressing on it and moving the mouse; the plane is that of the screen."""
+        """Enable dragging of a body with the mouse, in the plane of the screen."""
 
-        async def dragged(event: Any) -> None:  # not a plain function: those run in any order
+        async def dragged(event: Any) -> None:  # async, because plain callbacks run in any order
             start, end = (np.asarray(place) + self._eye for place in (event.start_position, event.end_position))
             if event.phase == "start":
                 self._act(lambda: self.session.drag(body, start, end))
@@ -114,7 +114,7 @@ class Front:
         node.on_drag("left")(dragged)
 
     def _add_ghosts(self) -> None:
-        """Only once they are to be seen: they are as much as the characters themselves."""
+        """Create the ghosts at their first use: they are as large as the characters themselves."""
         if self.shown.ghost and not self._ghosts:
             self._ghosts = [self._add_ghost(k) for k in range(len(self.session.ghosts))]
 
@@ -170,7 +170,7 @@ class Front:
         self.draw()
 
     def draw(self, seconds: float = 0.0) -> bool:
-        """Bring everything to the moment that is shown, `seconds` by the clock after the last one; whether it moved."""
+        """Update all nodes to the shown moment, `seconds` of wall time after the last one; returns whether it moved."""
         moment = self.session.now
         place = bodies(self.model, moment.state.q)
         moved = self._look_after(place.position, seconds)
@@ -226,7 +226,7 @@ class Front:
             lines["pull"].points = np.array(moment.pull, np.float32)[None]
 
     def _arrows(self, found: Any) -> Floats:
-        """(n, 2, 3) from each contact along its force, on the body that it carries; m."""
+        """(n, 2, 3) arrows from each contact along its force on the supported body; m."""
         length = _FORCE_LENGTH / self._weight
         arrow = length * found.force
         size = np.linalg.norm(arrow, axis=1, keepdims=True)
@@ -236,7 +236,7 @@ class Front:
     # ---- following ---------------------------------------------------------------------------------------------------
 
     def _wanted_eye(self, position: Floats) -> Floats:
-        """Where the eye should be brought: under what it follows; m."""
+        """Target position of the moving node: below the followed body; m."""
         if self._followed is None:
             return np.zeros(3)
         x, y, _ = position[self._followed]
@@ -253,7 +253,7 @@ class Front:
 
 
 def followed_body(session: Session) -> int | None:
-    """The body that the eye follows: that which the scene asks for, else the first of the largest tree of several."""
+    """The body that the camera follows: the scene's setting, otherwise the root of the largest of several trees."""
     model = session.model
     told = asked_follow(None, session.camera)
     if told is not None:
@@ -263,7 +263,7 @@ def followed_body(session: Session) -> int | None:
 
 
 def first_camera(session: Session) -> Camera:
-    """As the scene asks for it; else one that has in view the character that is followed, or all that moves."""
+    """The scene's camera; otherwise one with the followed character in view, or all moving bodies."""
     model, q, followed = session.model, session.q, followed_body(session)
     look = {"aspect": 1.4, "field_of_view": float(session.camera.get("field_of_view", Camera.field_of_view))}
     if followed is None:
@@ -272,7 +272,7 @@ def first_camera(session: Session) -> Camera:
 
 
 def _weight(session: Session) -> float:
-    """Of the heaviest tree; N."""
+    """Weight of the heaviest tree; N."""
     model = session.model
     masses = [float(model.link_mass[model.link_root == root].sum()) for root in np.unique(model.link_root)]
     return 9.81 * max(masses, default=1.0)

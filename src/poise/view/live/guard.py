@@ -1,8 +1,8 @@
-"""Who may use the viewer's server: names that it is called by, origins of pages, and the token of its address.
+"""Access control of the viewer's server: host names, origins of pages, and the token of its address.
 
 viser serves HTTP and websockets at one port and checks neither. `guarded_server` starts it with checks before both:
-a page of another origin cannot connect (cross-site websocket hijacking), a foreign name that leads here is refused
-(DNS rebinding), and whoever does not know the token sees nothing. Nothing of the engine is imported for it.
+pages of another origin cannot connect (cross-site websocket hijacking), foreign host names are refused (DNS rebinding),
+and requests without the token get nothing. This module imports nothing from the engine.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from poise.view.live.messages import Inbox
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 MESSAGE_BYTES = 4 * 2**20
-"""Longest message that is received; longer ones end their connection. Browsers send files in shorter parts."""
+"""Longest accepted message; longer ones end their connection. Browsers send files in shorter parts."""
 _HEADERS = {
     "Cache-Control": "no-store",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -32,7 +32,7 @@ _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
-"""Of every answer: the address holds the token, so it is neither kept nor handed on, and nobody frames the page."""
+"""Headers of every response: the address contains the token, so caching, referrers and framing are disabled."""
 _PATH = re.compile(r"[A-Za-z0-9_./-]*")
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 _STARTING = threading.Lock()
@@ -40,7 +40,7 @@ _STARTING = threading.Lock()
 
 @dataclass(frozen=True)
 class Guard:
-    """What requests are checked against.
+    """The criteria of requests.
 
     >>> guard = Guard(frozenset({"localhost"}), token="secret")
     >>> guard.problem("localhost:8080", "http://localhost:8080", "/secret/")
@@ -52,7 +52,7 @@ class Guard:
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
 
     def problem(self, host: str, origin: str | None, path: str, reached: str = "") -> str | None:
-        """Why a request is refused, None where it is not; `reached` is the address at which it arrived."""
+        """The reason for refusing a request, or None; `reached` is the address at which it arrived."""
         name = host_name(host)
         if name is None or not (name in self.names or (reached and name == reached)):
             return "this server is not called by that name: name it with --allow where it should be"
@@ -63,12 +63,12 @@ class Guard:
         return None
 
     def knows(self, path: str) -> bool:
-        """Whether a path begins with the token; that takes as long for any path of its length."""
+        """Whether a path begins with the token, compared in constant time."""
         given = path.partition("?")[0].removeprefix("/").partition("/")[0]
         return hmac.compare_digest(given.encode("utf-8", "replace"), self.token.encode())
 
     def rest(self, path: str) -> str | None:
-        """The path after the token, None where no file of the page can have it."""
+        """The path after the token; None if no file of the page can have it."""
         left = path.partition("?")[0].removeprefix("/").partition("/")[2]
         return f"/{left}" if _PATH.fullmatch(left) and ".." not in left and not left.startswith("/") else None
 
@@ -89,7 +89,7 @@ def host_name(host: str) -> str | None:
 
 
 def guard_for(host: str, allow: Sequence[str] = ()) -> Guard:
-    """The guard of a server that is bound to an address: loopback names, that address, and names that users add."""
+    """The guard of a server at an address: permits loopback names, that address, and names that users add."""
     if isinstance(allow, str):
         raise ValueError(f"allow is {allow!r}; it must be a list of names")
     for name in allow:
@@ -110,11 +110,11 @@ def _is_address(name: str) -> bool:
 def guarded_server(viser: Any, guard: Guard, inbox: Inbox, **options: Any) -> Any:
     """A `viser.ViserServer` whose requests and messages are checked.
 
-    viser has no hook for that: the function of websockets that it serves with is replaced while it starts. Where a
-    version of viser serves in another way, nothing is served.
+    viser has no hook for this: its websocket serving function is replaced while it starts. If a version of viser serves
+    in another way, the server does not start.
     """
     used: list[bool] = []
-    with _STARTING, _serving(guard, inbox, used), contextlib.redirect_stdout(io.StringIO()):  # it greets by itself
+    with _STARTING, _serving(guard, inbox, used), contextlib.redirect_stdout(io.StringIO()):  # viser prints a greeting
         server = viser.ViserServer(**options)
     if not used:
         server.stop()
@@ -147,7 +147,7 @@ def _serving(guard: Guard, inbox: Inbox, used: list[bool]) -> Iterator[None]:
 
 
 def _checked(guard: Guard, then: Callable[[Any, Any], Any] | None) -> Callable[[Any, Any], Any]:
-    """Refuse a request, or let another function answer it under its path without the token."""
+    """Refuse a request, or pass it to another function with the token removed from its path."""
 
     def process(connection: Any, request: Any) -> Any:
         hosts, origins = request.headers.get_all("Host"), request.headers.get_all("Origin")
@@ -174,7 +174,7 @@ def _with_headers(_connection: Any, _request: Any, response: Any) -> Any:
 
 
 def _connection(base: Any, inbox: Inbox) -> Any:
-    """A connection of which only messages are received that are sound; others are answered."""
+    """A connection that delivers only valid messages; others get an error response."""
 
     class Connection(base):  # type: ignore[misc]
         async def recv(self, decode: bool | None = None) -> Any:

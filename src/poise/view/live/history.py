@@ -1,4 +1,4 @@
-"""What was: moments of a world, in their order, with a cursor that can go back among them."""
+"""History of a session: moments of a world in order, with a cursor."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Moment:
-    """A state, and what happened in the step that led to it."""
+    """A state, with results of the step before it."""
 
     state: State
     contacts: Pushing = NO_CONTACTS
     torque: Array = field(default_factory=lambda: np.zeros(0))
     """(nv,) forces of motors, drives, springs and dampers; N or N·m."""
     pull: tuple[Array, Array] | None = None
-    """Where a point was dragged from and to; (3,) m each."""
+    """The dragged point and its target; (3,) m each."""
 
     @property
     def time(self) -> float:
@@ -33,7 +33,7 @@ class Moment:
 
 
 class History:
-    """The last `room` moments. What is added while the cursor is in the past takes the place of what came after it.
+    """The last `room` moments. Adding a moment while the cursor is in the past replaces the moments after it.
 
     >>> states = [State(np.zeros(1), np.zeros(1), float(time)) for time in range(3)]
     >>> history = History(10, map(Moment, states))
@@ -48,42 +48,42 @@ class History:
         self.room, self._moments, self.cursor = room, list(moments)[-room:], 0
         self.cursor = max(len(self._moments) - 1, 0)
         self.dropped = 0
-        """Moments that there was no more room for."""
+        """Number of dropped moments."""
 
     def __len__(self) -> int:
         return len(self._moments)
 
     @property
     def now(self) -> Moment:
-        """Where the cursor is."""
+        """Position of the cursor."""
         return self._moments[self.cursor]
 
     @property
     def at_end(self) -> bool:
-        """Whether nothing comes after it."""
+        """Whether the cursor is at the end."""
         return self.cursor == len(self._moments) - 1
 
     def add(self, moment: Moment) -> None:
-        """Go on from the cursor."""
+        """Add a moment after the cursor."""
         self.cut()
         self._moments.append(moment)
         if len(self._moments) > self.room:
-            # a tenth at a time: to drop them one by one would move all the others each time
+            # drop a tenth at a time: dropping one by one would move all others each time
             fewer = max(1, self.room // 10)
             del self._moments[:fewer]
             self.dropped += fewer
         self.cursor = len(self._moments) - 1
 
     def cut(self) -> None:
-        """Forget what comes after the cursor."""
+        """Remove the moments after the cursor."""
         del self._moments[self.cursor + 1 :]
 
     def move(self, by: int) -> None:
-        """Bring the cursor forward, or back, as far as there is anything."""
+        """Move the cursor forward or back, within the history."""
         self.go(self.cursor + by)
 
     def go(self, index: int) -> None:
-        """Bring the cursor to a moment, the nearest one there is."""
+        """Move the cursor to a moment, or to the nearest existing one."""
         self.cursor = min(max(int(index), 0), len(self._moments) - 1)
 
     def find(self, time: float) -> int:
@@ -98,11 +98,11 @@ class History:
         return low
 
     def span(self, seconds: float, most: int) -> list[Moment]:
-        """Moments of some time up to the cursor, `most` of them, evenly chosen."""
+        """At most `most` moments of some time up to the cursor, evenly spaced."""
         first = self.find(self.now.time - seconds)
         chosen = np.unique(np.linspace(first, self.cursor, min(most, self.cursor - first + 1)).round().astype(int))
         return [self._moments[k] for k in chosen]
 
     def all(self) -> list[Moment]:
-        """From the first that is left to the last."""
+        """All moments in the history."""
         return [*self._moments]

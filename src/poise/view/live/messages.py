@@ -1,4 +1,4 @@
-"""Messages that browsers may send: their fields and values. Any other message is answered and goes no further."""
+"""Validation of messages from browsers: permitted kinds, fields and values. Other messages get an error response."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 UPLOAD_BYTES = 200 * 2**20
-"""Of all files together that one browser is sending."""
+"""Maximum total size of the files that one browser is sending; bytes."""
 _PARTS = 4096
 _FAR = 1e6
-"""No place is further from the origin; m."""
+"""Greatest distance from the origin; m."""
 _LONGEST = 1000
-"""Letters of names and identifiers."""
+"""Maximum length of names and identifiers."""
 
 Rule = Callable[[Any], bool]
 
 
 class Controls(Protocol):
-    """The panel, as far as messages are checked against it."""
+    """The part of the panel that validation needs."""
 
     def value_problem(self, control: str, value: Any) -> str | None:
-        """What is wrong with a value for a control, None where nothing is."""
+        """The error of a value for a control, or None."""
 
     def takes_files(self, control: str) -> bool:
         """Whether files are loaded with a control."""
@@ -39,7 +39,7 @@ def is_number(value: Any, low: float = -_FAR, high: float = _FAR) -> bool:
 
 
 def is_whole(value: Any, low: int, high: int) -> bool:
-    """Whether a value is a whole number within bounds, also where it is written as 3.0."""
+    """Whether a value is a whole number within bounds; 3.0 is one."""
     return is_number(value, low, high) and math.floor(value) == value
 
 
@@ -117,12 +117,12 @@ MESSAGES: dict[str, dict[str, Rule]] = {
         "total_bytes": _whole(0, 2**53),
     },
 }
-"""Fields of each message that a browser may send. What opens the viewer to the internet (`ShareUrlRequest`) is none."""
+"""Fields of each permitted message. `ShareUrlRequest`, which opens the viewer to the internet, is not permitted."""
 _OPTIONAL: dict[str, Rule] = {"owner": _text}
 
 
 def form_problem(message: Any) -> str | None:
-    """What is wrong with a message as such.
+    """The error of a message by itself, or None.
 
     >>> form_problem({"type": "CommandTriggerMessage", "uuid": "a"})
     >>> form_problem({"type": "CommandTriggerMessage", "uuid": 1})
@@ -144,7 +144,7 @@ def form_problem(message: Any) -> str | None:
 
 
 class Inbox:
-    """Checks what connections receive; answers what is wrong with it, and tells browsers of each other."""
+    """Validates messages of connections, sends error responses, and notifies browsers of each other."""
 
     def __init__(self) -> None:
         self.controls: Controls | None = None
@@ -153,12 +153,12 @@ class Inbox:
         self._lock = threading.Lock()
 
     def open(self, server: Any) -> None:
-        """Answer through this server from now on."""
+        """Send responses through this server from now on."""
         self._server = server
         server.on_client_connect(self._welcome)
 
     def problem(self, connection: Any, raw: Any) -> str | None:
-        """What is wrong with a message, None where nothing is."""
+        """The error of a message, or None."""
         import msgspec
 
         if not isinstance(raw, bytes):
@@ -178,7 +178,7 @@ class Inbox:
         return "there are no controls yet" if self.controls is None else self.controls.value_problem(control, value)
 
     def _transfer_problem(self, connection: Any, message: dict[str, Any]) -> str | None:
-        """Files are counted as long as their parts come: what is announced, and what is sent."""
+        """Track file uploads: announced and received bytes."""
         kind, name = message["type"], message["transfer_uuid"]
         if kind == "FileTransferPartAck":
             return None
@@ -207,7 +207,7 @@ class Inbox:
         return None
 
     def refuse(self, connection: Any, problem: str) -> None:
-        """Tell a browser what was wrong with its message."""
+        """Send the error of its message to a browser."""
         self._tell(connection, "Message refused", problem)
 
     def _tell(self, connection: Any, title: str, body: str) -> None:
@@ -224,7 +224,7 @@ class Inbox:
             state.message_buffer.push(kinds.NotificationShowMessage(f"{title} {number}", props))
 
     async def _welcome(self, client: Any) -> None:
-        """Tell a browser of others, and others of it: all of them see and control the same world."""
+        """Notify a browser and the others of each other: all of them show and control the same world."""
         others = [other for other in self._server.get_clients().values() if other.client_id != client.client_id]
         look = {"auto_close_seconds": 10.0, "color": "yellow"}
         if others:

@@ -23,7 +23,7 @@ from poise.view.live.signals import energies, errors, times_of, torques
 from poise.view.live.trouble import told
 
 _SPAN = 8.0
-"""Of plots; s."""
+"""Time range of plots; s."""
 _POINTS = 160
 _COLORS = ("#2f6fde", "#e0702c", "#2c9c63", "#a04cc0", "#c7443f", "#7a7f87")
 _SOLVERS = {"sweeps and Newton": True, "sweeps alone": False}
@@ -32,7 +32,7 @@ _INTEGRATORS = ("rk4", "midpoint", "euler")
 
 
 class Panel:
-    """Controls of a session, in a viser panel. Whatever they do, is done between two steps."""
+    """Controls of a session in a viser panel. Their actions run between two steps."""
 
     def __init__(self, server: Any, session: Session, front: Front, act: Act) -> None:
         self.server, self.gui, self.session, self.front, self._act = server, server.gui, session, front, act
@@ -64,10 +64,10 @@ class Panel:
         self.update()
 
     def _on(self, handle: Any, do: Callable[[Any], None]) -> Any:
-        """Let a control do something with its value, when a user has changed it."""
+        """Call a function with a control's value when a user changes it."""
 
         def changed(event: Any) -> None:
-            if event.client_id is not None:  # else it was set by us
+            if event.client_id is not None:  # None: set by the program
                 value = handle.value
                 self._act(lambda: self._try(lambda: do(value)))
 
@@ -75,19 +75,19 @@ class Panel:
         return self._known(handle)
 
     def _known(self, handle: Any) -> Any:
-        """Let browsers use a control."""
+        """Permit browsers to use a control."""
         self._controls[handle._impl.uuid] = handle
         return handle
 
     def value_problem(self, control: str, value: Any) -> str | None:
-        """What is wrong with a value for a control, None where nothing is; asked before anything is done with it."""
+        """The error of a value for a control, or None; checked before the value is used."""
         handle = self._controls.get(control)
         if handle is None or handle is self._upload:
             return "there is no such control (any more)"
         return None if _suits(handle, value) else f"{_plain(handle.label)} cannot have this value"
 
     def takes_files(self, control: str) -> bool:
-        """Whether a control is that which files are loaded with."""
+        """Whether a control is the file upload."""
         return self._upload is not None and self._controls.get(control) is self._upload
 
     def _press(self, label: str, do: Callable[[], None], **look: Any) -> Any:
@@ -96,7 +96,7 @@ class Panel:
         return self._known(button)
 
     def _try(self, do: Callable[[], None]) -> None:
-        """What cannot be done is told."""
+        """Show errors of actions to the user."""
         try:
             do()
         except Exception as problem:
@@ -250,7 +250,7 @@ class Panel:
         self.server.send_file_download(f"{_plain(self.session.name)}-{what}.npz", content, save_immediately=True)
 
     def _load(self, file: Any) -> None:
-        """Load what a browser has sent. It is read by itself: it may name no other files."""
+        """Load an uploaded file, which may not refer to other files."""
         name = Path(file.name.replace("\\", "/")).name
         ending = Path(name).suffix.lower()
         if ending not in (*_SCENES, *_RECORDINGS):
@@ -280,7 +280,7 @@ class Panel:
             self._open(recording, name)
 
     def _open(self, source: Scene | Recording, name: str) -> None:
-        """Show something else; where that fails, all stays as it is."""
+        """Show another source; on failure nothing changes."""
         self.session.release()
         before = dict(vars(self.session))
         try:
@@ -299,7 +299,7 @@ class Panel:
     # ---- keeping up --------------------------------------------------------------------------------------------------
 
     def update(self, plots: bool = False) -> None:
-        """Bring what is told up to the moment that is shown."""
+        """Update the displayed values to the shown moment."""
         session, history = self.session, self.session.history
         with self.server.atomic():
             self._play.label = "Pause" if session.playing else "Play"
@@ -359,12 +359,12 @@ def _usual(joints: list[str]) -> str:
 
 
 def _plain(text: str) -> str:
-    """Words without what Markdown or a file's name would take for more."""
+    """Text with characters removed that are special in Markdown or in file names."""
     return "".join(letter if letter.isalnum() or letter in " .,:;()'-+=%×·°²³/" else " " for letter in text).strip()
 
 
 def _said(problem: str, path: Path, name: str) -> str:
-    """What is wrong with a file, under the name that the user knows; folders of this computer are nobody's business."""
+    """The error of an uploaded file under its original name, without local folders."""
     for place in (path.resolve(), path):
         problem = problem.replace(str(place), name).replace(str(place.parent), "")
     return problem

@@ -1,6 +1,6 @@
-"""A session: a world or a recording that is played, stopped, stepped, gone back in, pulled at and changed on the way.
+"""A session: a world or a recording that can be played, paused, stepped, rewound, dragged and changed.
 
-It knows nothing of windows: the viewer is a thin front of it, and so are its tests.
+It is independent of the user interface, which is a thin layer over it.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from poise.view.live.signals import Ghost, ghosts_of, recording_of
 
 Floats = NDArray[np.float64]
 
-#: how often a second moments are kept while a world runs
+#: stored moments per second of a running world
 _KEPT = 60.0
 _MOMENTS = 7200
-"""Moments of a history: two minutes of running."""
+"""Capacity of a history: two minutes."""
 _DRAG = "drag of the viewer"
 
 
 class Session:
-    """A scene that is simulated, or a recording that is replayed.
+    """A simulated scene, or a replayed recording.
 
     >>> import poise
     >>> scene = poise.Scene()
@@ -55,7 +55,7 @@ class Session:
         self.scene: Scene | None = None
         self.playing, self.message = False, ""
         self.pace = 1.0
-        """Simulated time over that which was wanted, lately."""
+        """Ratio of recent simulated time to the requested one."""
         self._speed, self._owed, self._room = 1.0, 0.0, room
         self._since, self._keep = 0, 1
         self._drag: Drag | None = None
@@ -92,32 +92,32 @@ class Session:
 
     @property
     def model(self) -> Model:
-        """What moves."""
+        """The model."""
         return self._model
 
     @property
     def now(self) -> Moment:
-        """The moment that is shown."""
+        """The shown moment."""
         return self.history.now
 
     @property
     def time(self) -> float:
-        """Of the moment that is shown; s."""
+        """Time of the shown moment; s."""
         return self.now.time
 
     @property
     def q(self) -> Floats:
-        """(nq,) of the moment that is shown."""
+        """(nq,) coordinates of the shown moment."""
         return self.now.state.q
 
     @property
     def live(self) -> bool:
-        """Whether there is a world that can go on."""
+        """Whether there is a world that can be stepped."""
         return self.world is not None
 
     @property
     def speed(self) -> float:
-        """Simulated seconds a second; to assign."""
+        """Simulated seconds per second; assignable."""
         return self._speed
 
     @speed.setter
@@ -129,20 +129,20 @@ class Session:
     # ---- going on and back -------------------------------------------------------------------------------------------
 
     def play(self) -> None:
-        """Go on, by the clock; `advance` does it. At the end of a recording, from its beginning."""
+        """Play in real time through `advance`. At the end of a recording, restart from its beginning."""
         if not self.live and self.history.at_end:
             self.history.go(0)
         self.playing, self.message, self._owed = True, "", 0.0
 
     def pause(self) -> None:
-        """Stop, at the last step that was made."""
+        """Pause at the last step."""
         if self._since and self.history.at_end and self.world is not None:
             self._since = 0
             self.history.add(self._moment())
         self.playing = False
 
     def step(self, n: int = 1) -> None:
-        """Pause, and go n steps on; through the history where there is any ahead."""
+        """Pause, and advance n steps, through the history if there is any ahead."""
         self.pause()
         for _ in range(n):
             if not self.history.at_end:
@@ -151,17 +151,17 @@ class Session:
                 break
 
     def back(self, n: int = 1) -> None:
-        """Pause, and go n moments back: steps that were made one by one, else those that were kept on the way."""
+        """Pause, and go back n moments: single steps, or stored moments of a run."""
         self.pause()
         self.history.move(-n)
 
     def go(self, index: int) -> None:
-        """Pause, and show a moment of the history by its number."""
+        """Pause, and show a moment of the history by its index."""
         self.pause()
         self.history.go(index)
 
     def reset(self) -> None:
-        """Start over: the first state, an empty history; the settings stay."""
+        """Restart: the initial state, an empty history, the same settings."""
         if self.scene is None:
             self.go(0)
             return
@@ -172,10 +172,10 @@ class Session:
         self.playing, self.message, self._owed = playing, "", 0.0
 
     def advance(self, seconds: float, budget: float = 0.05) -> int:
-        """Let `seconds` by the clock go by: as many steps as they hold at this speed, or as `budget` (s) allows.
+        """Advance by `seconds` of wall time: as many steps as fit at this speed, or within `budget` (s).
 
-        What there is no time for is not made up for later: then all goes slower than it should, and `pace` tells by
-        how much. Gives the number of steps, or of moments in a replay.
+        Missed steps are not made up later: the simulation is slower then, and `pace` is the ratio. Returns the number
+        of steps, or of moments in a replay.
         """
         if not self.playing or seconds <= 0.0:
             return 0
@@ -209,14 +209,14 @@ class Session:
         return self.history.cursor - was
 
     def _simulate(self, n: int, keep_all: bool = False) -> bool:
-        """Steps of the world, from the moment that is shown; whether they could be made."""
+        """Step the world from the shown moment; returns whether it succeeded."""
         world = self.world
         if world is None:
             return False
         try:
             world.step(n)
         except (ArithmeticError, ValueError, TypeError, MemoryError) as problem:
-            self._since = 1 if world.time > self.time else 0  # it is shown as far as it came
+            self._since = 1 if world.time > self.time else 0  # show the steps before the failure
             self.pause()
             self.message = str(problem)
             return False
@@ -241,9 +241,9 @@ class Session:
         return Moment(world.state, contacts, torque, self.pull)
 
     def branch(self) -> None:
-        """Forget what comes after the moment that is shown: from here on it is simulated anew.
+        """Remove the moments after the shown one, and simulate again from here.
 
-        From the same state, with nothing else changed, it comes out the same, bit for bit.
+        With unchanged settings the result is the same, bit for bit.
         """
         if self.world is not None and not self.history.at_end:
             self.world.state = self.now.state
@@ -255,13 +255,13 @@ class Session:
 
     @property
     def pull(self) -> tuple[Floats, Floats] | None:
-        """Where the point that is dragged is, and where to; (3,) m each."""
+        """The dragged point and its target; (3,) m each."""
         if self._drag is None or self._drag.target is None or self.world is None:
             return None
         return self._drag.place(self.world.q), self._drag.target
 
     def drag(self, body: str | int, point: ArrayLike | None = None, target: ArrayLike | None = None) -> None:
-        """Take hold of a body at a point of the world (m; its origin where missing), and pull it to a target (m)."""
+        """Start dragging a body at a point of the world (m; default: its origin) to a target (m)."""
         self._needs_world("dragged")
         number = body_number(self.model, body)
         place = bodies(self.model, self.q)
@@ -281,19 +281,19 @@ class Session:
         self.world.add_controller(self._drag, name=_DRAG)
 
     def move(self, target: ArrayLike) -> None:
-        """Pull what was taken hold of to another place (m); nothing where nothing is held."""
+        """Move the target of the drag (m), if there is one."""
         if self._drag is not None:
             self._drag.target = checked_vector("target", target)
 
     def release(self) -> None:
-        """Let go."""
+        """End the drag."""
         if self._drag is not None and self.world is not None:
             self.world.remove_controller(_DRAG)
         self._drag = None
 
     @property
     def dragged(self) -> int | None:
-        """Number of the body that is held."""
+        """Index of the dragged body."""
         return None if self._drag is None else self._drag.number
 
     def _needs_world(self, what: str) -> World:
@@ -304,7 +304,7 @@ class Session:
     # ---- changing ----------------------------------------------------------------------------------------------------
 
     def change(self, **what: Any) -> None:
-        """Change settings on the way (see `Settings`): coordinates, velocities and time stay as they are.
+        """Change settings during the session (see `Settings`); coordinates, velocities and time do not change.
 
         >>> import poise
         >>> scene = poise.Scene()
@@ -345,11 +345,11 @@ class Session:
         self.recording().save(path)
 
     def save_state(self, path: str | os.PathLike[str]) -> None:
-        """Write the moment that is shown, with all that the next steps depend on."""
+        """Write the full state of the shown moment."""
         self.now.state.save(path, self.model)
 
     def load_state(self, path: str | os.PathLike[str]) -> None:
-        """Go on from a state that was saved, of the same model."""
+        """Continue from a saved state of the same model."""
         world = self._needs_world("given a state")
         state = State.load(path, self.model)
         self.release()

@@ -1,4 +1,4 @@
-"""What can be changed while a world is looked at, and how it gets into a scene."""
+"""Settings that the viewer can change, and their application to a scene."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from poise.model.scene import Scene
 from poise.sim.world import World
 
 STRENGTHS = ("strength", *PARTS, "stiffness", "help", "pull")
-"""Factors that need no other world."""
+"""Factors that do not need a new world."""
 _FACTORS = ("gravity", "friction", *STRENGTHS)
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Factors of what the scene says, and how steps are made.
+    """Factors of the scene's values, and options of the formulation.
 
     >>> Settings().changed(level="acceleration", gravity=0.5).formulation.level
     'acceleration'
@@ -34,20 +34,20 @@ class Settings:
     gravity: float = 1.0
     friction: float = 1.0
     strength: float = 1.0
-    """Of joints that motors move, or that track: stiffness, damping and limit."""
+    """Factor of stiffness, damping and limit of joints with motors or tracking."""
     legs: float = 1.0
     """Of their strength, as all parts have it."""
     trunk: float = 1.0
     arms: float = 1.0
     stiffness: float = 1.0
-    """Of stiffness and damping alone."""
+    """Factor of stiffness and damping only."""
     help: float = 1.0
-    """Of motors that pull roots along."""
+    """Factor of the root assist."""
     pull: float = 1.0
-    """Of the greatest force of dragging."""
+    """Factor of the greatest drag force."""
     formulation: Formulation = field(default_factory=Reduced)
     dt: float | None = None
-    """s; the scene's own where missing."""
+    """s; default: the scene's."""
 
     def changed(self, **what: Any) -> Settings:
         """Others; options of the formulation are known by their names too, and `coordinates` chooses another one."""
@@ -89,7 +89,7 @@ def parts_of(world: World) -> list[str]:
 
 
 def build(scene: Scene, settings: Settings) -> World:
-    """A world of a scene, as the settings want it; the scene stays as it is."""
+    """A world of a scene with the settings; the scene does not change."""
     x, y, z = (settings.gravity * part for part in scene.gravity)
     variant = replace(scene, gravity=(x, y, z))
     if settings.friction != 1.0:
@@ -101,7 +101,7 @@ def build(scene: Scene, settings: Settings) -> World:
 
 
 def _with_friction(shape: Any, factor: float, scene: Scene) -> Any:
-    """A shape whose contacts have that factor of their friction: where coefficients multiply, each has its root."""
+    """A shape with friction such that contacts have the factor: its square root if coefficients multiply."""
     rule = shape.material.friction_combine or scene.friction_combine
     own = factor**0.5 if rule == "multiply" else factor
     return replace(shape, material=replace(shape.material, friction=own * shape.material.friction))
@@ -138,4 +138,4 @@ def lay_strengths(world: World, settings: Settings) -> None:
 
 
 def _times(factor: float, value: float) -> float:
-    return factor * value if factor != 0.0 else 0.0  # of an endless one too
+    return factor * value if factor != 0.0 else 0.0  # also for an infinite value

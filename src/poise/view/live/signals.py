@@ -1,4 +1,4 @@
-"""Numbers of a session over time: energy, torques, how far a character is from its reference; and its recording."""
+"""Curves of a session: energy, torques, tracking errors of characters; and its recording."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Ghost:
-    """A character's reference: where it would be, if nothing were in its way."""
+    """A character's reference motion."""
 
     tracking: Tracking
     place: Placed
@@ -87,7 +87,7 @@ def torques(session: Session, moments: list[Moment], joint: str) -> dict[str, Fl
 
 
 def errors(session: Session, moments: list[Moment]) -> dict[str, Floats]:
-    """How far each character is from its reference, by the name of its controller; degrees."""
+    """Tracking error of each character, by the name of its controller; degrees."""
     if session.world is None:
         return {}
     q, times = np.array([moment.state.q for moment in moments]), times_of(moments)

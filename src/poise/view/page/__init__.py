@@ -1,7 +1,7 @@
-"""One HTML file that plays a recording in 3-D, in any browser of today, from a disk, without a network.
+"""A self-contained HTML page that plays a recording in 3-D in any current browser, without a network.
 
-What draws it is a small renderer of our own in `web/`, which the page carries with it: some 60 kB, where a general
-library would be ten times that and would still leave poses, contacts, ghosts and plots to us.
+The page includes a small renderer from `web/`, about 60 kB. A general library would be ten times as large, without
+poses, contacts, ghosts and plots.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ def save_page(
     fps: float = 60.0,
     still: bool = True,
 ) -> Path:
-    """Write a recording as one HTML page that plays it in 3-D; `recording.save("name.html")` does the same.
+    """Write a recording as one HTML page that plays it in 3-D, as `recording.save("name.html")`.
 
-    `title` is that of the page, the model's name unless given; `about` a sentence or two that tell what is shown.
-    `ghost` is another motion of the same model, shown as a shadow of itself: a reference, key-frames, a clip (which is
-    retargeted), another recording, or a pair of times (s) and coordinates (n, nq). `trails` names bodies whose ways
-    are drawn. The camera follows the body or character that `follow` names, or with False nobody; unless told, whom the
-    scene file asks to follow, else the largest character; it begins where the scene file asks for it. `fps` is how many
-    frames a second are kept; what is between them is interpolated. Positions are kept to 0.1 mm. `still` puts a picture
-    into the page, for browsers that cannot draw in 3-D.
+    `title` is the title of the page, by default the model's name; `about` is a short description. `ghost` is another
+    motion of the same model, shown transparent: a reference, key-frames, a clip (which is retargeted), another
+    recording, or a pair of times (s) and coordinates (n, nq). `trails` names bodies whose paths are drawn. The camera
+    follows the body or character `follow`, or none if it is False. The default is the scene file's setting, otherwise
+    the largest character; the initial view is the scene file's. `fps` is the number of frames per second in the page,
+    which interpolates between them. Positions are accurate to 0.1 mm. `still` embeds a picture, for browsers without
+    3-D.
 
     >>> import poise, tempfile
     >>> scene = poise.Scene()
@@ -65,7 +65,7 @@ def save_page(
 
 
 def page_text(recording: Recording, *, still: bool = True, **options: Any) -> str:
-    """What `save_page` writes; options are the same.
+    """The text that `save_page` writes; options are the same.
 
     >>> import poise
     >>> "<canvas" in page_text(poise.Scene().build(dt=0.25).run(0.5), still=False)
@@ -88,7 +88,7 @@ def page_text(recording: Recording, *, still: bool = True, **options: Any) -> st
 
 
 def read_page(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What a page holds, for tests and tools: names, shapes, and streams for `poise.view.page.packing.unpack`.
+    """The data of a page: names, shapes, and streams for `poise.view.page.packing.unpack`.
 
     >>> import poise, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -109,10 +109,10 @@ def _web(name: str) -> str:
 
 
 def _script_safe(text: str) -> str:
-    """JSON that cannot end the script that it is in, nor begin a comment there."""
+    """JSON that is safe within a script element."""
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _whole(text: str) -> str:
-    """Text that can be written as UTF-8: halves of characters are replaced."""
+    """Text that can be written as UTF-8: lone surrogates are replaced."""
     return text.encode("utf-8", "replace").decode("utf-8")

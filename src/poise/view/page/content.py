@@ -1,4 +1,4 @@
-"""What a page is told: names, shapes, poses, contacts, curves, and where to look from."""
+"""Data of a page: names, shapes, poses, contacts, curves, and the camera."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from poise.view.render_camera import Camera, as_asked, bounds, box_corners
 
 Floats = NDArray[np.float64]
 _TURN, _RISE = -0.56, 0.26
-"""From where the page looks unless told, as its script has it; rad."""
+"""Default camera angles, the same as in the page's script; rad."""
 TURNS = 1.0 / 65536
 """Step of the numbers of quaternions."""
 TIMES = 1e-6
@@ -42,7 +42,7 @@ def page_content(
     follow: str | bool | None = None,
     fps: float = 60.0,
 ) -> dict[str, Any]:
-    """All that a page is told, ready for JSON."""
+    """The data of a page, ready for JSON."""
     kept = _shown(recording, fps)
     model = recording.model
     if isinstance(trails, str):
@@ -73,7 +73,7 @@ def page_content(
 
 
 def _shown(recording: Any, fps: Any) -> NDArray[np.intp]:
-    """Numbers of the frames that are shown, the last among them."""
+    """Indices of the shown frames, always with the last one."""
     if not isinstance(recording, Recording):
         raise SceneError(f"must be a Recording, as `world.run` gives, found {recording!r:.80}", field="recording")
     frames = frames_of(recording, fps)
@@ -91,13 +91,13 @@ def _pose_streams(poses: Poses, origin: Floats) -> dict[str, Any]:
 
 
 def _ghost_streams(ghost: Ghost, origin: Floats, radius: float) -> dict[str, Any]:
-    """`shift` is where the ghost goes that is to stand beside."""
+    """Poses of the ghost; `shift` is its lateral offset."""
     shift = [0.0, round(1.2 * radius, 4), 0.0]
     return _pose_streams(ghost.poses, origin) | {"links": ghost.links.tolist(), "shift": shift}
 
 
 def _contacts(recording: Recording, kept: NDArray[np.intp], origin: Floats) -> dict[str, Any] | None:
-    """Points, and forces on the one of the two that can move."""
+    """Points, and forces on the body of the two that can move."""
     contacts, model = recording.contacts, recording.model
     if contacts is None:
         return None
@@ -108,7 +108,7 @@ def _contacts(recording: Recording, kept: NDArray[np.intp], origin: Floats) -> d
     force = np.nan_to_num(contacts.force[each] * sign[:, None])
     sizes = np.linalg.norm(force, axis=1)
     pushing = sizes[sizes > 0.0]
-    # one very hard knock must not make all other arrows tiny
+    # one very large impact must not make all other arrows tiny
     typical = float(np.quantile(pushing, 0.9)) if len(pushing) else 1.0
     return {
         "count": pack([len(part) for part in chosen], 1.0),
@@ -119,13 +119,13 @@ def _contacts(recording: Recording, kept: NDArray[np.intp], origin: Floats) -> d
 
 
 def _view(model: Model, q: Floats, follow: str | bool) -> dict[str, Any]:
-    """Where to look at first: the one that is followed, or all that moves, now and then."""
+    """The initial view: the followed body, or all moving bodies, over some frames."""
     link = _followed(model, follow)
     solids = model.solids
     some = q[np.linspace(0, len(q) - 1, min(len(q), 20)).astype(int)]
     seen = [places(model, pose) for pose in some]
     if link >= 0:
-        # the way that it goes is followed by the eye: what counts is how far its parts are from it
+        # the camera follows the body, so that only the distances of its parts from it count
         way = bodies(model, some).position[:, model.link_body[link]]
         own = (solids.link >= 0) & (model.link_root[np.maximum(solids.link, 0)] == model.link_root[link])
         found = [
@@ -144,7 +144,7 @@ def _view(model: Model, q: Floats, follow: str | bool) -> dict[str, Any]:
 
 
 def _eye(asked: Mapping[str, Any], origin: Floats, radius: float) -> dict[str, Any]:
-    """The camera that a scene file asks for, as the page has it: turned, raised and away from a place; z is up."""
+    """The scene file's camera in the page's parameters: azimuth, elevation and distance from a point; z is up."""
     if not asked.keys() & {"position", "target", "field_of_view"}:
         return {}
     angle = float(asked.get("field_of_view", Camera.field_of_view))
@@ -166,7 +166,7 @@ def _floor(model: Model, origin: Floats) -> float | None:
 
 
 def _followed(model: Model, follow: str | bool) -> int:
-    """The link that the camera follows, −1 for none: unless told, the root of the character of most links and mass."""
+    """The link that the camera follows, −1 for none; default: the root of the character with most links and mass."""
     if isinstance(follow, str):
         return _link(model, follow)
     if not follow or not model.n_links:
@@ -185,7 +185,7 @@ def _link(model: Model, name: str) -> int:
 
 
 def _facts(recording: Recording, frames: int) -> list[tuple[str, str]]:
-    """What the small print says."""
+    """Facts below the picture."""
     options, model = recording.options, recording.model
     time = recording.time
     facts = [

@@ -16,11 +16,11 @@ _LEVELS = 16384
 """Steps from the least to the greatest number of a chart."""
 _TURNING = {"hinge", "ball", "universal"}
 _LARGEST = 1e150
-"""Numbers beyond it, either way, are drawn there: their difference must be a number too."""
+"""Numbers are clamped to ± this, so that differences do not overflow."""
 
 
 def chart_list(recording: Recording, kept: NDArray[np.intp], error: Floats | None) -> list[dict[str, Any]]:
-    """Charts of a recording at the frames that are kept, the ones that are looked at most first."""
+    """Charts of a recording at the shown frames, in order of relevance."""
     charts = []
     if error is not None:
         charts.append(_chart("Motion", "Distance from the ghost", "m", {"mean": error[:, 0], "largest": error[:, 1]}))
@@ -53,7 +53,7 @@ def _groups(recording: Recording, what: str) -> list[tuple[str, dict[str, Floats
 
 
 def _unit(model: Model, name: str) -> str:
-    """Of what acts on a joint, or comes from a motor, by its name."""
+    """Curves of the forces on a joint, or of a motor, by name."""
     motors = {motor.name: [int(model.dof_joint[dof]) for dof in motor.dofs] for motor in model.motors}
     joints = [model.joint_names.index(name)] if name in model.joint_names else motors.get(name, [])
     kinds = {model.joint_kinds[joint] for joint in joints}
@@ -68,7 +68,7 @@ def _joint_of(recording: Recording, dof: str) -> str:
 
 
 def _pushes(recording: Recording) -> Floats:
-    """(frames,) sizes of all contact forces, added."""
+    """(frames,) sum of the magnitudes of all contact forces."""
     contacts = recording.contacts
     assert contacts is not None
     sizes = np.concatenate(([0.0], np.cumsum(np.linalg.norm(contacts.force, axis=1))))
@@ -80,7 +80,7 @@ def _at(curves: dict[str, Any], kept: NDArray[np.intp]) -> dict[str, Floats]:
 
 
 def _chart(group: str, name: str, unit: str, curves: dict[str, Floats]) -> dict[str, Any]:
-    """Numbers that are not finite are gaps: they are written as the least number of the chart, and listed."""
+    """Nonfinite numbers are gaps: they are written as the least number of the chart, and listed."""
     values = np.stack(list(curves.values()), axis=1) if curves else np.zeros((1, 0))
     finite = np.isfinite(values)
     values = np.clip(values, -_LARGEST, _LARGEST)

@@ -1,4 +1,4 @@
-"""Shapes of a model, as the page draws them."""
+"""Shapes of a model for the page."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WEIGHT = 1.0 / 65536
 
 
 def shape_list(model: Model, origin: Floats) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Shapes that can be seen, and the meshes that some of them have. What never moves is seen from `origin`."""
+    """Visible shapes, and the meshes of some of them. Static shapes are relative to `origin`."""
     solids = model.solids
     shapes: list[dict[str, Any]] = []
     meshes: list[dict[str, Any]] = []
@@ -51,7 +51,7 @@ def shape_list(model: Model, origin: Floats) -> tuple[list[dict[str, Any]], list
 
 
 def skin_list(model: Model, origin: Floats) -> list[dict[str, Any]]:
-    """Skins that can be seen. Bones are told by their links: a vertex v goes to pose · (turn · v + position)."""
+    """Visible skins. Bones refer to their links: a vertex v maps to pose · (turn · v + position)."""
     skins = model.skins
     found = []
     for k, name in enumerate(skins.names):
@@ -76,7 +76,7 @@ def skin_list(model: Model, origin: Floats) -> list[dict[str, Any]]:
 
 
 def _bone(model: Model, bone: int, origin: Floats) -> dict[str, Any]:
-    """From the frame of a skin's vertices to that of the bone's link, or of the page where that never moves."""
+    """Transform from the frame of a skin's vertices to that of the bone's link, or to the page's for static bones."""
     skins, body = model.skins, int(model.skins.bone_body[bone])
     turn = quat_conjugate(skins.bone_quat_wxyz[bone])
     position = -rotate(turn, skins.bone_position[bone])

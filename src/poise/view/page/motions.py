@@ -1,4 +1,4 @@
-"""Where links are, frame by frame: of a recording, and of a ghost that moves beside it."""
+"""Poses of links, frame by frame: of a recording, and of a ghost."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Poses(NamedTuple):
     position: Floats
     """(frames, links, 3) m."""
     turn: Floats
-    """(frames, links, 4) w, x, y, z, each near that of the frame before."""
+    """(frames, links, 4) w, x, y, z, with continuous signs."""
 
 
 class Ghost(NamedTuple):
@@ -33,7 +33,7 @@ class Ghost(NamedTuple):
 
     poses: Poses
     links: Indices
-    """Those that are shown: of the characters that move in it, or all where none does."""
+    """Shown links: those of the characters that move in it, or all if none does."""
 
 
 def link_poses(model: Model, time: Floats, q: Floats) -> Poses:
@@ -63,7 +63,7 @@ def ghost_of(motion: Any, model: Model, time: Floats, fps: float) -> Ghost:
 
 
 def distances(poses: Poses, ghost: Ghost) -> Floats:
-    """(frames, 2) how far the ghost's links are from their own, at the frames of the poses: on average, and most; m."""
+    """(frames, 2) mean and greatest distance of the ghost's links from the model's, at the frames of the poses; m."""
     theirs = ghost.poses.position[:, ghost.links].reshape(len(ghost.poses.time), -1)
     columns = [np.interp(poses.time, ghost.poses.time, column) for column in theirs.T]
     there = np.stack(columns, axis=1).reshape(len(poses.time), -1, 3)

@@ -1,7 +1,7 @@
-"""Numbers as text, small: whole multiples of a step, differences from frame to frame, bytes sorted by rank, deflated.
+"""Compact numbers as text: multiples of a step, differences between frames, bytes grouped by rank, deflated.
 
-Poses change little from frame to frame, so that nearly all bytes of the differences are 0. A browser undoes it in a few
-lines (`web/data.js`).
+Poses change little from frame to frame, so that nearly all bytes of the differences are 0. `web/data.js` unpacks them
+in a few lines.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MOST = 2.0**30
 
 
 def pack(values: ArrayLike, step: float) -> Stream:
-    """An array (frames, …) to the nearest multiple of `step`; of a greater one where numbers are too large for it.
+    """Pack an array (frames, …), rounded to multiples of `step`, or of a greater step if numbers are too large.
 
     >>> stream = pack([[0.0, 1.0], [0.26, 1.04]], step=0.1)
     >>> stream["shape"], unpack(stream).round(6).tolist()
@@ -41,7 +41,7 @@ def pack(values: ArrayLike, step: float) -> Stream:
 
 
 def unpack(stream: Stream) -> NDArray[np.float64]:
-    """What `pack` wrote."""
+    """The array that `pack` packed."""
     ranks = np.frombuffer(zlib.decompress(base64.b64decode(stream["data"])), np.uint8)
     differences = np.ascontiguousarray(ranks.reshape(4, -1).T).view("<i4").reshape(-1)
     shape = tuple(stream["shape"])

@@ -1,4 +1,4 @@
-"""Still pictures: for browsers that cannot draw in 3-D, and for notebooks."""
+"""Still pictures: for browsers without 3-D, and for notebooks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from poise.sim.recording import Recording
 
 LARGEST = 8_000_000
-"""Characters of a page that a notebook takes in; a longer recording is shown by a picture."""
+"""Maximum length of a page in a notebook, in characters; a longer recording is shown as a picture."""
 
 
 def still_picture(recording: Recording, size: tuple[int, int] = (640, 400)) -> bytes:
@@ -26,7 +26,7 @@ def still_picture(recording: Recording, size: tuple[int, int] = (640, 400)) -> b
 
 
 def recording_html(recording: Recording, height: int = 520) -> str:
-    """A recording for a notebook: its page in a frame of its own, or a picture where the page would be too large."""
+    """A recording for a notebook: its page in a frame, or a picture if the page would be too large."""
     from poise.view.page import page_text
 
     words = html.escape(repr(recording))
@@ -39,7 +39,7 @@ def recording_html(recording: Recording, height: int = 520) -> str:
             return f'{frame} style="width:100%;height:{height}px;border:0;border-radius:8px"></iframe>'
         note = f"a page of {len(text) / 1e6:.0f} MB is too large for a notebook: write it by save('name.html')"
         return _figure(still_picture(recording), f"{words}; {note}")
-    except ValueError as problem:  # numbers that are not finite: tell what it is all the same
+    except ValueError as problem:  # nonfinite numbers: show the description instead
         return f"<pre>{words}\n{html.escape(str(problem))}</pre>"
 
 
@@ -54,7 +54,7 @@ def model_html(model: Model) -> str:
 
 
 def scene_html(scene: Scene) -> str:
-    """A scene for a notebook: a picture, or what is wrong with it."""
+    """A scene for a notebook: a picture, or its errors."""
     words = html.escape(repr(scene))
     try:
         model: Any = scene.compile()
