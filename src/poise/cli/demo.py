@@ -1,4 +1,4 @@
-"""`poise demo`: run one of the stories that come with Poise."""
+"""`poise demo`: run one of Poise's demos."""
 
 from __future__ import annotations
 

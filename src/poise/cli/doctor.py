@@ -1,4 +1,4 @@
-"""`poise doctor`: what this installation is made of, and whether it can work."""
+"""`poise doctor`: versions and settings of this installation, and its problems."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from poise.cli.report import print_facts, to_json
 
 REQUIRED = ("numpy", "numba", "llvmlite", "pydantic", "pyyaml", "typer", "rich")
 
-#: package, the extra that brings it, what it is for
+#: package, the extra that installs it, purpose
 OPTIONAL = (
     ("mujoco", "mjcf", "reading MJCF files, benchmarks"),
     ("h5py", "hdf5", "recordings as HDF5"),
@@ -36,16 +36,16 @@ OPTIONAL = (
 
 @dataclass
 class Diagnosis:
-    """Everything that the doctor found."""
+    """The findings of the doctor."""
 
     versions: dict[str, str | None]
     machine: dict[str, Any]
     cache: dict[str, Any]
     optional: dict[str, dict[str, str | None]]
     compilation: dict[str, Any] | None = None
-    """Where the time of a cold start goes, when that was asked for; s."""
+    """Times of a cold start by part, with `--compile`; s."""
     problems: list[str] = field(default_factory=list)
-    """One sentence for each thing that keeps Poise from working."""
+    """One sentence for each problem that prevents Poise from working."""
 
 
 def doctor(
@@ -67,7 +67,7 @@ def doctor(
 
 
 def diagnose() -> Diagnosis:
-    """Look at everything; problems are collected, none is raised."""
+    """Run all checks; problems are collected, not raised."""
     versions = {name: _version(name) for name in REQUIRED}
     problems = [f"{name} is missing: pip install {name}" for name, version in versions.items() if version is None]
     cpu, cache = _kernel_facts(problems)
@@ -83,7 +83,7 @@ def diagnose() -> Diagnosis:
 
 
 def _compile(found: Diagnosis) -> None:
-    """Try a cold start in a cache of its own, which is thrown away."""
+    """Try a cold start in a temporary cache."""
     from poise.cli import cold_compile
 
     try:
@@ -106,7 +106,7 @@ def _kernel_facts(problems: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
 
         folder = jit.cache_dir()
         cpu, cache = dict(jit.cpu()), {"path": str(folder), "key": jit.cache_key(), **_contents(folder)}
-    except Exception as error:  # a broken compiler can fail in any way, and that is what the doctor is asked about
+    except Exception as error:  # a broken compiler can raise any exception, which the doctor must report
         problems.append(f"kernels cannot be compiled here: {type(error).__name__}: {error}")
         return {"name": platform.processor() or platform.machine()}, {}
     if not _writable(folder):
@@ -120,14 +120,14 @@ def _contents(folder: Path) -> dict[str, int]:
     for path in folder.glob("*") if folder.is_dir() else ():
         try:
             size += path.stat().st_size
-        except OSError:  # another run may have just cleaned up
+        except OSError:  # another process may have removed it
             continue
         kernels += path.suffix == ".nbi"
     return {"entries": kernels, "bytes": size}
 
 
 def _writable(folder: Path) -> bool:
-    """Whether files can be made in a folder, or in the nearest parent that exists."""
+    """Whether files can be created in a folder, or in the nearest existing parent."""
     import os
 
     while not folder.exists() and folder != folder.parent:
@@ -136,7 +136,7 @@ def _writable(folder: Path) -> bool:
 
 
 def _print(found: Diagnosis) -> None:
-    """The diagnosis for people."""
+    """Print the diagnosis as text."""
     cpu = found.machine["cpu"]
     print_facts("Versions", {name: version or "missing" for name, version in found.versions.items()})
     machine = {"platform": found.machine["platform"], "interpreter": found.machine["interpreter"]}
@@ -158,7 +158,7 @@ def _print(found: Diagnosis) -> None:
 
 
 def _print_compilation(times: dict[str, Any]) -> None:
-    """Kernels, the slowest first, and what the rest of the time went into."""
+    """Kernels, the slowest first, and the rest of the time by part."""
     kernels = sorted(times["kernels"].items(), key=lambda item: -item[1])
     rows = {name: f"{seconds:6.2f} s" for name, seconds in kernels}
     rows["imports"] = f"{times['imports']:6.2f} s"

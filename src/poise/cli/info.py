@@ -1,4 +1,4 @@
-"""`poise info`: what is in a scene file."""
+"""`poise info`: the content of a scene file."""
 
 from __future__ import annotations
 

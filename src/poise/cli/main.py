@@ -10,7 +10,7 @@ import typer
 from poise._version import __version__
 from poise.cli import bench, demo, doctor, export, info, render, run, sweep, view
 
-# plain help text: it needs no colours, and rich would take longer to load than all the rest
+# plain help text: rich would take longer to load than everything else
 app = typer.Typer(
     name="poise",
     help="Physics of articulated characters.",
@@ -56,7 +56,7 @@ app.command("doctor", epilog="Example: poise doctor --json")(doctor.doctor)
 
 def main() -> None:
     """Run the command line and leave with its status: 0 done, 1 failed, 2 wrongly called, 3 diverged."""
-    # names and units hold letters that an ASCII terminal cannot show; better a question mark than a traceback
+    # names and units contain letters that an ASCII terminal cannot show: replace them instead of raising
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")

@@ -1,4 +1,4 @@
-"""What verbs share: errors in one clear message, tables of facts, JSON."""
+"""Common output of the commands: error messages, tables of facts, JSON."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def clear_errors() -> Iterator[None]:
     except OSError as error:
         fail(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error))
     except ImportError as error:
-        if "pip install" not in str(error):  # a mistake of ours, not a missing extra
+        if "pip install" not in str(error):  # a bug, not a missing extra
             raise
         fail(str(error))
     except Exception as error:

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from poise.sim.world import World
 
 DIVERGED, STOPPED = 3, 130
-"""Exit statuses: of a world that diverged, and of a run that was stopped by Ctrl-C."""
+"""Exit statuses of a diverged world, and of a run that Ctrl-C stopped."""
 SECONDS = 5.0
-"""How long a scene runs that does not say."""
+"""Default duration of a run; s."""
 FRAMES = 60.0
-"""States a second that are kept where nothing else is asked for."""
+"""Default number of recorded states per second."""
 
 Given = Annotated[
     list[str] | None,
@@ -132,7 +132,7 @@ def checked(coordinates: str | None) -> str | None:
 
 
 def chosen(scene: Scene, coordinates: str | None) -> Formulation | None:
-    """The formulation that is asked for on the command line; None for the scene's own."""
+    """The formulation from the command line; None for the scene's own."""
     from poise.formulations.formulation_registry import of_kind
 
     return None if coordinates is None else of_kind(coordinates, scene.settings.formulation)
@@ -184,7 +184,7 @@ def _outline_of_file(path: Path | None) -> dict[str, Any]:
 
 
 def _outline(recording: Recording) -> dict[str, Any]:
-    """What is told of a recording; see `poise.io.hdf5_stream.outline`."""
+    """Summary of a recording; see `poise.io.hdf5_stream.outline`."""
     n, contacts = len(recording), recording.contacts
     told: dict[str, Any] = {
         "frames": n,
@@ -204,7 +204,7 @@ def _outline(recording: Recording) -> dict[str, Any]:
 
 
 def summary(scene: Scene, world: World, outline: dict[str, Any], wall: float) -> dict[str, Any]:
-    """What happened, as plain data; SI units."""
+    """The result as plain data; SI units."""
     done = outline["time"]
     facts: dict[str, Any] = {
         "name": scene.name,

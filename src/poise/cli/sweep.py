@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from poise.batch.table import Table
 
 SHOWN = 40
-"""Rows that are printed; the files have all."""
+"""Number of printed rows; the files contain all."""
 METRICS = "fall_time, final_height, peak_torque, mean_torque, energy_lost, max_contact_force, tracking_error"
 
 
@@ -131,7 +131,7 @@ def write(table: Table, folder: Path, parquet: bool | None) -> dict[str, Any]:
 
 
 def _facts(made: Sweep, table: Table, folder: Path, files: dict[str, Any]) -> dict[str, Any]:
-    """What came out, as plain data. Numbers that are not finite are null; `status` and the files tell them apart."""
+    """The results as plain data. Nonfinite numbers are null; `status` and the files distinguish them."""
     counts = {status: int((table["status"] == status).sum()) for status in ("ok", "diverged", "failed")}
     return {
         "scene": str(made.file),

@@ -1,4 +1,4 @@
-"""`poise view`: look at a scene, a demo or a recording in a browser, while it runs."""
+"""`poise view`: the live viewer of a scene, a demo or a recording in a browser."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def view(
 def find_source(what: str, given: list[str] | None = None, inertia: str | None = None) -> Any:
     """A scene or a recording from a file; for the name of a demo, a function that makes its scene.
 
-    What a file has wrong is told before anything is served; demos have nothing wrong.
+    Errors of a file are reported before the server starts.
     """
     from poise.cli.demos import DEMOS, VIEWED
 

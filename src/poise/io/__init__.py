@@ -1,4 +1,4 @@
-"""Files in and out: what others wrote becomes a Scene or a Clip."""
+"""Import and export of files: scenes, clips and recordings."""
 
 from poise.io.bvh import MotionWarning, load_bvh, save_bvh
 from poise.io.bvh_export import motion_of

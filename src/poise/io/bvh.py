@@ -24,17 +24,17 @@ from poise.motion.skeleton import Skeleton
 Floats = NDArray[np.float64]
 
 Up = Literal["x", "y", "z"]
-#: which of the file's axes become x, y, z. A figure that faces z in a y-up file faces x, with its left at y
+#: the file's axes that become x, y, z. A skeleton that faces z in a y-up file faces x, with its left at y
 _AXES: dict[str, list[int]] = {"x": [1, 2, 0], "y": [2, 0, 1], "z": [0, 1, 2]}
 _DEFAULT = ("Zrotation", "Xrotation", "Yrotation")
-#: angles that are left out of a file because its channels cannot hold them are below this; rad
+#: angles below this are omitted if a file's channels cannot represent them; rad
 _NO_ANGLE = 1e-9
 #: bounds of the length of a unit; m
 _LEAST_UNIT, _MOST_UNIT = 1e-9, 1e9
 
 
 class MotionWarning(UserWarning):
-    """A motion file left something open, and it was guessed."""
+    """A motion file does not specify something, and the reader guessed it."""
 
 
 def load_bvh(
@@ -81,7 +81,7 @@ def read_bvh(
 
 
 def told(clip: Clip, file: str | None) -> Clip:
-    """The same clip, after its notes were said aloud in one warning that points at the caller's caller."""
+    """Warn of a clip's notes at the caller's caller, and return the clip."""
     if clip.notes:
         warnings.warn(f"{file or 'BVH'}: {' '.join(clip.notes)}", MotionWarning, stacklevel=3)
     return clip

@@ -1,4 +1,4 @@
-"""Recordings as BVH: the motion of one character, in its own skeleton or in the one that a clip came with."""
+"""Recordings as BVH: the motion of one character, in its own skeleton or in that of a clip."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 _EVEN = 1e-4
-"""How far steps may differ, as a part of one."""
+"""Relative tolerance of equal steps."""
 _STILL = 1e-9
-"""Joints whose place in their parents' frames changes by less than this only turn; m."""
+"""Joints whose position in their parents' frames changes by less than this only rotate; m."""
 
 
 def save_motion(
@@ -43,11 +43,11 @@ def save_motion(
     up: Literal["x", "y", "z"] | None = None,
     digits: int = 6,
 ) -> None:
-    """Write how a character moved as BVH.
+    """Write a character's motion as BVH.
 
-    With `like`, a clip that it was made to follow, the file has that clip's skeleton, units, axes, channels and rate;
-    `parts`, `scale` and `floor` are those that it was retargeted with. Without it the character's own bones are
-    written, in centimetres with y up. `character` tells which, where there are several. See `motion_of` for the clip.
+    With `like`, the clip that it tracked, the file has that clip's skeleton, units, axes, channels and rate; `parts`,
+    `scale` and `floor` are those of its retargeting. Without it the file has the character's own bones, in centimetres
+    with y up. `character` selects one of several. `motion_of` returns the clip.
 
     >>> import poise, tempfile
     >>> scene = poise.Scene()
@@ -71,7 +71,7 @@ def motion_of(
     scale: float | None = None,
     floor: float | None = 0.0,
 ) -> Clip:
-    """How a character moved, as a clip with evenly spaced keys; see `save_motion`.
+    """A character's motion as a clip with evenly spaced keys; see `save_motion`.
 
     >>> import poise
     >>> scene = poise.Scene()
@@ -99,7 +99,7 @@ def motion_of(
 
 
 def _even(clip: Clip, fps: float | None, like: Clip | None) -> Clip:
-    """The clip at a rate that was asked for, or that of the clip it follows, or its own."""
+    """The clip at the given rate, or that of the clip it tracked, or its own."""
     if clip.n_frames < 2:
         return clip
     steps = np.diff(clip.times)
@@ -165,7 +165,7 @@ def _local(model: Model, links: list[int], positions: Floats, turns: Floats) -> 
 
 
 def _tip(model: Model, link: int) -> Floats:
-    """Where a link that carries none ends, about: as far beyond its centre of mass as that is from its joint."""
+    """Approximate end of a link without children: as far beyond its centre of mass as that is from its joint."""
     end = 2.0 * model.link_com[link]
     return end if np.linalg.norm(end) > 1e-4 else np.array((0.0, 0.0, 0.1))
 

@@ -1,4 +1,4 @@
-"""What BVH files do not say: the unit of length, which axis is up, whether the first frame is only a T-pose.
+"""Guesses of what BVH files do not specify: unit of length, up axis, a leading T-pose.
 
 All guesses are made from the posed frames and the lengths of bones. The rest pose of a file shows none of that: its
 bones may lie along an axis of their joint, in any direction.
@@ -23,7 +23,7 @@ UNITS = {"m": 1.0, "dm": 0.1, "cm": 0.01, "mm": 0.001, "inch": 0.0254, "cmu": 0.
 """Length of the units that files are written in; m. CMU's is an inch, enlarged by 1 / 0.45."""
 #: heights (m) that make a unit likely, the likelier units first
 _LIKELY = (("m", 0.8, 2.3), ("cm", 0.8, 2.3), ("mm", 0.8, 2.3), ("cmu", 1.2, 2.1), ("inch", 1.2, 2.1), ("dm", 1.2, 2.1))
-#: height of a figure in units that nobody knows; m
+#: height of a skeleton in unknown units; m
 _USUAL = 1.7
 
 _HIGH = ("head", "neck", "skull", "crown")

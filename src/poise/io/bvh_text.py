@@ -49,7 +49,7 @@ class BvhFile:
     frame_time: float
     """s."""
     notes: tuple[str, ...] = ()
-    """What was mended."""
+    """Corrections that the reader made."""
 
 
 def parse_bvh(text: str, file: str | None = None, rate: float | None = None) -> BvhFile:

@@ -1,8 +1,7 @@
 """Recordings as glTF binary (.glb): bodies as nodes in their tree, shapes as meshes, the motion as an animation.
 
-glTF 2.0 of the Khronos Group. Every body is rigid, its node moves and its shapes go along; a skin bends with the nodes
-of its bodies. glTF is y up, so one node above all others turns the world; everything below it is as Poise has it, in
-metres.
+glTF 2.0 of the Khronos Group. Every body is a node with its shapes; a skin deforms with the nodes of its bodies. glTF
+is y up, so a root node rotates the world; everything below it has Poise's axes, in metres.
 """
 
 from __future__ import annotations
@@ -35,21 +34,20 @@ Floats = NDArray[np.float64]
 _FLOAT, _UINT16, _UINT32 = 5126, 5123, 5125
 _VERTICES, _INDICES = 34962, 34963
 _STILL = 1e-9
-"""What moves or turns by less than this is no animation; m or 1."""
+"""Nodes that move or rotate by less than this have no animation; m or 1."""
 _TURN_UP = [-math.sqrt(0.5), 0.0, 0.0, math.sqrt(0.5)]
 """From z up to y up (x, y, z, w)."""
 _FLOOR = ((0.86, 0.86, 0.85), (0.78, 0.79, 0.80))
 _MOST = 0xFFFFFFFF
-"""Bytes of a file, at most."""
+"""Maximum size of a file; bytes."""
 
 
 def save_gltf(
     recording: Recording, path: str | os.PathLike[str], *, fps: float | None = None, collision: bool = False
 ) -> None:
-    """Write a recording as glTF binary: any number of bodies, their shapes with colours, and how they move.
+    """Write a recording as glTF binary: bodies, their shapes with colours, and their motion.
 
-    `fps` keeps as many frames a second; all of them otherwise. With `collision` shapes that are not seen are written
-    beside those that are.
+    `fps` is the number of frames per second, by default all. With `collision`, invisible shapes are written too.
 
     >>> import pathlib, poise, tempfile
     >>> scene = poise.Scene()
@@ -60,7 +58,7 @@ def save_gltf(
     b'glTF'
     """
     chosen = frames_of(recording, fps)
-    # float32 cannot tell all times apart, and keys must follow each other
+    # times that are equal in float32 must be dropped: keys must increase
     time, first = np.unique((recording.time[chosen] - recording.time[chosen[0]]).astype(np.float32), return_index=True)
     writer = _Writer(recording.model)
     writer.add_tree(recording.q[chosen[first]], collision)
@@ -72,7 +70,7 @@ def save_gltf(
 
 
 def _about(recording: Recording) -> dict[str, Any]:
-    """Where it comes from, for whoever reads the file."""
+    """The file's metadata about its origin."""
     options = {"poise": __version__, "start": float(recording.time[0]), "units": "m, s"}
     return options | {"versions": recording.options.get("versions", {}), "dt": recording.options.get("dt")}
 
@@ -111,7 +109,7 @@ class _Writer:
             self._hang(int(model.solids.body[shape]) + 1, len(self.nodes) - 1)
 
     def add_skins(self) -> list[str]:
-        """Meshes that bend with the nodes of bodies; what was lost on the way, one sentence each."""
+        """Meshes that deform with the nodes of bodies; returns the losses, one sentence each."""
         skins, lost = self.model.skins, []
         for k, name in enumerate(skins.names):
             if skins.color[k, 3] <= 0.0:
@@ -125,7 +123,7 @@ class _Writer:
             self.meshes.append({"name": _text(name), "primitives": [primitive]})
             binds = self._array(inverse_binds(skins, k), "MAT4")
             self.skins.append({"name": _text(name), "inverseBindMatrices": binds, "joints": self._joints(k)})
-            # a skinned mesh is where its joints are, whatever its own node says: so that hangs on nothing
+            # joints determine the position of a skinned mesh; its own node is ignored, and has no parent
             self.nodes.append({"name": _text(name), "mesh": len(self.meshes) - 1, "skin": len(self.skins) - 1})
             self.roots.append(len(self.nodes) - 1)
             if strongest.reduced:

@@ -1,4 +1,4 @@
-"""Recordings as HDF5, for runs that are long: arrays are written part by part, each with a sum that tells of damage.
+"""Recordings as HDF5, for long runs: arrays are written in chunks with checksums.
 
 The layout is that of the .npz files: time, q and v, groups of the other parts, and a header of JSON. Other programs
 (h5py, MATLAB, h5dump) read it as it is.
@@ -42,10 +42,10 @@ UNITS = {"time": "s"}
 def save_hdf5(
     recording: Recording, path: str | os.PathLike[str], *, compression: Literal["gzip", "lzf"] | None = None
 ) -> None:
-    """Write a recording as HDF5, bit for bit. Needs h5py, which the extra `hdf5` brings.
+    """Write a recording as HDF5, bit for bit. Requires h5py, which the extra `hdf5` installs.
 
-    `compression` takes several times as long. It makes files of what stands still half as large, of what moves smaller
-    by a tenth or two: few of its bits can be foreseen.
+    `compression` takes several times as long. It halves files of resting bodies, and makes those of moving bodies 10 to
+    20 % smaller, because few of their bits are predictable.
 
     On a full disk it raises `OSError`, and the recording stays as it is.
 

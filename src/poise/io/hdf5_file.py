@@ -72,7 +72,7 @@ class Sink:
         return bytes(data)
 
     def write(self, data: Any) -> int:
-        """Write here. It always succeeds as far as the caller can tell."""
+        """Write here. It always reports success to the caller."""
         content, start = memoryview(data).cast("B"), self._at
         self._try(lambda: self._write(content, start))
         if self.error is not None:
@@ -89,10 +89,10 @@ class Sink:
         return length
 
     def flush(self) -> None:
-        """Nothing is kept back."""
+        """Does nothing: there is no buffer."""
 
     def sync(self) -> None:
-        """Wait until the disk has all; some disks tell only now that they are full."""
+        """Flush to the disk; some disks report only now that they are full."""
         self._try(lambda: os.fsync(self._file))
 
     def close(self) -> None:
@@ -125,8 +125,8 @@ class Sink:
 class Source:
     """A file to read; there are zeros behind its end.
 
-    A superblock tells where the file ends only once its writer has closed it. Until then it is read as if it told that
-    the file goes on behind what is there.
+    The superblock contains the end of the file only after its writer has closed it. Until then the reader replaces it
+    by an end beyond the present data.
     """
 
     def __init__(self, path: Path) -> None:
@@ -189,7 +189,7 @@ def _unclosed(superblock: bytes) -> bool:
 
 
 def _extended(superblock: bytes, end: int) -> bytes:
-    """A superblock that tells another end of the file; one whose sum is wrong stays as it is."""
+    """A superblock with another end of the file; one with a wrong checksum stays as it is."""
     if checksum(superblock[:_SUM]) != int.from_bytes(superblock[_SUM:], "little"):
         return superblock
     told = superblock[: _END.start] + end.to_bytes(8, "little") + superblock[_END.stop : _SUM]

@@ -1,9 +1,9 @@
-"""Recordings that are written as HDF5 while they grow.
+"""Streaming of growing recordings to HDF5.
 
 The file is one for a single writer and many readers (HDF5's SWMR): whatever happens to the writer, what was flushed can
 be read. It is written through a `Sink`: on a full disk it stays as it is, and `add` raises the error. All datasets are
 made at the beginning; afterwards they only grow, whole chunks at a time, and `time` last: it has a number for
-each frame. Events, which nobody can foresee, are lines of JSON in a dataset of bytes.
+each frame. Events, whose number is unknown in advance, are lines of JSON in a dataset of bytes.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def _of_one_kind(name: str, array: Array) -> Array:
 
 
 def outline(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What a file of a recording tells at a glance, read part by part: it may be larger than memory.
+    """Summary of a recording file, read in chunks: it may be larger than memory.
 
     "frames"; "time" from the first to the last (s); "events", how many; "energy", first and last (J); "contacts": the
     "most" in a frame, the "deepest" (m), the "strongest" (N). The last two only where they were recorded.

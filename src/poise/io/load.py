@@ -1,4 +1,4 @@
-"""Read a scene from a file of any format that Poise knows, told apart by what is in it."""
+"""Read a scene from a file of any supported format; the content determines the format."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from poise.model.errors import SceneError, did_you_mean
 from poise.model.regular_file import read_regular
 from poise.model.scene import Scene
 
-#: readers by the root element of the XML that they take
+#: readers by the root element of their XML
 _READERS: dict[str, tuple[str, Callable[..., Scene]]] = {
     "mujoco": ("MJCF", load_mjcf),
     "robot": ("URDF", load_urdf),
@@ -58,12 +58,12 @@ _SIGNATURES: tuple[tuple[bytes, str], ...] = (
 
 
 def load(path: str | PathLike[str], **options: Any) -> Scene:
-    """Read a scene from a file. The format is told from the content, not from the name.
+    """Read a scene from a file. The content determines the format, not the name.
 
     Options go to the reader: `set` (values of parameters) for YAML, `root`, `density`, `package_dirs` and `inertia` for
-    URDF, `assets` for MJCF (see `poise.io.load_yaml`, `load_urdf` and `load_mjcf`). Raises SceneError where the file
-    cannot be a scene, with everything that is wrong. One `poise.io.LossWarning` per MJCF or URDF file lists all that is
-    not taken over as the file has it, as does `Scene.unsupported`.
+    URDF, `assets` for MJCF (see `poise.io.load_yaml`, `load_urdf` and `load_mjcf`). Raises SceneError with all errors
+    if the file is not a valid scene. One `poise.io.LossWarning` per MJCF or URDF file lists everything that is not
+    imported exactly, as does `Scene.unsupported`.
 
     >>> import tempfile, pathlib
     >>> file = pathlib.Path(tempfile.mkdtemp()) / "arm.xml"
@@ -132,7 +132,7 @@ def _narrow(content: bytes, file: str) -> bytes:
 
 
 def guess_content(content: bytes, tag: str = "") -> str:
-    """What a file seems to be that is not of the wanted kind."""
+    """Description of a file of another kind."""
     if tag:
         root = f"its root element is <{tag}>"
         return _OTHER_ROOTS.get(tag, root + did_you_mean(tag, _READERS).partition("; there is")[0].rstrip("?"))

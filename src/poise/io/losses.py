@@ -1,4 +1,4 @@
-"""The warning of what is lost, or changed, between a scene and a file."""
+"""The warning of losses and changes between a scene and a file."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Sequence
 
 
 class LossWarning(UserWarning):
-    """A scene and the file that it is read from, or written to, do not hold the same."""
+    """A scene differs from the file that it is read from or written to."""
 
 
 def warn_of_changes(file: str, sentences: Sequence[str]) -> None:
-    """One warning for all that a reader did not take over as the file has it, at the line that called Poise."""
+    """One warning for everything that a reader did not import exactly, at the line that called Poise."""
     if sentences:
         listed = "".join(f"\n  {sentence}" for sentence in sentences)
         message = f"{file} is not taken over as it is ({len(sentences)}; see Scene.unsupported):{listed}"

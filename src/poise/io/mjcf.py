@@ -8,7 +8,7 @@ or that of the higher priority. Two things differ, and both are said where they 
 - mocap bodies become kinematic bodies without paths, which have coordinates here, so they come last: q is MuJoCo's
   `qpos` followed by the pose of every mocap body.
 
-What Poise cannot keep is listed in `Scene.unsupported` and in one `LossWarning` a file.
+Losses are listed in `Scene.unsupported` and in one `LossWarning` per file.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _parse(mj: ModuleType, source: str | PathLike[str], file: Path | None, asset
         found = "is a directory" if file.is_dir() else "does not exist"
         raise SceneError(f"cannot read MJCF: {file} {found}", file=str(file))
     check_mjcf(source, file, assets)
-    # MuJoCo takes included XML and other files apart; a name that a model does not use does no harm
+    # MuJoCo has separate arguments for included XML and other files; unused names are harmless
     contents = dict(assets or {})
     try:
         if file is None:
@@ -116,7 +116,7 @@ def _parse(mj: ModuleType, source: str | PathLike[str], file: Path | None, asset
 
 
 def _in_new_thread(work: Callable[[], Any]) -> Any:
-    """What a call into MuJoCo gives, or raises.
+    """The result of a call into MuJoCo, or its exception.
 
     Its parser (4.0) leaves a thread with a warning handler that calls itself after an error that it does not know, as
     `anchor=" "` is one: the next warning in that thread would never end.

@@ -1,4 +1,4 @@
-"""How many things an MJCF file asks for: elements, copies, keyframes, cells, pixels, points."""
+"""Limits of an MJCF file's size: elements, copies, keyframes, cells, pixels, points."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _DIGITS = 18
 
 
 class Counter:
-    """Adds up what a model asks for. Raises SceneError with the file and line of the element that asks for too much."""
+    """Sums the counts of a model. Raises SceneError with the file and line of the element that exceeds a limit."""
 
     def __init__(self) -> None:
         self.files: dict[int, str | None] = {}
@@ -72,7 +72,7 @@ class Counter:
         return self._scopes[id(root)]
 
     def add(self, element: Element, what: str, count: float) -> None:
-        """So many more of a kind."""
+        """Add to the count of a kind."""
         self.totals[what] += min(count, 1e18)  # type: ignore[assignment]
         if self.totals[what] > _MOST[what]:
             message = f"<{element.tag}> asks for {self.totals[what]:.3g} {what}; at most {_MOST[what]} are read"

@@ -1,4 +1,4 @@
-"""What a compiled MuJoCo model holds and a Scene cannot: one sentence each, with counts and names, physics first."""
+"""Parts of a compiled MuJoCo model that a Scene cannot represent: one sentence each, physics first."""
 
 from __future__ import annotations
 

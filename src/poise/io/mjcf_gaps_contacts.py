@@ -1,4 +1,4 @@
-"""What of the geoms, contacts and equalities of a compiled MuJoCo model a Scene cannot hold."""
+"""Geoms, contacts and equalities of a compiled MuJoCo model that a Scene cannot represent."""
 
 from __future__ import annotations
 

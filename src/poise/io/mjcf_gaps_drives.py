@@ -1,4 +1,4 @@
-"""What of the actuators, tendons and joints of a compiled MuJoCo model a Scene cannot hold."""
+"""Actuators, tendons and joints of a compiled MuJoCo model that a Scene cannot represent."""
 
 from __future__ import annotations
 

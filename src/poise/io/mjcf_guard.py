@@ -1,7 +1,7 @@
-"""What is looked at in an MJCF file before MuJoCo reads it: MuJoCo does what a file asks for, however much that is.
+"""Checks of an MJCF file before MuJoCo reads it, as MuJoCo does not limit the resources that a file can use.
 
-MuJoCo's parser runs in this process and cannot be interrupted. A few letters can ask it for 10⁹ copies of a body, have
-it wait for a pipe, or fill its stack with files that include each other. Such files are refused here, with the line.
+MuJoCo's parser runs in this process and cannot be interrupted. A short file can request 10⁹ copies of a body, block on
+a pipe, or overflow the stack with files that include each other. Such files are refused here, with the line.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class _Guard:
         self.counter = Counter()
 
     def parsed(self, content: bytes, file: str | None, above: list[Path]) -> Element:
-        """The tree of a file; what it includes is laid under the element that says so."""
+        """The tree of a file; included files are inserted under their `<include>`."""
         text = _decoded(content, file).removeprefix("\ufeff").lstrip()
         if "\x00" in text:
             line = text[: text.index("\x00")].count("\n") + 1

@@ -38,7 +38,7 @@ def enum_name(value: Any, prefix: str) -> str:
 
 
 def fresh(wanted: str, taken: Iterable[str]) -> str:
-    """`wanted`, with underscores added until nobody else has it."""
+    """`wanted`, with underscores appended until it is unique."""
     others = taken if isinstance(taken, set) else set(taken)
     while wanted in others:
         wanted += "_"

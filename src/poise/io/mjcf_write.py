@@ -1,4 +1,4 @@
-"""A scene as MJCF, for MuJoCo and all that reads its models. What MJCF cannot say is listed, one sentence each.
+"""A scene as MJCF. Losses are listed, one sentence each.
 
 Masses and inertias are written as they are compiled, so that nothing depends on how MuJoCo weighs shapes. Joints of
 several coordinates become as many hinges and slides.
@@ -37,7 +37,7 @@ _KINDS = {Primitive.SLIDE: "slide", Primitive.TURN: "hinge", Primitive.SCREW: "h
 
 
 def scene_to_mjcf(scene: Scene, file: Path) -> tuple[str, list[str]]:
-    """The text of an MJCF file, and what it cannot say."""
+    """The text of an MJCF file, and the losses."""
     writer = MjcfWriter(scene)
     root = writer.whole()
     ET.indent(root, "  ")

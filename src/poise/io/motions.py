@@ -1,4 +1,4 @@
-"""Read a motion from a file of any format that Poise knows, told apart by what is in it."""
+"""Read a motion from a file of any supported format; the content determines the format."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _READS = "Poise reads motions from BVH and from DeepMimic's JSON"
 
 
 def load_motion(path: str | PathLike[str], **options: Any) -> Clip:
-    r"""Read a clip from a file. The format is told from the content, not from the name.
+    r"""Read a clip from a file. The content determines the format, not the name.
 
     Options go to the reader: `units`, `up`, `drop_tpose` and `rate` for BVH, `character` for DeepMimic (see
     `poise.io.load_bvh` and `poise.io.load_deepmimic`). Raises SceneError where the file cannot be a motion.

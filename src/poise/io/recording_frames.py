@@ -1,4 +1,4 @@
-"""What exporters ask of a recording: which frames, and where bodies are in them."""
+"""Frames of a recording for exporters, and poses of bodies in them."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _FASTEST = 1e5
 
 
 def frames_of(recording: Recording, fps: Any = None) -> NDArray[np.int64]:
-    """Numbers of the frames to show: all, or those next to the beats of `fps` frames a second.
+    """Indices of the frames to show: all, or those nearest to multiples of 1/`fps`.
 
-    Every one is a state that was there, at its own time.
+    They are recorded states at their own times, without interpolation.
     """
     if not len(recording):
         raise SceneError("the recording is empty, there is nothing to show", field="recording")

@@ -14,9 +14,9 @@ from poise.model.scene import Scene
 
 
 def save_scene(scene: Scene, path: str | PathLike[str]) -> list[str]:
-    """Write a scene as YAML (.yaml, .yml) or MJCF (.xml, .mjcf); gives, and warns of, what such a file cannot say.
+    """Write a scene as YAML (.yaml, .yml) or MJCF (.xml, .mjcf); returns the losses, and warns of them.
 
-    The scene must be sound: it is compiled first. The file appears whole or not at all.
+    The scene is compiled first, and must be valid. The write is atomic.
 
     >>> import poise
     >>> save_scene(poise.Scene(), "scene.jpg")
@@ -47,7 +47,7 @@ def _writers() -> dict[str, Callable[[Scene, Path], tuple[str, list[str]]]]:
 
 
 def _write_whole(file: Path, text: str) -> None:
-    """A file that is there is replaced in one go, so that nobody finds half of one."""
+    """Replace a file atomically."""
     if not file.parent.is_dir():
         raise SceneError("there is no such folder to save to", file=str(file))
     temporary = file.with_name(f".{file.name}.{os.getpid()}.part")

@@ -1,4 +1,4 @@
-"""Reading a scene that comes from elsewhere: it may not name other files on this computer."""
+"""Reading of untrusted scenes: they may not name files on this computer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WHY = "names a file, which an uploaded scene may not do; save it beside its fil
 
 @contextmanager
 def sealed(path: str | PathLike[str]) -> Iterator[None]:
-    """Within it, readers of scenes read this file and no other, and do not look whether there are others.
+    """Context in which readers of scenes read this file only, and do not check whether others exist.
 
     >>> with sealed("scene.yaml"):
     ...     check_unsealed("mesh.obj")

@@ -1,4 +1,4 @@
-"""Shapes as triangles with normals, for files that hold nothing else."""
+"""Shapes as triangles with normals, for formats without other shapes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elements and attributes of a URDF file that nothing reads."""
+"""Elements and attributes of a URDF file that the reader ignores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the parts of the URDF reader share: problems with their lines, numbers, poses, files that it names."""
+"""Common part of the URDF reader: problems with their lines, numbers, poses, file names."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 _STILL = 1e-9
-"""What moves or turns by less than this has no samples; m or 1."""
+"""Bodies that move or rotate by less than this have no samples; m or 1."""
 _FLOOR = ((0.86, 0.86, 0.85), (0.78, 0.79, 0.80))
 
 
@@ -87,7 +87,7 @@ class _Stage:
 
     def write(self, path: str) -> None:
         """To a file, text or binary as its suffix tells."""
-        with Path(path).open("wb"):  # what keeps a file from being written is told as for other formats
+        with Path(path).open("wb"):  # raises the same errors as other formats
             pass
         try:
             self.stage.GetRootLayer().Export(path)

@@ -1,4 +1,4 @@
-"""Scene files in YAML; what they can say is in docs/scenes.md."""
+"""Scene files in YAML; docs/scenes.md describes the format."""
 
 from __future__ import annotations
 

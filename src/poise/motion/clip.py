@@ -111,9 +111,9 @@ class Clip(Frozen):
     """(3,) how far a loop takes the root each time; m."""
     name: str
     notes: tuple[str, ...]
-    """What a reader guessed, and what was mended, a sentence each."""
+    """Guesses of the reader, and corrections of clean-up, one sentence each."""
     origin: Origin | None
-    """How the file was laid out that the clip comes from."""
+    """Layout of the clip's file."""
     _curves: dict[Any, Any]
 
     def __init__(

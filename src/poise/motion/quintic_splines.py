@@ -12,7 +12,7 @@ from poise.motion.rotations import quat_conjugate, quat_log, quat_multiply, turn
 Floats = NDArray[np.float64]
 
 Ends = Literal["still", "free"]
-"""End conditions of an open curve: zero velocity and acceleration, or not-a-knot."""
+"""End conditions of an open curve: zero velocity and acceleration, or determined by the inner keys."""
 #: maximum iterations for the angular velocities of a rotation spline, and their tolerance
 _ROUNDS, _STAYS = 60, 1e-11
 

@@ -107,7 +107,7 @@ def retarget(
 
 
 class Fit:
-    """How a clip and a character fit each other: which parts are the same, how they are turned, how long legs are."""
+    """Fit of a clip and a character: common parts, their relative orientations, lengths of legs."""
 
     def __init__(
         self,

@@ -35,8 +35,8 @@ class Spline:
     """A curve through values (n, ...) at increasing times (n,) (s), of any unit.
 
     With `loop` the last value must equal the first, and the curve repeats. Otherwise it is constant outside its range;
-    with `ends="still"` it also starts and stops with continuous velocity and acceleration, with `"free"` its ends are
-    not-a-knot. `tension` is for `hermite`: 0 is Catmull-Rom, 1 stops at every key.
+    with `ends="still"` it also starts and stops with continuous velocity and acceleration, with `"free"` the inner keys
+    determine its ends. `tension` is for `hermite`: 0 is Catmull-Rom, 1 stops at every key.
 
     >>> curve = Spline([0.0, 1.0, 2.0], [0.0, 1.0, 4.0], ends="free")
     >>> [float(part) for part in curve(1.5)]

@@ -21,13 +21,13 @@ class Demo:
     """One line of the registry."""
 
     name: str
-    """What users call it, and its module in this package."""
+    """Its name for users, and its module in this package."""
     summary: str
-    """What it shows, in one sentence."""
+    """Summary in one sentence."""
     paper: str = ""
-    """Key of the text that it is from, in `PAPERS`."""
+    """Key of its source in `PAPERS`."""
     live: bool = True
-    """Whether it can be looked at while it runs: whether its module has a `scene`."""
+    """Whether the live viewer can show it: whether its module has a `scene`."""
 
     @property
     def title(self) -> str:
@@ -56,7 +56,7 @@ class Demo:
         return import_module(f"poise.cli.demos.{self.name}").scene()
 
 
-#: where demos are from, by the keys that `docs/paper-map.md` has as well; in the order in which they are listed
+#: sources of demos, by the keys of `docs/paper-map.md`, in the order of the list
 PAPERS: dict[str, str] = {
     "VON": "Vondrak, Sigal and Jenkins: Dynamics and Control of Multibody Systems",
     "KOK": "Kokkevis: Practical Physics for Articulated Characters",

@@ -15,7 +15,7 @@ SECONDS, SPEED = 6.0, 1.3
 STRENGTH = {"legs": 300.0, "trunk": 60.0, "arms": 16.0}
 """Greatest torques; N·m."""
 GIVE = 0.1
-"""Error at which joints pull with all their strength: someone who is not on guard; rad."""
+"""Compliance of tracking: error at which joints reach their torque limits; large for a relaxed walker; rad."""
 ELBOW = 1.25
 """How far it is bent to carry; rad."""
 BALL, TEE = 5.0, (5.6, 0.9, 1.2)
@@ -39,7 +39,7 @@ def scene() -> poise.Scene:
 
 
 def walk() -> Clip:
-    """The motion that goes in; what comes out is written with its skeleton."""
+    """The reference motion; the output is written with its skeleton."""
     return clips.walk(speed=SPEED).slice(0.0, SECONDS)
 
 
@@ -67,7 +67,7 @@ def hang_basket(stage: poise.Scene) -> None:
 
 
 def throw_ball(stage: poise.Scene, reference: Reference) -> None:
-    """From a tee beside the way, so that it meets the chest of someone who goes on walking."""
+    """Throw the ball from beside the path, such that it hits the chest of the walker."""
     x, y, z = TEE
     stage.add(poise.cylinder(0.06, z, color=(0.5, 0.52, 0.55, 1.0)), position=(x, y, z / 2), fixed=True, name="tee")
     start = np.array((x, y, z + 0.11))
@@ -80,7 +80,7 @@ def throw_ball(stage: poise.Scene, reference: Reference) -> None:
 
 
 def tell(world: World, recording: Recording) -> dict[str, str]:
-    """What went in, what hit, what came out."""
+    """Lines of the result: the walk, the impact, the recovery."""
     told = correction(recording, world.controllers["hero tracking"])
     hit = next((e.time for e in recording.events if set(e.names) == {"ball", "hero/torso"}), None)
     if hit is None:

@@ -82,10 +82,10 @@ def way(recording: Recording, body: str, lane: int) -> Floats:
 
 
 def measure(recording: Recording) -> dict[str, dict[str, float]]:
-    """How far each bird is from the path and from the flight alone, the ball from where it would be, at most; m."""
+    """Greatest distances of each bird from the path and from the undisturbed flight, and of balls from theirs; m."""
     flight = KeyedPath(range(len(KEYS)), KEYS)
     line = np.array([flight(t).position for t in np.linspace(0, len(KEYS) - 1, 400)])
-    late = recording.time >= 1.0  # by then it has learnt its weight
+    late = recording.time >= 1.0  # the disturbance observer has converged to the weight by then
     alone = way(recording, "alone/trunk", 0)
     told = {}
     for k, name in enumerate(BIRDS):
@@ -100,12 +100,12 @@ def measure(recording: Recording) -> dict[str, dict[str, float]]:
 
 
 def farthest(way: Floats, line: Floats) -> float:
-    """How far a way leads from a line, at most; m."""
+    """Greatest distance of a path from a line; m."""
     return max(float(np.linalg.norm(line - place, axis=1).min()) for place in way)
 
 
 def tell(world: World, recording: Recording) -> dict[str, str]:
-    """Who is deflected by what."""
+    """Deflections of the birds and balls."""
     told = measure(recording)
     lines = {"alone": f"within {1e3 * told['alone']['path']:.0f} mm of the path"}
     for name, mass in BALLS.items():

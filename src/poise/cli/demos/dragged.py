@@ -26,18 +26,18 @@ MOMENTS = (1.4, 1.95, 2.4, 2.85, 3.25, 5.0)
 
 
 def walker(seconds: float = 60.0) -> poise.Scene:
-    """A person on a level floor who follows a walk by motors, and whom nobody pulls."""
+    """A person on a level floor that tracks a walk by motors, without the mouse spring."""
     stage = poise.Scene(name="dragged")
     stage.add_ground(friction=0.9)
     person = humanoid(height=1.75, mass=70.0)
     hero = stage.add(person, name="hero")
-    # the clip was made for this person: its feet stand already, and no parts overlap
+    # the clip was made for this character: its feet already stand, and no parts overlap
     hero.track(clips.walk(person, speed=SPEED).slice(0.0, seconds), strength=STRENGTH, floor=None, pass_overlaps=False)
     return stage
 
 
 def scene() -> poise.Scene:
-    """The walker, and a mouse that is seen as a green ball."""
+    """The walker, and the mouse, shown as a green ball."""
     stage = walker(SECONDS)
     path = mouse_path(stage)
     green = poise.sphere(0.03, color=(0.1, 0.6, 0.35, 1.0), **SEEN)
@@ -47,7 +47,7 @@ def scene() -> poise.Scene:
 
 
 def walk() -> Clip:
-    """The motion that goes in; what comes out is written with its skeleton."""
+    """The reference motion; the output is written with its skeleton."""
     return clips.walk(humanoid(height=1.75, mass=70.0), speed=SPEED).slice(0.0, SECONDS)
 
 
@@ -55,7 +55,7 @@ CORRECTED = walk
 
 
 def mouse_path(stage: poise.Scene) -> KeyedPath:
-    """It waits where the hand of someone who walks undisturbed comes by, and then goes its own way."""
+    """The mouse's path: it waits on the undisturbed path of the hand, and then follows its own."""
     model = stage.compile()
     q = Reference(walk(), model).coordinates(model, PULLED).q
     hand = bodies(model, q).position[model.body_index("hero/hand_r")]
@@ -64,7 +64,7 @@ def mouse_path(stage: poise.Scene) -> KeyedPath:
 
 
 class Mouse:
-    """Takes hold of the hand at a time, pulls it along a path, and lets it go."""
+    """Controller that drags the hand along a path for a time."""
 
     def __init__(self, path: KeyedPath) -> None:
         self.path, self.drag = path, Drag("hero/hand_r", strength=PULL)
@@ -74,16 +74,16 @@ class Mouse:
         self.drag.bind(model)
 
     def first(self, state: poise.State) -> None:
-        """Nothing is laid."""
+        """Leave the initial state of the world unchanged."""
 
     def update(self, state: StateToAct, /) -> Targets | None:
-        """The pull of the step to come."""
+        """The spring's row of the next step."""
         self.drag.target = self.path(state.time).position if PULLED <= state.time < LET_GO else None
         return self.drag.update(state)
 
 
 def tell(world: World, recording: Recording) -> dict[str, str]:
-    """How far it is from its walk, before, on the way and after."""
+    """Tracking errors before, during and after the drag."""
     told = correction(recording, world.controllers["hero tracking"])
     time, model = recording.time, recording.model
     before, held = (time > 0.5) & (time < PULLED), (time >= PULLED) & (time < LET_GO)

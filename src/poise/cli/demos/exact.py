@@ -22,13 +22,13 @@ BALL, SPEED, THROWN = 4.0, 6.0, 0.8
 PUSH, PUSHED, LASTS = (60.0, -60.0, 40.0), 1.8, 0.3
 """Force on each right hand (N), when it comes and how long it lasts (s)."""
 PLACES = {"exact": 0.0, "plain": 1.2}
-"""Who there is, and where (m)."""
+"""Names and positions of the characters; m."""
 MOMENTS = (0.4, 0.9, 1.05, 1.4, 2.05, 2.4)
 Floats = NDArray[np.float64]
 
 
 def scene() -> poise.Scene:
-    """Two people march on the spot, held by the pelvis above the ground; a ball and a push meet both alike."""
+    """Two characters walk in place, held by the pelvis above the ground; the same ball and push act on both."""
     stage = poise.Scene(name="exact", dt=DT)
     stage.settings.camera = {"position": (4.3, -1.6, 2.1), "target": (0.2, 0.6, 1.25)}
     stage.add_ground()
@@ -43,14 +43,14 @@ def scene() -> poise.Scene:
         stage.add(ball, name=f"{name} ball", position=(1.2, y - 0.1, LIFT + 1.3))
         Throw(f"{name} ball", time=THROWN, at=f"{name}/torso", speed=SPEED).add_to(stage)
         Push(f"{name}/hand_r", time=PUSHED, duration=LASTS, force=PUSH).add_to(stage)
-    # what may overlap in one, may in the other
+    # both have the same excluded pairs
     for first, second in list(stage.excluded_pairs):
         stage.excluded_pairs.append((first.replace("exact/", "plain/"), second.replace("exact/", "plain/")))
     return stage
 
 
 def marching(name: str) -> Reference:
-    """Angles of joints that go to and fro, as those of someone who marches on the spot."""
+    """Periodic joint angles of walking in place."""
     solo = poise.Scene()
     solo.add(humanoid(), name=name, fixed=True)
     model = solo.compile()
@@ -66,14 +66,14 @@ def marching(name: str) -> Reference:
 
 
 class Plain:
-    """Torques of joints after a PD law with the gains of KOK eq. 22, times the inertia that each feels at rest."""
+    """Explicit PD torques with the gains of KOK eq. 22, times the effective inertia of each joint at rest."""
 
     def __init__(self, name: str) -> None:
         self.name, self.reference = name, marching(name)
         self.kp, self.kv = gains(2.0 * SETTLE)
 
     def bind(self, model: poise.Model, /) -> None:
-        """Find the character, and what its joints feel."""
+        """Look up the character, and compute the effective inertia of its joints."""
         solo = self.reference.model
         self.model, (self.q, self.v) = model, slices(model, solo)
         self.felt = 1.0 / np.diag(response(solo, solo.q_rest, np.eye(solo.nv)))
@@ -84,7 +84,7 @@ class Plain:
         state.q[self.q], state.v[self.v] = begin.q, begin.v
 
     def update(self, state: StateToAct, /) -> Targets:
-        """Torques of the step to come."""
+        """Torques of the next step."""
         wanted = self.reference.coordinates(self.reference.model, state.time)
         off = difference(self.reference.model, state.q[self.q], wanted.q)
         tau = np.zeros(self.model.nv)
@@ -93,7 +93,7 @@ class Plain:
 
 
 def slices(model: poise.Model, solo: poise.Model) -> tuple[slice, slice]:
-    """Where coordinates and velocities of a character are."""
+    """Indices of the coordinates and velocities of a character."""
     first = solo.joint_names[0]
     q, v = model.q_slice(first).start, model.v_slice(first).start
     return slice(q, q + solo.nq), slice(v, v + solo.nv)

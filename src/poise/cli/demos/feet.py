@@ -1,4 +1,4 @@
-"""Both feet down: more contacts than there is to hold, and how ways to solve take it (LIU)."""
+"""Both feet on the ground: redundant contacts, and the results of different solvers (LIU)."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from poise.view.render_marks import arrow
 
 SECONDS = 3.0
 STRENGTH = {"legs": 300.0, "trunk": 300.0, "arms": 60.0}
-"""Greatest torques of who stands stiffly; N·m."""
+"""Torque limits of the standing character; N·m."""
 PUSH, PUSHES, LASTS = 35.0, {0.8: 1.0, 1.8: -1.0}, 0.6
 """Force to the side (N), when it comes (s) and to which side, and how long it lasts (s)."""
 REST = (0.4, 0.8)
-"""When nobody pushes and all is at rest; s."""
+"""Interval without pushes, at rest; s."""
 SWEEPS = (10, 100, 1000)
-"""Of plain projected Gauss-Seidel."""
+"""Iterations of plain projected Gauss-Seidel."""
 FEET = {"left": "hero/foot_l", "right": "hero/foot_r"}
 MOMENTS = (0.7, 1.2, 1.6, 2.2, 2.6, 3.0)
 Floats = NDArray[np.float64]
 
 
 def scene() -> poise.Scene:
-    """A person who stands as stiff as motors make it, and is pushed gently from one foot to the other."""
+    """A person that stands with stiff motors, and is pushed gently from one foot to the other."""
     stage = poise.Scene(name="feet")
     stage.settings.camera = {"position": (3.4, -0.7, 1.3), "target": (0.0, 0.0, 0.85)}
     stage.add_ground(friction=0.8)
@@ -45,7 +45,7 @@ def scene() -> poise.Scene:
 
 
 def signals(world: World) -> dict[str, Callable[[Any], Any]]:
-    """What the ground gives each foot, and how well the step was solved."""
+    """Signals: the ground's force on each foot, and the residual of the step."""
     plates: dict[str, Callable[[Any], Any]] = {name: ForcePlate("ground", of=foot) for name, foot in FEET.items()}
     return plates | {"residual": lambda world: world.report().residual}
 
@@ -56,21 +56,21 @@ def press(recording: Recording, name: str) -> Floats:
 
 
 def noise(recording: Recording) -> float:
-    """How much the force on a foot jumps from step to step while all is at rest, as a root of mean squares; N."""
+    """RMS change of the force on a foot from step to step at rest; N."""
     at_rest = (recording.time > REST[0]) & (recording.time < REST[1])
     return float(np.sqrt(np.mean(np.diff(press(recording, "left")[at_rest]) ** 2)))
 
 
 @cache
 def swept(sweeps: int) -> Recording:
-    """The same story with motors as rows, as LIU has them, its steps solved by so many sweeps and nothing else."""
+    """The same demo with motors as rows, as in LIU, solved by a fixed number of PGS iterations only."""
     world = scene().build(poise.Reduced(newton=False, sweeps=sweeps))
-    world.rows_hooks.append(lambda world, rows: None)  # where somebody may add rows, no motor is folded into inertias
+    world.rows_hooks.append(lambda world, rows: None)  # with a constraint callback, motors stay rows
     return world.run(SECONDS, signals=signals(world), record=())
 
 
 def redundancy(world: World) -> tuple[int, int, int]:
-    """Contacts of the last step, their rows, and how many of these are not sums of others."""
+    """Number of contacts of the last step, number of their rows, and rank of these."""
     model, contacts = world.model, world.report().contacts
     rows = []
     for contact in contacts:
@@ -83,7 +83,7 @@ def redundancy(world: World) -> tuple[int, int, int]:
 
 
 def tell(world: World, recording: Recording) -> dict[str, str]:
-    """Forces on the feet, and what each way to solve makes of them."""
+    """Forces on the feet, and the results of each solver."""
     left, right = (press(recording, name) for name in FEET)
     calm = (recording.time > REST[0]) & (recording.time < REST[1])
     weight = 9.81 * float(world.model.link_mass.sum())
@@ -100,7 +100,7 @@ def tell(world: World, recording: Recording) -> dict[str, str]:
 
 
 def judged(recording: Recording) -> str:
-    """How well steps were solved."""
+    """Quality of the solution."""
     residual = float(recording.signals["residual"][1:].mean())
     moved = float(np.linalg.norm(recording.q[-1, :2] - recording.q[0, :2]))
     return (

@@ -1,4 +1,4 @@
-"""A path with corners that no body could follow, smoothed as far as the base distance tells (LAM §4.2)."""
+"""A path with corners, which actuators smooth within the base distance (LAM §4.2)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Floats = NDArray[np.float64]
 
 
 def scene() -> poise.Scene:
-    """A ball on each of five paths that are the same."""
+    """A ball on each of five equal paths."""
     stage = poise.Scene(name="path", gravity=(0.0, 0.0, 0.0))
     stage.settings.camera = {"position": (3.6, -3.1, 2.5), "target": (1.45, 0.9, 0.55)}
     stage.add_ground()
@@ -45,7 +45,7 @@ def scene() -> poise.Scene:
 
 
 def shift(lane: int) -> Floats:
-    """Where a path is; m."""
+    """Position of a path; m."""
     return np.array((0.0, APART * lane, ABOVE))
 
 
@@ -75,24 +75,24 @@ def way(recording: Recording, name: str) -> Floats:
 
 
 def farthest(points: Floats, line: Floats) -> float:
-    """How far a point is from all of a line, at most; m."""
+    """Greatest distance of a point of a line from another line; m."""
     return float(max(np.linalg.norm(line - point, axis=1).min() for point in points))
 
 
 def rounding(recording: Recording, name: str) -> float:
-    """How far the path is from the way of a ball, at most; m."""
+    """Greatest distance of the path from the ball's motion; m."""
     path = rough_path()
     points = np.array([path(t).position for t in np.linspace(path.times[0], path.times[-1], 400)]) - shift(0)
     return farthest(points, way(recording, name))
 
 
 def arrival(recording: Recording, name: str) -> float:
-    """When a ball is within a millimetre of its goal; s."""
+    """Time at which a ball is within a millimetre of its goal; s."""
     return float(recording.time[int(np.argmax(np.linalg.norm(way(recording, name) - CORNERS[-1], axis=1) < 1e-3))])
 
 
 def tell(world: World, recording: Recording) -> dict[str, str]:
-    """How far corners are cut, and how soon balls are there."""
+    """Rounding of corners, and times of arrival."""
     lines = {}
     for name, (base, elasticity, alpha) in BALLS.items():
         lines[name] = (

@@ -1,4 +1,4 @@
-"""A punch meets someone whose muscles have limits, who gives way and straightens up again (KOK §1, §8.3)."""
+"""A punch hits a character with torque limits, which is pushed back and returns to its pose (KOK §1, §8.3)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from poise.sim import Recording, World
 SECONDS, APART = 3.0, 0.72
 """s; m."""
 SURPRISED = {"legs": 250.0, "trunk": 40.0, "neck": 8.0, "arms": 10.0}
-"""Greatest torques of who is hit; N·m."""
+"""Torque limits of the character that is hit; N·m."""
 MOMENTS = (0.2, 0.36, 0.5, 0.7, 1.0, 2.0)
 FOLLOW = "other"
 
 
 def scene() -> poise.Scene:
-    """A boxer and someone who just stands there."""
+    """A boxer and a standing character."""
     stage = poise.Scene(name="punch")
     stage.add_ground(friction=0.9)
     boxer = stage.add(humanoid(), name="boxer")
@@ -30,7 +30,7 @@ def scene() -> poise.Scene:
 
 
 def tell(world: World, recording: Recording) -> dict[str, str]:
-    """How far joints gave way, and how soon they are back."""
+    """Deviation of joints, and time of their return."""
     told = correction(recording, world.controllers["other tracking"])
     hit = next((e.time for e in recording.events if set(e.names) == {"boxer/hand_r", "other/torso"}), None)
     if hit is None:

@@ -15,7 +15,7 @@ STEPS, RISE, TREAD = 8, 0.18, 0.3
 
 
 def scene() -> poise.Scene:
-    """Stairs that go down along x, and someone above them who stumbles."""
+    """Stairs that descend along x, and a stumbling ragdoll above them."""
     stage = poise.Scene(name="stairs")
     stage.add_ground(friction=0.8)
     stone = (0.72, 0.72, 0.74, 1.0)
@@ -34,7 +34,7 @@ def scene() -> poise.Scene:
 
 
 def tell(world: World, recording: Recording) -> dict[str, str]:
-    """Where the energy went."""
+    """Energy balance of the fall."""
     energy = poise.dynamics.energy(recording.model, recording.q, recording.v)
     total = np.asarray(energy.total)
     rise = max(0.0, float(np.diff(total).max())) / float(np.abs(total).max())

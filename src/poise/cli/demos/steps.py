@@ -46,7 +46,7 @@ def scene() -> poise.Scene:
 
 
 def guide(name: str, goal: tuple[float, float, float], elasticity: float) -> Actuators:
-    """The only actuator of a ball; its target is as far as the path goes, for the base distance is longer."""
+    """The only actuator of a ball; its target is the end of the path, because the base distance is longer."""
     path = ConstantPath(goal)
     options: dict[str, Any] = {"alpha": ALPHA, "elasticity": elasticity, "relaxation": RELAXATION}
     return Actuators([TranslationActuator(name, path, base_distance=2.0, **options)])
@@ -67,7 +67,7 @@ def exact(elasticity: float, times: Floats) -> Floats:
 
 
 def by_chance(seed: int = 1995) -> tuple[Floats, Floats]:
-    """Times, and distances as `distances` has them, in steps of 0 to twice the length by chance."""
+    """Times, and distances as in `distances`, with random steps of 0 to twice the length."""
     world = scene().build()
     places = [world.model.q_slice(f"B {b:g}").start for b in ELASTICITIES]
     times, told = [0.0], [1.0 - world.q[places]]
@@ -80,7 +80,7 @@ def by_chance(seed: int = 1995) -> tuple[Floats, Floats]:
 
 
 def tell(world: World, recording: Recording) -> dict[str, str]:
-    """How each comes to its target, and what steps by chance change."""
+    """Approach of each ball to its target, and the difference with random steps."""
     time, told = recording.time, distances(recording)
     lines = {}
     for k, b in enumerate(ELASTICITIES):
@@ -96,7 +96,7 @@ def tell(world: World, recording: Recording) -> dict[str, str]:
 
 
 def charts(world: World, recording: Recording) -> Drawing:
-    """LAM's figures: damping, and even steps against those by chance."""
+    """LAM's figures: damping, and constant against random steps."""
     told, (times, others) = distances(recording), by_chance()
     damped = [Curve(f"B = {b:g}", recording.time[::5], told[::5, ELASTICITIES.index(b)]) for b in (0.3, 0.7, 1.0, 2.0)]
     dotted = []

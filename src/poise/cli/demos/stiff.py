@@ -1,4 +1,4 @@
-"""Springs so stiff that a plain PD controller blows up, met at the end of the step instead (LIU eqs. 9-13)."""
+"""Springs so stiff that an explicit PD controller diverges, evaluated implicitly instead (LIU eqs. 9-13)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOMENTS = (0.0, 1 / 30, 1 / 15, 0.2, 0.5, 4.0)
 
 
 def scene() -> poise.Scene:
-    """A chain of bars that holds itself out into the air."""
+    """A chain of bars that holds itself horizontally."""
     stage = poise.Scene(name="stiff", dt=DT)
     stage.add_ground()
     parent = None
@@ -31,28 +31,28 @@ def scene() -> poise.Scene:
 
 
 class Hold:
-    """A PD controller: torques of where joints are, or a drive that is met at the end of the step."""
+    """A PD controller: explicit torques, or an implicit drive."""
 
     def __init__(self, *, implicit: bool) -> None:
         self.implicit = implicit
 
     def bind(self, model: poise.Model, /) -> None:
-        """Learn how many joints there are."""
+        """Store the number of joints."""
         ones = np.ones(model.nv)
         self.drive = Drive(STIFFNESS * ones, DAMPING * ones, GOAL * ones)
 
     def first(self, state: poise.State) -> None:
-        """Nothing is laid."""
+        """Leave the initial state of the world unchanged."""
 
     def update(self, state: StateToAct, /) -> Targets:
-        """What acts in the next step."""
+        """Torques or drive of the next step."""
         if self.implicit:
             return Targets(drive=self.drive)
         return Targets(tau=STIFFNESS * (GOAL - state.q) - DAMPING * state.v)
 
 
 def tell(world: World, recording: Recording) -> dict[str, str]:
-    """The same gains, both ways."""
+    """Results of the same gains with both methods."""
     off = np.degrees(np.abs(recording.q - GOAL)).max(axis=1)
     near = np.flatnonzero(off > 1.0)
     return {
@@ -63,7 +63,7 @@ def tell(world: World, recording: Recording) -> dict[str, str]:
 
 
 def explicit() -> str:
-    """What torques of the step's beginning do."""
+    """Result of the explicit torques."""
     stage = scene()
     stage.controllers[:] = [("hold", lambda: Hold(implicit=False))]
     world = stage.build()

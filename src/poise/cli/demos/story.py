@@ -1,17 +1,17 @@
-"""What demos of worlds share: they run, write a page, a picture and the corrected motion, and tell what happened.
+"""Common part of demos of worlds: run, write a page, a picture and the simulated motion, and print the results.
 
 A story is a module with
 
-- `scene()`, which gives a `poise.Scene`; the viewer shows it too,
-- `SECONDS`, how long it goes on,
-- `tell(world, recording)`, which gives lines of text by their names,
-- perhaps `FOLLOW`, the character that the camera goes with at a `DISTANCE`, looking at what is `ABOVE` its middle (m),
-  `CORRECTED`, a function that gives the clip in whose skeleton the motion of that character is written as BVH,
-  `MOMENTS`, the times of the picture, `PICTURE`, the size of each, `TRAILS`, bodies whose ways are drawn and their
-  colours, `marks(recording, frame)`, which gives other marks for the picture, `signals(world)`, which gives functions
-  of the world that are recorded, and `charts(world, recording)`, which gives a drawing of curves.
+- `scene()`, which returns a `poise.Scene`; the viewer shows it too,
+- `SECONDS`, the duration,
+- `tell(world, recording)`, which returns lines of text by name,
+- optionally `FOLLOW`, the character that the camera follows at a `DISTANCE`, aimed `ABOVE` its middle (m),
+  `CORRECTED`, a function that returns the clip in whose skeleton the motion of that character is written as BVH,
+  `MOMENTS`, the times of the picture, `PICTURE`, the size of each, `TRAILS`, bodies whose trails are drawn and their
+  colours, `marks(recording, frame)`, which returns other marks for the picture, `signals(world)`, which returns
+  functions of the world to record, and `charts(world, recording)`, which returns a drawing of curves.
 
-A scene whose settings tell a camera with a position and a target is looked at from there.
+A camera with a position and a target in the scene's settings is used as it is.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PICTURE = (220, 320)
 
 
 def run(name: str, summary: str, module: ModuleType, out: Path, coordinates: str | None = None) -> int:
-    """Run a story, write its files, tell what happened."""
+    """Run a story, write its files, print the results."""
     scene = module.scene()
     world = scene.build(None if coordinates is None else of_kind(coordinates, scene.settings.formulation))
     began = time.perf_counter()
@@ -50,12 +50,12 @@ def run(name: str, summary: str, module: ModuleType, out: Path, coordinates: str
 
 
 def play(module: ModuleType, world: World) -> Recording:
-    """Let it happen."""
+    """Run the world, and record it."""
     return world.run(module.SECONDS, signals=module.signals(world) if hasattr(module, "signals") else None)
 
 
 def show(title: str, lines: dict[str, str]) -> None:
-    """Lines of text by their names, as a table on the terminal."""
+    """Print lines of text by name as a table."""
     from rich.console import Console
     from rich.table import Table
 
@@ -68,7 +68,7 @@ def show(title: str, lines: dict[str, str]) -> None:
 
 
 def write(name: str, module: ModuleType, world: World, recording: Recording, out: Path) -> dict[str, Path]:
-    """Files of a story, by what they are."""
+    """Files of a story, by kind."""
     follow = getattr(module, "FOLLOW", None)
     tracking = world.controllers.get(f"{follow} tracking")
     made = {"page": out / f"{name}.html", "picture": out / f"{name}.png"}
@@ -106,7 +106,7 @@ def strip(module: ModuleType, recording: Recording) -> Any:
 
 
 def ways(recording: Recording, last: int, trails: dict[str, Any]) -> list[Any]:
-    """Lines along which bodies have come to a frame."""
+    """Trails of bodies up to a frame."""
     frames = np.unique(np.linspace(0, last, 1 + min(last, 240)).round().astype(int))
     if not trails:
         return []
@@ -120,7 +120,7 @@ def ways(recording: Recording, last: int, trails: dict[str, Any]) -> list[Any]:
 
 
 def beside(model: Any, q: Any, follow: str, distance: float, above: float) -> Camera:
-    """A camera that goes along with a character."""
+    """A camera that follows a character."""
     own = [k for k, name in enumerate(model.body_names) if name.startswith(f"{follow}/")]
     centre = bodies(model, q).position[own].mean(axis=0) + np.array((0.0, 0.0, above))
     return Camera(tuple(centre + distance * np.array((0.35, -0.92, 0.18))), tuple(centre))

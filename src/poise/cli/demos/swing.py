@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 BAR_HEIGHT = 2.4
 DURATION, DT, EVERY = 6.0, 1e-3, 5
 TILT = np.radians(58)
-"""How far the body is pulled aside before it is let go; rad."""
+"""Initial deflection of the body; rad."""
 BLOCKS, ASCII_BLOCKS = "▁▂▃▄▅▆▇█", "_.-~=+*#"
 
 
@@ -61,7 +61,7 @@ def hanging_humanoid() -> tuple[poise.Scene, poise.Model]:
 
 
 def pose(model: poise.Model) -> tuple[poise.State, Drive]:
-    """The arm overhead, knees a little bent, the body pulled aside; and muscles that like to stay so."""
+    """The arm overhead, knees slightly bent, the body deflected; with springs towards this pose."""
     state = poise.State.rest(model)
     raised = quat_exp((0.0, -np.radians(172), 0.0))  # upper arm in the torso
     aside = quat_multiply(quat_exp((0.0, 0.0, np.radians(20))), quat_exp((0.0, TILT, 0.0)))
@@ -83,14 +83,14 @@ def pose(model: poise.Model) -> tuple[poise.State, Drive]:
 
 @dataclass(frozen=True)
 class Ledger:
-    """Where the energy is at each moment; J."""
+    """Energies over time; J."""
 
     kinetic: Floats
     gravity: Floats
     muscles: Floats
-    """Stored in the springs of the muscles."""
+    """Stored in the springs."""
     lost: Floats
-    """Turned into heat by their dampers, from the beginning on."""
+    """Dissipated by the dampers since the beginning."""
 
     @property
     def total(self) -> Floats:
@@ -99,12 +99,12 @@ class Ledger:
 
     @property
     def unexplained(self) -> Floats:
-        """What the sum has changed since the beginning."""
+        """Change of the sum since the beginning."""
         return np.asarray(self.total - self.total[0])
 
     @property
     def swing(self) -> float:
-        """The largest amount that was ever in motion."""
+        """Greatest kinetic energy."""
         return float(self.kinetic.max())
 
 

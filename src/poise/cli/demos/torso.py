@@ -1,4 +1,4 @@
-"""Someone who is pushed keeps the torso within 5° of upright, by hips, and by knees if those can do no more (LIU)."""
+"""A pushed character keeps its torso within 5° of upright, by its hips, and by its knees if those saturate (LIU)."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ SECONDS = 3.0
 PUSH, PUSHED, LASTS = (-125.0, 0.0, 0.0), 0.3, 0.2
 """Force on each torso (N), when it comes and how long it lasts (s)."""
 WITHIN, ONSET = 5.0, 1.0
-"""The zone in which nothing is done, and over how much more the spring comes in; degrees."""
+"""The dead zone, and the onset of the spring beyond it; degrees."""
 STRENGTH = {"legs": 250.0, "trunk": 250.0, "arms": 40.0}
 """Greatest torques of both; N·m."""
 HIPS, KNEES = 80.0, 150.0
 """Greatest torques that joints add for the torso; N·m."""
 PLACES = {"kept": 0.0, "free": 1.2}
-"""Who has a dead zone and who balances without; where they stand (m)."""
+"""The character with a dead zone, the one that balances without; their positions (m)."""
 MOMENTS = (0.25, 0.5, 0.8, 1.25, 1.75, 3.0)
 Floats = NDArray[np.float64]
 
 
 def scene() -> poise.Scene:
-    """Two people who balance, and are pushed alike."""
+    """Two characters that balance, with the same push."""
     stage = poise.Scene(name="torso", dt=1 / 120)
     stage.settings.camera = {"position": (2.6, -3.3, 1.5), "target": (0.15, 0.6, 0.9)}
     stage.add_ground()
@@ -53,7 +53,7 @@ def zone() -> DeadZone:
 
 
 def signals(world: World) -> dict[str, Callable[[Any], float]]:
-    """What the zone does about the lean: torques of a hip and a knee; N·m."""
+    """Signals: torques of the zone at a hip and a knee; N·m."""
     model = world.model
 
     def torque(joint: str) -> Callable[[Any], float]:
@@ -75,7 +75,7 @@ def lean(recording: Recording, name: str) -> Floats:
 
 
 def tell(world: World, recording: Recording) -> dict[str, str]:
-    """How far both lean, and who did what about it."""
+    """Leans of both, and torques of joints."""
     hip, knee = recording.signals["hip"], recording.signals["knee"]
     kept, free = lean(recording, "kept"), lean(recording, "free")
     share = float((hip > 0.0).mean())

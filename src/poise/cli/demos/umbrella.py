@@ -1,4 +1,4 @@
-"""A person walks with an umbrella, which two motors hold upright whatever the hand does (VON §5.5)."""
+"""A person walks with an umbrella, which two motors hold upright independently of the hand (VON §5.5)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def carried() -> poise.Scene:
 
 
 def walk() -> Clip:
-    """The motion that goes in; what comes out is written with its skeleton."""
+    """The reference motion; the output is written with its skeleton."""
     return clips.walk(speed=SPEED).slice(0.0, SECONDS)
 
 
@@ -95,10 +95,10 @@ class Upright:
         self.model, self.number = model, model.body_index(self.body)
 
     def first(self, state: poise.State) -> None:
-        """Nothing is laid."""
+        """Leave the initial state of the world unchanged."""
 
     def update(self, state: StateToAct, /) -> Targets:
-        """Two soft rows, bounded, which are met at the end of the step."""
+        """Two soft, bounded rows, implicit in the step."""
         soft = spring(STIFFNESS, DAMPING, state.dt)
         up = bodies(self.model, state.q).rotation[self.number, :, 2]
         tilt = np.cross((0.0, 0.0, 1.0), up)  # about x and y; sin of the angle
@@ -115,12 +115,12 @@ def tilts(recording: Recording, body: str) -> Any:
     """(frames,) angle of a body from where it was at first, turns about the vertical aside; degrees."""
     number = recording.model.body_index(body)
     R = bodies(recording.model, recording.q).rotation[:, number]
-    up = R[:, 2] @ R[0].T[:, 2]  # of the direction that pointed up at first, what still does
+    up = R[:, 2] @ R[0].T[:, 2]  # vertical component of the initially vertical axis
     return np.degrees(np.arccos(np.clip(up, -1.0, 1.0)))
 
 
 def tell(world: World, recording: Recording) -> dict[str, str]:
-    """What the hand did, what the umbrella did, with the motors and without."""
+    """Tilts of the hand and of the umbrella, with the motors and without."""
     told = correction(recording, world.controllers["hero tracking"])
     hand, roof, time = tilts(recording, "hero/hand_r"), tilts(recording, "umbrella"), recording.time
     calm = time < BLOWS

@@ -1,1 +1,1 @@
-"""Scene files: YAML that says what a scene holds, in the words of the Python interface. See docs/scenes.md."""
+"""Scene files: YAML with the names of the Python interface. See docs/scenes.md."""

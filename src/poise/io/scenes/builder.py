@@ -1,4 +1,4 @@
-"""From a scene file, read and checked, to a Scene: all of it, or all that is wrong with it."""
+"""Build a Scene from a validated scene file, or report all errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is done with a scene of a file once it can be compiled: keyframes, and problems with the lines of the file."""
+"""Last stage of reading a scene file: compilation, keyframes, and problems with the lines of the file."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Finisher(Maker):
             return None
 
     def compile(self) -> Model:
-        """The model; what is wrong is told with the lines of the file."""
+        """The model; errors are reported with the lines of the file."""
         try:
             return self.scene.compile()
         except SceneError as error:

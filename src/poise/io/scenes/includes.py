@@ -24,7 +24,7 @@ class Gatherer:
         self.done: set[Path] = set()
 
     def read(self, path: Path, above: tuple[Path, ...] = (), content: bytes | None = None) -> Fields:
-        """The tree of one file, what it includes laid under it."""
+        """The tree of one file, merged with the files that it includes."""
         here = path.resolve()
         self.done.add(here)
         if content is None:

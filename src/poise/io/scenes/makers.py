@@ -165,7 +165,7 @@ class Maker:
     # ---- bodies ------------------------------------------------------------------------------------------------------
 
     def body(self, part: BodyPart) -> Body:
-        """A body; what is wrong with it is left out and told."""
+        """A body; wrong parts are reported and left out."""
         name = part.name or "?"
         label = f'body "{name}"'
         self.places[label] = part

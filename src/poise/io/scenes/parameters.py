@@ -160,7 +160,7 @@ class _Wrong(ValueError):
 
 
 class _Unknown:
-    """Stands for a value that could not be found out, and has been told of already."""
+    """Placeholder for an unknown value that was reported already."""
 
     def __repr__(self) -> str:
         return "an unknown parameter"
@@ -170,7 +170,7 @@ _UNKNOWN = _Unknown()
 
 
 def is_unknown(node: Node) -> bool:
-    """Whether a value is one that nobody could find out, which was told before."""
+    """Whether a value is the placeholder of a reported error."""
     return isinstance(node, Leaf) and node.value is _UNKNOWN
 
 

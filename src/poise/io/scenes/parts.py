@@ -94,7 +94,7 @@ class Part(BaseModel):
 
 
 def read_part(kind: type[P], node: Fields, at: Place) -> P:
-    """A part from its fields. All that is wrong is told; fields that are have their defaults."""
+    """A part from its fields. All errors are reported; wrong fields have their defaults."""
     before = len(at.problems)
     rules = kind.rules()
     given: dict[str, str] = {}
@@ -121,7 +121,7 @@ def read_part(kind: type[P], node: Fields, at: Place) -> P:
 
 
 def _near_missing(name: str, node: Fields, rules: Mapping[str, Rule]) -> str:
-    """Nothing where a misspelt name is told of anyway."""
+    """A hint at the missing field, unless a misspelt name is reported anyway."""
     forms = [f"{name}_{suffix}" for suffix in suffixes(rules[name].of)]
     return f" (or {', '.join(forms[:4])})" if forms and not node.fields.keys() & set(forms) else ""
 

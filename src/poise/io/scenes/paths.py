@@ -1,4 +1,4 @@
-"""Fields by their paths: `ground.friction`, `hero.track.strength`, `gravity.z` stand for what a file says, or could."""
+"""Fields by path: `ground.friction`, `hero.track.strength`, `gravity.z`."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class _Wrong(ValueError):
 
 
 class _Setter:
-    """Puts one value into a tree, which stays as it is: what changes is made anew."""
+    """Sets one value in a tree without changing the original: changed nodes are copied."""
 
     def __init__(self, path: str, value: Any) -> None:
         self.place = f"set: {path}"
@@ -90,7 +90,7 @@ class _Setter:
         raise _Wrong(f'the scene has nothing called "{self.words[0]}"{hint}')
 
     def leaf(self) -> Node:
-        """The value itself; what is wrong with it is told with its path."""
+        """The value itself; errors are reported with its path."""
         return as_node(self.value, self.place, None)
 
     def put(self, rule: Rule, node: Node | None, words: list[str]) -> Node:

@@ -1,4 +1,4 @@
-"""What a field may hold: each rule reads a node, says what is wrong with it, and describes itself as JSON Schema."""
+"""Rules of fields: each reads a node, reports its errors, and describes itself as JSON Schema."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from poise.model.checks import shown
 from poise.model.errors import Problem, Problems, SceneError, did_you_mean
 
 BAD: Any = type("Bad", (), {"__repr__": lambda self: "BAD"})()
-"""Stands for a value that has been told of."""
+"""Placeholder for a value whose error was reported."""
 PARAMETER = {"type": "string", "pattern": r"\$", "description": "a parameter: $name or ${expression}"}
 _WITH_UNIT = re.compile(r"\s*([-+]?[\d.]+(?:[eE][-+]?\d+)?)\s*(°|[A-Za-z]+)\s*")
 _COMMA = re.compile(r"\s*[-+]?\d+,\d+\s*")
@@ -60,7 +60,7 @@ class Rule:
     """Quantities whose units the field's name may end in."""
 
     def read(self, node: Node, at: Place, unit: Unit | None = None) -> Any:
-        """The value of a node, or BAD where it is wrong, which is then told."""
+        """The value of a node, or BAD after reporting an error."""
         raise NotImplementedError
 
     def schema(self) -> dict[str, Any]:

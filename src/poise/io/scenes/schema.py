@@ -429,7 +429,7 @@ def _point(part: dict[str, Any], where: str) -> None:
 
 
 def _shared(part: Any) -> Any:
-    """Parameters are told once."""
+    """Parameters are listed once."""
     if part == PARAMETER:
         return {"$ref": "#/$defs/Parameter"}
     if isinstance(part, dict):

@@ -40,7 +40,7 @@ class Tracked:
 
 
 class _Bad(Exception):
-    """A motion that could not be had; it has been told."""
+    """A motion that could not be read; the error was reported."""
 
 
 def add_tracking(builder: Builder, part: TrackPart, hero: CharacterHandle, person: Character, label: str) -> None:

@@ -101,7 +101,7 @@ class _Writer:
     # ---- bodies ------------------------------------------------------------------------------------------------------
 
     def body(self, body: Body) -> dict[str, Any]:
-        """A body: joints are always told, so that none is guessed."""
+        """A body: joints are always explicit, so that the reader uses no default."""
         motion, path = body.motion, body.path
         for one in self.tracked:
             if one.root is not None and one.root[0] == body.name:
@@ -170,7 +170,7 @@ class _Writer:
         return said | {"motion": motion}
 
     def start(self, start: Start, data: dict[str, Any]) -> None:
-        """A start is a keyframe; velocities of bodies are told with them."""
+        """A start is a keyframe; velocities of bodies are written with it."""
         if start.q is not None or start.v is not None:
             taken = {frame.name for frame in self.scene.keyframes}
             name = next(word for k in range(len(taken) + 1) if (word := "start" + "_" * k) not in taken)

@@ -1,4 +1,4 @@
-"""What browsers find before there is a world: lights, a floor. Nothing of the engine is imported for it."""
+"""Lights and floor of the viewer, shown before the world exists. This module imports nothing from the engine."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def add_squares(scene: Any, name: str, position: Any = (0.0, 0.0, 0.0), quat: An
 
 
 def receive(server: Any) -> None:
-    """Show browsers that come before the world a floor, and what they wait for."""
+    """Show a floor and a message to browsers that connect before the world exists."""
     with server.atomic():
         server.gui.set_panel_label("Poise")
         server.gui.add_markdown("Building …")

@@ -1,4 +1,4 @@
-"""What browsers are told of something that failed: what is wrong, but nothing of this computer."""
+"""Error messages for browsers, without information about this computer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _LOG = logging.getLogger("poise.view")
 
 
 def told(problem: Exception) -> str:
-    """Words for an error. Those that are raised on purpose speak for themselves; others are logged on this side.
+    """Text for an error. Deliberate errors keep their message; others are logged on the server.
 
     >>> told(ValueError("speed is 0; it must be above 0"))
     'speed is 0; it must be above 0'

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _PORTS = 100
 """Ports that are tried, one after another."""
 _FRAME, _WORDS, _PLOTS = 1.0 / 40.0, 0.1, 0.4
-"""How long a picture, what is told and the plots stay as they are, at least; s."""
+"""Minimum intervals between updates of the picture, the texts and the plots; s."""
 
 _WAITING = 4096
 """Requests of browsers that may wait to be done."""
@@ -38,7 +38,7 @@ _UNPLOTTED = 1.0
 
 
 class Viewer:
-    """Shows a scene or a recording to browsers.
+    """A server that shows a scene or a recording in browsers.
 
     `run` serves until it is interrupted; `tick` does one turn of its loop, for loops of your own. The address is bound
     to this computer alone, unless `host` says otherwise, and holds a random token: only those who have all of
@@ -133,7 +133,7 @@ class Viewer:
             self._todo.put(do)
 
     def _do_asked(self) -> None:
-        """Do what was asked for until now. What fails is told, and ends nothing."""
+        """Run the pending requests. Errors are shown to the user, and the loop continues."""
         for _ in range(self._todo.qsize()):
             try:
                 self._todo.get_nowait()()
@@ -143,17 +143,17 @@ class Viewer:
                 self.session.message = told(problem)
 
     def tick(self) -> None:
-        """Do what was asked for, go on as far as the clock has, and show it."""
+        """Run pending requests, advance in real time, and update the view."""
         self._do_asked()
         try:
             self._go_on()
-        except Exception as problem:  # a recording may be damaged where nobody has looked before
+        except Exception as problem:  # a recording may be damaged in frames that were not shown before
             if self.session.message != self._failed:
                 self._failed = told(problem)
             self.session.playing, self.session.message = False, self._failed
 
     def _go_on(self) -> None:
-        """Go on as far as the clock has, and show it."""
+        """Advance in real time, and update the view."""
         now = clock.perf_counter()
         seconds, self._last = min(now - self._last, 0.25), now
         was = self.session.playing
