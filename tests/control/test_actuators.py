@@ -315,7 +315,7 @@ def test_groups_that_make_no_sense_are_refused(actuators, message) -> None:
     [
         (TranslationActuator("brik", LINE, 0.5), "brick"),
         (TranslationActuator("wall", LINE, 0.5), 'body "wall" never moves: "wall move" cannot act on it'),
-        (TranslationActuator("lift", LINE, 0.5), 'body "lift" is led by a path of its own'),
+        (TranslationActuator("lift", LINE, 0.5), 'body "lift" follows a path of its own'),
         (TranslationActuator("brick", LINE, 0.5, point=(0, 0)), "point must be three finite numbers"),
         (TranslationActuator("brick", LINE, 0.5, speeds={7.0: 1.0}), "there is no key at 7; the path goes from 0 to 1"),
         (TranslationActuator("brick", LINE, 0.5, speeds={1.0: 0.0}), "it must be positive"),

@@ -290,7 +290,7 @@ NAN = float("nan")
         ),
         (
             lambda: KeyedPath([0, 1, 1 + 1e-13, 2], [(0, 0, 0), (1, 0, 0), (1e300, 0, 0), (0, 0, 0)]),
-            "no numbers hold the way from key . to key . in .* s; give it more time",
+            "accelerations overflow from key . to key . in .* s; give it more time",
         ),
         (lambda: KeyedPath([0], [(0, 0, 0)])("noon"), "a number of seconds, found 'noon'"),
         (lambda: KeyedPath([0], [(0, 0, 0)])(NAN), "time: must be a finite number, found nan"),

@@ -340,7 +340,7 @@ def test_an_arrow_without_a_length_is_a_dot() -> None:
         (lambda m: picture(m, [0.0]), "q has shape"),
         (lambda m: picture(m, m.q_rest * np.nan), "every number must be finite"),
         (lambda m: Camera((0, 0, 0), (0, 0, 0)), "target is where the eye is"),
-        (lambda m: Camera((0, 0, 5), (0, 0, 0)), "up is .* along the view or nought"),
+        (lambda m: Camera((0, 0, 5), (0, 0, 0)), "up is .* along the view or zero"),
         (lambda m: Camera((0, 0, math.nan), (0, 0, 0)), "position must be three finite numbers"),
         (lambda m: Camera((0, 0), (0, 0, 0)), "position must be three finite numbers"),
         (lambda m: Camera((1, 0, 0), (0, 0, 0), field_of_view=40), r"between 0 and π, found 40 \(radians\)"),

@@ -110,7 +110,7 @@ def _kernel_facts(problems: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
         problems.append(f"kernels cannot be compiled here: {type(error).__name__}: {error}")
         return {"name": platform.processor() or platform.machine()}, {}
     if not _writable(folder):
-        problems.append(f"the kernel cache {folder} cannot be written: kernels will be compiled anew in every run")
+        problems.append(f"the kernel cache {folder} cannot be written: kernels will be compiled again in every run")
     return cpu, cache
 
 

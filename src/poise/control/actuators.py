@@ -174,7 +174,7 @@ class Fitted:
             raise ValueError(f'body "{name}" never moves: "{self.actuator.label}" cannot act on it')
         dofs = slice(int(model.link_dof_start[self.link]), int(model.link_dof_start[self.link + 1]))
         if model.dof_prescribed[dofs].any():
-            raise ValueError(f'body "{name}" is led by a path of its own: "{self.actuator.label}" cannot act on it')
+            raise ValueError(f'body "{name}" follows a path of its own: "{self.actuator.label}" cannot act on it')
 
     def _shown_mass(self, mass: float, inertia: Floats, com: Floats) -> Floats:
         if self.at_com:

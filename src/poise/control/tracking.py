@@ -205,7 +205,7 @@ class Tracking:
         held = root >= 0 and bool(model.dof_prescribed[self._root].any())
         if root >= 0 and held != (self.root == "held"):
             name = model.body_names[model.joint_body[root]]
-            right = 'it is led by a path: root="held"' if held else "it must be kinematic, as hero.track makes it"
+            right = 'it follows a path: root="held"' if held else "it must be kinematic, as hero.track makes it"
             raise ValueError(f'root is "{self.root}", but body "{name}" is {"" if held else "not "}kinematic: {right}')
 
     def _lay_motors(self, model: Model, stiff: Floats) -> None:

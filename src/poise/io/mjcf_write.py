@@ -151,7 +151,7 @@ class MjcfWriter:
             if body.path is not None and type(body.path).__name__ != "ConstantPath":
                 self.lose(f'The path of body "{body.name}" is not kept: a mocap body of MJCF stays where it begins.')
         else:
-            self.lose(f'Body "{body.name}" stays where it begins: only bodies on the world are led in MJCF.')
+            self.lose(f'Body "{body.name}" stays where it begins: only bodies on the world can be kinematic in MJCF.')
 
     # ---- joints ------------------------------------------------------------------------------------------------------
 

@@ -190,7 +190,7 @@ class KeyedPath:
             if not good.all():
                 k = int(np.argmin(good))
                 raise ValueError(
-                    f"times: no numbers hold the way from key {k} to key {k + 1} in "
+                    f"times: accelerations overflow from key {k} to key {k + 1} in "
                     f"{self.times[k + 1] - self.times[k]:g} s; give it more time"
                 )
 

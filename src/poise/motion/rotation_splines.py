@@ -49,7 +49,8 @@ class RotationCurve:
     """A curve through rotations (n, ..., 4) at increasing times (n,) (s), with the shorter rotation between keys.
 
     With `loop` the last rotation must equal the first, and the curve repeats; otherwise it is constant outside its
-    range. `ends` applies to the smooth curve: `"still"` starts and stops without a jump, with `"free"` the inner keys count.
+    range. `ends` applies to the smooth curve: `"still"` starts and stops without a jump; with `"free"` the inner keys
+    determine the ends.
 
     >>> curve = RotationCurve([0.0, 2.0], [(1, 0, 0, 0), (0, 0, 0, 1)], "slerp")
     >>> curve(1.0).angular_velocity.round(3)

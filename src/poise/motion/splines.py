@@ -202,7 +202,7 @@ def _check_pieces(times: Floats, pieces: Floats) -> None:
     if not good.all():
         k = int(np.argmin(good))
         raise ValueError(
-            f"times: no numbers hold the way from key {k} to key {k + 1} in {times[k + 1] - times[k]:g} s; "
+            f"times: accelerations overflow from key {k} to key {k + 1} in {times[k + 1] - times[k]:g} s; "
             "give it more time"
         )
 

@@ -57,7 +57,7 @@ class Camera:
         forward = forward / distance
         right = np.cross(forward, np.asarray(self.up) / (np.abs(self.up).max() or 1.0))
         if float(np.linalg.norm(right)) < 1e-9:
-            raise ValueError(f"up is {self.up}, which is along the view or nought: it must point across it")
+            raise ValueError(f"up is {self.up}, which is along the view or zero: it must point across it")
         right = right / np.linalg.norm(right)
         return np.stack((right, np.cross(right, forward), forward))
 

@@ -325,7 +325,7 @@ class FormulationPart(Part):
     sweeps: Annotated[int, Whole(1)] = 500
     budget: Annotated[float, Number(positive=True)] = 5e9
     newton: Annotated[bool, Flag()] = True
-    stabilization: Annotated[str, Choice(("displacement", "speed"), "a way to mend errors")] = "displacement"
+    stabilization: Annotated[str, Choice(("displacement", "speed"), "a method of stabilization")] = "displacement"
     erp: Annotated[float, Number(negative=False, most=1.0)] = 0.2
     creep: Share = 1e-3
     slop: Share = 1e-4
