@@ -51,7 +51,7 @@ class Diagnosis:
 def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
     cold: Annotated[
-        bool, typer.Option("--compile", help="Compile the standard kernels from nothing and tell the times.")
+        bool, typer.Option("--compile", help="Compile the standard kernels from nothing and print the times.")
     ] = False,
 ) -> None:
     """Check the installation, the processor and the cache."""
@@ -100,7 +100,7 @@ def _version(distribution: str) -> str | None:
 
 
 def _kernel_facts(problems: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The processor as the compiler sees it, and the cache of compiled kernels."""
+    """The processor's features according to the compiler, and the cache of compiled kernels."""
     try:
         from poise.kernel import jit
 

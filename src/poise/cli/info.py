@@ -79,7 +79,7 @@ def _joint(model: Model, index: int) -> dict[str, Any]:
 
 
 def _print(facts: dict[str, Any]) -> None:
-    """The same facts for people."""
+    """Print the facts as text."""
     shapes = ", ".join(f"{count} {kind}" for kind, count in sorted(facts["shapes"].items()))
     kinds = Counter(joint["kind"] for joint in facts["joints"])
     summary = {

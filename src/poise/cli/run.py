@@ -84,7 +84,7 @@ def run(
 def load_with(scene: Path, given: list[str] | None, inertia: str | None = None) -> Scene:
     """A scene with parameters and options as they are given on the command line.
 
-    What the file has and the scene has not is in `Scene.unsupported`, for the verbs to tell.
+    Losses of the import are in `Scene.unsupported`, which the commands report.
     """
     from poise.io.load import load
     from poise.io.losses import LossWarning
@@ -230,7 +230,7 @@ def summary(scene: Scene, world: World, outline: dict[str, Any], wall: float) ->
 
 
 def _print(facts: dict[str, Any]) -> None:
-    """The same for people."""
+    """Print the results as text."""
     speed = f" ({facts['speed']:.3g} times as fast as real time)" if facts["speed"] else ""
     lines = {
         "simulated": f"{facts['time']:.6g} s in {facts['steps']} steps of {facts['dt']:.6g} s",

@@ -146,7 +146,7 @@ def _facts(made: Sweep, table: Table, folder: Path, files: dict[str, Any]) -> di
 
 
 def _print(table: Table, files: dict[str, Any]) -> None:
-    """The same for people."""
+    """Print the results as text."""
     notes = any(table["note"] != "")
     names = ["run", *table.settings, *table.metrics, "status", *(["time"] if notes else [])]
     rows = [[_said(row[name]) for name in names] for row in map(table.row, range(min(len(table), SHOWN)))]

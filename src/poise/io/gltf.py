@@ -200,7 +200,7 @@ class _Writer:
         }
 
     def _material(self, color: tuple[float, ...], back: bool) -> int:
-        opacity = float(np.clip(color[3], 0.0, 1.0)) or 0.25  # a shape that is not seen, and was asked for
+        opacity = float(np.clip(color[3], 0.0, 1.0)) or 0.25  # an invisible shape, with `collision`
         base = [*(round(float(part), 6) for part in _linear(color[:3])), opacity]
         material: dict[str, Any] = {
             "pbrMetallicRoughness": {"baseColorFactor": base, "metallicFactor": 0.0, "roughnessFactor": 0.7}

@@ -1,4 +1,4 @@
-"""Files that HDF5 reads and writes through Python, so that the library never sees a write that fails.
+"""Files that HDF5 reads and writes through Python, so that writes of the library never fail.
 
 HDF5 keeps unwritten parts after a failed write, tries them again when the process exits, and crashes there. A `Sink`
 takes every write: after the first error the file on disk stays as it is, as if the process had been killed at that
@@ -144,7 +144,7 @@ class Source:
         return self._at
 
     def tell(self) -> int:
-        """The place. HDF5 asks for the end of the file by it."""
+        """The position. HDF5 uses it to determine the end of the file."""
         return self._at
 
     def readinto(self, buffer: Any) -> int:

@@ -95,7 +95,7 @@ class Stream:
             if "contacts/start" in content:
                 content["contacts/start"] = content["contacts/start"][1:] + self._contacts
                 self._contacts = int(content["contacts/start"][-1])
-            # time comes last: what it tells of is there
+            # time is last: the data of its frames is complete
             for name in sorted(self._growing.keys() - {_EVENTS}, key=lambda name: name == "time"):
                 self._grow(name, content[name])
 

@@ -91,7 +91,7 @@ def load(path: str | PathLike[str], **options: Any) -> Scene:
 
 
 def read_file(path: str | PathLike[str], caller: str, reads: str) -> tuple[Path, bytes]:
-    """The file and its content; `caller` is the function that was asked for it, and `reads` what that reads."""
+    """The file and its content; `caller` is the calling function, and `reads` describes its formats, for errors."""
     try:
         file = Path(path)
     except TypeError:

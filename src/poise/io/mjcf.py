@@ -104,7 +104,7 @@ def _parse(mj: ModuleType, source: str | PathLike[str], file: Path | None, asset
         elif file.suffix in (".xml", ".urdf"):
             spec = _in_new_thread(partial(mj.MjSpec.from_file, str(file), include=contents, assets=contents))
         else:
-            # MuJoCo tells formats by the ending of the name; under another name it must be handed the text
+            # MuJoCo determines formats by the suffix; with another suffix it needs the text
             text = file.read_text(encoding="utf-8-sig")
             included = _included(text, file.parent) | contents
             spec = _in_new_thread(partial(mj.MjSpec.from_string, text, include=included, assets=contents))

@@ -183,7 +183,7 @@ def _geometry(source: MjcfSource, g: int, collides: bool, meshes: dict[tuple[int
 
 
 def _seen_mesh(model: Any, mesh: int) -> Any:
-    """A maker of a mesh that is only looked at: its triangles as they are, closed or not."""
+    """A maker of a visual mesh: its triangles, closed or not."""
     start, count = int(model.mesh_faceadr[mesh]), int(model.mesh_facenum[mesh])
     faces = np.array(model.mesh_face[start : start + count])
     return partial(TriangleMesh, vertices=_vertices(model, mesh), faces=faces, open=not is_closed(faces))
@@ -195,7 +195,7 @@ def _vertices(model: Any, mesh: int) -> Any:
 
 
 def _hull(model: Any, mesh: int) -> Any:
-    """A maker of a mesh that collides: the convex hull that MuJoCo found, else the vertices to find it from.
+    """A maker of a collision mesh: the convex hull from MuJoCo, otherwise the vertices for computing it.
 
     A hull in `mesh_graph` is: counts of vertices n and faces m, n edge addresses, n vertex indices, n + 3m edges,
     3m vertex indices of the faces.
@@ -215,7 +215,7 @@ def _hull(model: Any, mesh: int) -> Any:
 
 
 def moving_grounds(source: MjcfSource) -> list[bool]:
-    """For every geom, whether it is a plane or a height field on a body that moves: here these do not move."""
+    """For every geom, whether it is a plane or a height field on a moving body, which Poise does not support."""
     model, types = source.model, source.mj.mjtGeom
     grounds = (int(types.mjGEOM_PLANE), int(types.mjGEOM_HFIELD))
     owners = zip(model.geom_type, model.geom_bodyid, strict=True)
@@ -231,7 +231,7 @@ def _height_field(model: Any, field: int) -> Any:
 
 
 def _material(source: MjcfSource, g: int) -> Material:
-    """All three coefficients; condim says which of them a contact has, and that of the other geom may ask for more."""
+    """All three coefficients. condim selects those of a contact, and the other geom's can be larger."""
     sliding, torsional, rolling = floats(source.model.geom_friction[g])
     return Material(
         friction=sliding,

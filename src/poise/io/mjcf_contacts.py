@@ -22,7 +22,7 @@ def read_excluded_pairs(source: MjcfSource) -> list[tuple[str, str]]:
 
 
 def read_contact_pairs(source: MjcfSource) -> list[ContactPair]:
-    """Pairs of geoms that touch whatever their filters say, with friction as far as their condim asks for it."""
+    """Pairs of geoms that collide regardless of their filters, with friction according to their condim."""
     model = source.model
     if source.disabled("CONTACT", "CONSTRAINT"):
         return []

@@ -145,8 +145,8 @@ class MjcfSource:
     def lines(self, elements: Iterable[Any]) -> dict[int, int]:
         """Lines of the file by MuJoCo's index, for elements of the spec that know theirs.
 
-        Nothing for models of several files, as MuJoCo does not tell which of them a line is in, and nothing from
-        versions of MuJoCo that do not tell the index of an element.
+        Empty for models of several files, as MuJoCo does not report the file of a line, and with versions of MuJoCo
+        that do not report the index of an element.
         """
         found: dict[int, int] = {}
         if not self.one_file:

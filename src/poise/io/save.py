@@ -1,4 +1,4 @@
-"""Write a scene to a file, in the format that its name asks for."""
+"""Write a scene to a file, in the format of its suffix."""
 
 from __future__ import annotations
 

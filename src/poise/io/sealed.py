@@ -38,7 +38,7 @@ def is_sealed() -> bool:
 
 
 def check_unsealed(path: str | PathLike[str]) -> None:
-    """Raise SceneError where a file may not be read; to call before anything is asked of it."""
+    """Raise SceneError if a file may not be read; must be called before any access to it."""
     only = _ONLY.get()
     if only is not None and Path(path) != only:
         raise SceneError(_WHY)

@@ -190,7 +190,7 @@ def _mesh(solids: Solids, shape: int) -> tuple[Floats, NDArray[np.int64]]:
 
 
 def shaded(vertices: Floats, faces: NDArray[np.int64]) -> Surface:
-    """A mesh with three vertices a triangle, and normals that are smooth but for creases."""
+    """A mesh with three vertices per triangle, and normals that are smooth except at creases."""
     corners = vertices[faces]
     normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     area = np.linalg.norm(normal, axis=1)

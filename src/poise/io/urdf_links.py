@@ -75,7 +75,7 @@ def _hide(shapes: list[Shape | None]) -> None:
 
 
 def _read_colors(robot: Element, reader: UrdfReader) -> dict[str, Color]:
-    """Colours by the names of their materials, wherever these are defined."""
+    """Colours by the names of their materials, from all elements that define one."""
     colors: dict[str, Color] = {}
     for material in (element for element in robot.walk() if element.name == "material"):
         if material.all("texture"):
@@ -230,7 +230,7 @@ class _ShapeMaker:
         return partial(ConvexMesh, vertices=vertices)
 
     def _seen_mesh(self, mesh: Mesh, vertices: Any, *, mirrored: bool, what: str) -> Any:
-        """A mesh that is only looked at: its triangles as they are, but for those without an area."""
+        """A visual mesh: its triangles, except those without an area."""
         a, b, c = (vertices[mesh.faces[:, k]] for k in range(3))
         faces = mesh.faces[np.any(np.cross(b - a, c - a) != 0.0, axis=1)]
         if not len(faces):

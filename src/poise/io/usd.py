@@ -86,7 +86,7 @@ class _Stage:
             self._shape(paths[int(model.solids.body[shape])], shape, half)
 
     def write(self, path: str) -> None:
-        """To a file, text or binary as its suffix tells."""
+        """Write to a file, text or binary according to its suffix."""
         with Path(path).open("wb"):  # raises the same errors as other formats
             pass
         try:

@@ -1,4 +1,4 @@
-"""A small XML tree that knows the line of every element, for messages that tell where."""
+"""A small XML tree with the line of every element, for error messages."""
 
 from __future__ import annotations
 

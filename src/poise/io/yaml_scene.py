@@ -10,7 +10,7 @@ from typing import Any
 from poise.model.errors import SceneError
 from poise.model.scene import Scene
 
-#: fields that scenes begin with, for files whose names do not tell
+#: first fields of scenes, for files without a known suffix
 _BEGINS = re.compile(
     rb"^(?:poise|bodies|characters|ground|gravity|parameters|include|description|name|dt):", re.MULTILINE
 )

@@ -86,7 +86,7 @@ class Clip(Frozen):
     """A motion of a skeleton: rotations and translations of its joints at key times. Nothing in it can be changed.
 
     Other clips are made from it: `slice`, `looped`, `blend`, `warp`, `mirrored`, `resampled`, `then`, `mended`. With
-    `loop` the last key is the first once more (but for `stride`), and sampling goes round. Translations may be
+    `loop` the last key repeats the first (except for `stride`), and sampling is periodic. Translations may be
     (frames, 3) for the root alone; unless given, it stays where the skeleton has it.
 
     >>> arm = Skeleton(["shoulder", "elbow"], [-1, 0], [(0, 0, 0), (0.3, 0, 0)])

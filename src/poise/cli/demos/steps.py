@@ -91,7 +91,7 @@ def tell(world: World, recording: Recording) -> dict[str, str]:
     apart = max(
         float(np.abs(np.interp(times, time, told[:, k]) - others[:, k]).max()) for k in range(len(ELASTICITIES))
     )
-    lines["steps by chance"] = f"0 to {2e3 * DT:g} ms: {1e3 * apart:.1f} mm from even ones at most"
+    lines["random steps"] = f"0 to {2e3 * DT:g} ms: {1e3 * apart:.1f} mm from even ones at most"
     return lines
 
 
@@ -103,9 +103,9 @@ def charts(world: World, recording: Recording) -> Drawing:
     for b in (0.5, 1.2):
         k = ELASTICITIES.index(b)
         dotted.append(Curve(f"B = {b:g}, even steps", recording.time[::5], told[::5, k]))
-        dotted.append(Curve("steps by chance", times[::30], others[::30, k], mark="circle"))
+        dotted.append(Curve("random steps", times[::30], others[::30, k], mark="circle"))
     labels: dict[str, Any] = {"x_label": "time (s)", "y_label": "distance (m)"}
     return below(
         chart(damped, title="Over-, under- and critically damped", **labels),
-        chart(dotted, title="Steps of 0 to 4 ms by chance", **labels),
+        chart(dotted, title="Random steps of 0 to 4 ms", **labels),
     )

@@ -29,7 +29,7 @@ BLOCKS, ASCII_BLOCKS = "▁▂▃▄▅▆▇█", "_.-~=+*#"
 
 
 def run(out: Path) -> int:
-    """Build, simulate, account, draw, tell."""
+    """Build, simulate, compute energies, draw, print."""
     scene, model = hanging_humanoid()
     start, tone = pose(model)
     simulation = Simulation(model, start, dt=DT, method="rk4")

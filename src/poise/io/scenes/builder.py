@@ -374,7 +374,7 @@ class Builder(Finisher):
             self.fail(part, field, "only a body that is free to move can have a velocity or be thrown", label)
 
     def settle(self) -> None:
-        """What is asked of runs."""
+        """Settings of runs."""
         file = self.file
         settings = Settings(None, file.duration, file.record, file.every, description=file.description)
         if isinstance(file.formulation, FormulationPart) and file.formulation.sound:

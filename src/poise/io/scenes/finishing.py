@@ -21,14 +21,14 @@ _WORD = re.compile(r"[.\[: ]")
 
 
 class Finisher(Maker):
-    """Compiles a scene, and adds what needs its model."""
+    """Compiles a scene, and adds the parts that need its model."""
 
     file: SceneFile
     scene: Scene
     merged: list[tuple[CharacterHandle, Scene]]
 
     def give_up(self) -> None:
-        """Raise what has been found until now, in the order of the lines."""
+        """Raise the problems so far, in the order of the lines."""
         if self.problems:
             first = self.scene.source
             order = sorted(self.problems, key=lambda p: (p.file != first, p.file or "", p.line or 0))

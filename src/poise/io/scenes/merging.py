@@ -11,7 +11,7 @@ from poise.model.surface_rules import RULES, differing
 
 
 def own_bodies(scene: Scene, hero: CharacterHandle) -> Character:
-    """A character as it was before it had a place in a scene."""
+    """A character before its placement in a scene."""
     bodies = deepcopy([scene.body(name) for name in hero.bodies])
     start = f"{hero.name}/"
     for body in bodies:
@@ -39,7 +39,7 @@ def keep_rules(scene: Scene, hero: CharacterHandle, other: Scene, file: str) -> 
 
 
 def merge(scene: Scene, other: Scene, prefix: str) -> None:
-    """Take over what joins and drives the bodies of another scene, which are here under a prefix."""
+    """Copy joints, motors and constraints of another scene, whose bodies have a prefix here."""
 
     def full(name: Any) -> Any:
         return f"{prefix}/{name}" if isinstance(name, str) and name not in ("", "world") else name

@@ -1,4 +1,4 @@
-"""From the text of a file to a tree that knows the file and line of everything in it."""
+"""Parses the text of a file to a tree with the file and line of every node."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def as_node(value: Any, file: str | None = None, line: int | None = None) -> Nod
 
 
 def plain_value(text: str) -> Any:
-    """What an unquoted word means: a number, also 1e-3 and 1/240, true, false, null; or the text that it is.
+    """The value of an unquoted word: a number, also 1e-3 and 1/240, true, false, null; otherwise the text.
 
     >>> [plain_value(word) for word in ("1e-3", "1/4", "010", "true", "yes", "~")]
     [0.001, 0.25, 10, True, 'yes', None]
@@ -187,7 +187,7 @@ def read_nodes(text: str, file: str | None = None) -> Node:
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """PyYAML's parser, which does not guess what words mean: `plain_value` does."""
+    """PyYAML's parser without type resolution, which `plain_value` does."""
 
     def resolve(self, kind: type, value: Any, implicit: Any) -> str:
         """The tag of a part that has none in the file."""
@@ -223,7 +223,7 @@ def _check_size(node: Any, file: str | None, sizes: dict[int, int]) -> int:
 
 
 def _refusal(error: yaml.MarkedYAMLError, text: str, file: str | None) -> SceneError:
-    """What is wrong with the text, in other words than those of a parser."""
+    """The parser's error as an understandable message."""
     mark = error.problem_mark or error.context_mark
     line = None if mark is None else mark.line + 1
     rows = text.splitlines()

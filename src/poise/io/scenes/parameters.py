@@ -100,7 +100,7 @@ class Parameters:
         return Leaf(node.file, node.line, done, node.quoted or done != text)
 
     def _count(self, node: Leaf) -> None:
-        """Add what the uses of parameters in a text stand for, before anything is put there."""
+        """Count the parts that the parameters in a text expand to, before the expansion."""
         uses = (use[1] or use[2] for use in _USE.finditer(node.value) if use[0] != "$$")
         self.repeated += sum(self.sizes.get(name, 1) - 1 for use in uses for name in _NAME.findall(use))
         if self.repeated > MOST_REPEATED:

@@ -23,7 +23,7 @@ class Part(BaseModel):
 
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
     others: ClassVar[Mapping[str, str]] = {}
-    """What other programs, or people, call a field."""
+    """Other names of a field, which errors recognize."""
     title: ClassVar[str] = ""
     """What it is called in a sentence."""
     _node: Any = PrivateAttr(None)
@@ -195,7 +195,7 @@ class OfKind(Held):
     word: bool = False
     """Whether a word alone will do."""
     guess: tuple[tuple[str, str], ...] = ()
-    """Fields that tell the kind where it is not named."""
+    """Fields that determine the kind if it is not named."""
 
     def read(self, node: Node, at: Place, unit: Unit | None = None) -> Any:
         """A part."""

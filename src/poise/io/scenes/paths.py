@@ -128,7 +128,7 @@ class _Setter:
         return self.changed(fields, written, written or key, self.put(rules[stem], old, rest))
 
     def changed(self, fields: Fields, old: str | None, key: str, node: Node) -> Fields:
-        """The same fields, but for one."""
+        """The same fields with one replaced."""
         names = {name: part for name, part in fields.fields.items() if name != old}
         # what lies deeper knows its own place
         place = fields.place(key) if isinstance(node, Fields | Items) and key == old else (self.place, None)

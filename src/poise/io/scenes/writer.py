@@ -87,7 +87,7 @@ class _Writer:
         return {name: value for name, value in data.items() if value not in ([], {}, None)}
 
     def settings(self) -> dict[str, Any]:
-        """What is asked of runs."""
+        """Settings of runs."""
         settings = self.scene.settings
         data: dict[str, Any] = {}
         if settings.formulation is not None:

@@ -13,7 +13,7 @@ __all__ = ["Session", "Settings", "Viewer"]
 
 
 def __getattr__(name: str) -> Any:
-    """Each is found when it is asked for."""
+    """Import each name at its first use."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

@@ -37,7 +37,7 @@ class Ghost:
         return np.asarray(self.place.at(now + self.tracking.reference.start - self.tracking.start).q)
 
     def error(self, times: Floats, q: Floats) -> Floats:
-        """(n,) root of the mean square of the errors of its joints, but for the root; degrees."""
+        """(n,) RMS of the errors of its joints, except the root; degrees."""
         off = self.place.difference(q, self.at(times))
         model = self.place.model
         root = self.place.root()

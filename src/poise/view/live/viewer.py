@@ -44,9 +44,8 @@ class Viewer:
     to this computer alone, unless `host` says otherwise, and holds a random token: only those who have all of
     `address` get in. Browsers may call the server by loopback names, by the address that it is bound to or was reached
     at, and by names in `allow`; pages of other origins are refused. Several browsers see and control the same world,
-    and are told of each other. Where `source` is a function that gives what is shown, it is
-    called by `open` or `run`: until then browsers can come already, and wait. Needs the extra `view`:
-    pip install "poise[view]".
+    and are notified of each other. `source` can be a function that returns the scene or recording; `open` or `run` call
+    it, and browsers can connect before that. Requires the extra `view`: pip install "poise[view]".
     """
 
     session: Session
