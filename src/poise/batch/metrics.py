@@ -1,4 +1,4 @@
-"""What is measured of a run: one number from a world and its recording."""
+"""Metrics of a run: one number from a world and its recording."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Known:
 
     function: Callable[[Any, Recording, str | None], float]
     record: tuple[str, ...]
-    """What it needs beside states."""
+    """Parts of a recording that it needs besides states."""
     unit: str
     meaning: str
 
@@ -39,7 +39,7 @@ class Known:
 
 
 def _own_bodies(model: Model, subject: str | None) -> list[int]:
-    """Bodies of a character, or one body; all that move where nothing is named."""
+    """Bodies of a character, or one body; all moving bodies when no subject is named."""
     if subject is None:
         return [b for b in range(model.n_bodies) if model.body_link[b] >= 0]
     own = [b for b, name in enumerate(model.body_names) if name == subject or name.startswith(f"{subject}/")]
@@ -50,7 +50,7 @@ def _own_bodies(model: Model, subject: str | None) -> list[int]:
 
 
 def _watched(model: Model, subject: str | None) -> int:
-    """The body that tells how high a subject is: its head, else its root."""
+    """The body whose height is measured: the subject's head, else its root."""
     own = _own_bodies(model, subject)
     if not own:
         raise SceneError("nothing moves in this scene: there is no height to tell", field="metric")
@@ -58,7 +58,7 @@ def _watched(model: Model, subject: str | None) -> int:
 
 
 def _floor(model: Model) -> float:
-    """Height of the first plane that stays where it is; 0 where there is none; m."""
+    """Height of the first static plane; 0 if there is none; m."""
     solids = model.solids
     for k in np.flatnonzero(solids.kind == Solid.PLANE):
         if model.body_link[solids.body[k]] < 0:
@@ -67,14 +67,14 @@ def _floor(model: Model) -> float:
 
 
 def _heights(recording: Recording, subject: str | None) -> Array:
-    """(frames,) of a subject's head or root above the floor; m."""
+    """(frames,) height of a subject's head or root above the floor; m."""
     model = recording.model
     places = bodies(model, recording.q).position
     return np.asarray(places[:, _watched(model, subject), 2] - _floor(model))
 
 
 def _torques(recording: Recording, subject: str | None) -> Array:
-    """(frames, …) that motors and controllers gave to coordinates that turn, roots left out; N·m."""
+    """(frames, …) torques of motors and controllers on angular coordinates, without roots; N·m."""
     model = recording.model
     turns = np.ones(model.nv, bool)
     turns[model.primitive_v_start[model.primitive_kind == Primitive.SLIDE]] = False
@@ -83,7 +83,7 @@ def _torques(recording: Recording, subject: str | None) -> Array:
         if kind == "free" or int(model.joint_body[j]) not in own:
             turns[model.joint_v_start[j] : model.joint_v_start[j + 1]] = False
     curves = list(recording.curves("torque").values()) or [np.zeros(len(recording))]
-    # nothing has acted yet at the first frame
+    # no torque has acted at the first frame
     return np.stack(curves, axis=1)[1:, turns] if turns.any() else np.zeros((0, 0))
 
 
@@ -168,7 +168,7 @@ KNOWN: dict[str, Known] = {
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric as it travels to where a run is done: a known one, a function, or the text of a file with one."""
+    """A metric that can be sent to a worker: a known one, a function, or the source of a file with a function."""
 
     name: str
     subject: str | None = None
@@ -178,7 +178,7 @@ class Metric:
 
     @property
     def record(self) -> tuple[str, ...]:
-        """What it needs beside states; functions of one's own get all there is."""
+        """Parts of a recording that it needs besides states; user functions get all parts."""
         known = KNOWN.get(self.base)
         return PARTS if known is None or self.function is not None or self.source is not None else known.record
 
@@ -194,14 +194,14 @@ class Metric:
         return f"{self.name} ({KNOWN[self.base].unit})" if own else self.name
 
     def identity(self) -> str:
-        """What tells it from another one of its name."""
+        """Identifies the metric, also among others of the same name."""
         if self.source is not None:
             return f"{self.name} of {Path(self.file).name} {_hash(self.source)}"
         code = getattr(self.function, "__code__", None)
         return self.name if code is None else f"{self.name} {_hash(_told(code))}"
 
     def measure(self, world: Any, recording: Recording) -> float:
-        """The number."""
+        """Value of the metric."""
         if self.function is None and self.source is None:
             return KNOWN[self.base].function(world, recording, self.subject)
         function = self.function if self.source is None else _from_source(self.source, self.file, self.name)
@@ -217,7 +217,7 @@ def _hash(text: str) -> str:
 
 
 def _told(part: Any) -> str:
-    """What a function does, the same in every process: its code with names and constants, not where it stands."""
+    """Content of a function that is the same in every process: its code with names and constants, without location."""
     if isinstance(part, CodeType):
         return f"{part.co_code.hex()} {part.co_names} {[_told(one) for one in part.co_consts]}"
     return str(sorted(map(repr, part))) if isinstance(part, frozenset) else repr(part)

@@ -1,14 +1,14 @@
-"""Control by chance: many futures are tried in a batch of worlds, and the good ones are followed.
+"""MPPI: sampling-based predictive control with a user-defined cost.
 
-Model-predictive path integral control (Williams, Aldrich, Theodorou 2017; Williams et al. 2017). Its abbreviation is
-MPPI. A plan is a row of knots, controls over a horizon joined by straight lines. Some times a second
+Model-predictive path integral control (Williams, Aldrich, Theodorou 2017; Williams et al. 2017). A plan is a spline of
+controls over a horizon, linear between its knots. At a fixed rate
 
-1. the plan of before is moved on by the time that has passed;
-2. each world of a batch starts from the state as it is, and follows the plan with chance added at its knots;
+1. the previous plan is shifted by the elapsed time;
+2. each world of a batch starts from the present state and follows the plan with noise added at its knots;
 3. a cost of its motion, S, gives it a weight exp(−(S − S_best)/λ);
-4. the weighted mean of all these plans is the new plan.
+4. the weighted mean of all sampled plans is the new plan.
 
-λ, the temperature, is a share of the costs' own spread, mean(S) − S_best, so that it has no unit.
+λ is a dimensionless temperature times the spread of the costs, mean(S) − S_best.
 """
 
 from __future__ import annotations
@@ -33,37 +33,37 @@ from poise.sim.controllers import StateToAct, Targets
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
 GREAT, LESS = 1e280, 2.0**-200
-"""Costs from which on sums may be no numbers, and what makes them less, to the bit."""
+"""Bound of costs above which sums may overflow, and the power of two that scales them down without rounding."""
 LEAST = 0.2
-"""Of the spread, for the sample with the least of it: far ones find new ways, near ones better the one that is good."""
+"""Scale of the noise of the sample with the least: large noise finds new plans, small noise refines a good one."""
 Cost = Callable[[Rollouts], ArrayLike]
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What a round of samples came to."""
+    """Result of a round of samples."""
 
     knots: Floats
-    """(knots, channels) of the new plan, from now on."""
+    """(knots, channels) controls of the new plan, from now on."""
     costs: Floats
-    """(n,) of the samples; infinite where a world has diverged. The first sample is the plan of before."""
+    """(n,) costs of the samples; infinite for a diverged world. The first sample is the previous plan."""
     weights: Floats
-    """(n,) of the samples; they add up to 1, or are all 0 where every world has diverged and the plan stays."""
+    """(n,) weights of the samples; their sum is 1, or 0 if every world has diverged and the plan is unchanged."""
 
     @property
     def effective(self) -> float:
-        """Samples that count: 1/Σw², from 1 to n."""
+        """Effective number of samples: 1/Σw², from 1 to n."""
         total = float(np.sum(self.weights**2))
         return 1.0 / total if total > 0.0 else 0.0
 
 
 class SamplingControl:
-    """Finds controls by trying many futures in a batch of worlds: for `world.add_controller`, or by `plan`.
+    """An MPPI controller that samples plans in a batch of worlds: for `world.add_controller`, or by `plan`.
 
-    `cost(rollouts)` judges motions: it gives, for `Rollouts` of n worlds at some moments, a cost of each moment and
-    world (moments, n), which are averaged over the horizon, or of each world (n,). `channels` (k, nv) tell what the k
-    controls do: with a `drive`, they move its goals, by radians or metres of each degree of freedom; without, they are
-    torques and forces. Rows of a free root should be nought, unless somebody is to hold it.
+    `cost(rollouts)` returns, for `Rollouts` of n worlds at some moments, a cost of each moment and world (moments, n),
+    which is averaged over the horizon, or a cost of each world (n,). `channels` (k, nv) map the k controls to degrees
+    of freedom: with a `drive` they offset its goals, in rad or m; without one they are torques and forces. Columns of a
+    free root should be zero unless an external force may act on it.
 
     >>> import poise
     >>> scene = poise.Scene(gravity=(0, 0, 0))
@@ -96,12 +96,12 @@ class SamplingControl:
         temperature: float = 0.1,
         seed: int = 0,
     ) -> None:
-        """The batch, whose worlds are the samples, belongs to the control from now on; its steps are those of plans.
+        """The controller owns the batch from now on: its worlds are the samples, its time step is that of rollouts.
 
-        `spread`: standard deviation of the chance at knots, and `bound`: greatest size of controls, each of all
-        channels or (k,); `horizon` (s); `rate`: plans a second, each at the first step that is due; `every`: steps of
-        the batch from one judged moment to the next; `rounds` of samples for a plan; `temperature`: of the costs'
-        spread, small ones follow the best alone; `seed`: the same one makes the same plans.
+        `spread`: standard deviation of the noise at knots, and `bound`: largest magnitude of controls, each one number
+        or (k,); `horizon` (s); `rate`: plans per second, each made at the first step at which it is due; `every`: steps
+        of the batch from one evaluated moment to the next; `rounds` of samples per plan; `temperature`: relative to the
+        spread of costs, a small one follows only the best sample; `seed`: the same seed gives the same plans.
         """
         if not isinstance(batch, Batch):
             raise TypeError(f"batch is a {type(batch).__name__}; it must be a poise.Batch")
@@ -128,13 +128,13 @@ class SamplingControl:
     # ---- as a controller ---------------------------------------------------------------------------------------------
 
     def bind(self, model: Model, /) -> None:
-        """See that the world is of the batch's kind."""
+        """Check that the world and the batch have the same joints."""
         own = self._batch.model
         if (model.nq, model.nv, model.joint_names) != (own.nq, own.nv, own.joint_names):
             raise ValueError("the world and the batch of the control have different joints: make both of one scene")
 
     def update(self, state: StateToAct) -> Targets:
-        """What the plan says now; at the rate of plans, after a new one was made."""
+        """Controls of the plan at the present time; makes a new plan when one is due."""
         slots = state.slots
         if "plan" not in slots:
             slots["plan"], slots["clock"] = self.idle(), np.array((state.time, 0.0, state.time))
@@ -143,13 +143,13 @@ class SamplingControl:
             before = self.moved_on(slots["plan"], state.time - begun) if count else slots["plan"]
             slots["plan"] = self.plan(state, before, int(count)).knots
             begun = state.time
-            # from when it was due, so that the rate is kept where steps do not divide it
+            # counted from when it was due, which keeps the rate when steps do not divide it
             slots["clock"] = np.array((begun, count + 1.0, max(due + self._period, begun)))
         u = self._mixed(np.array((state.time - begun + 0.5 * state.dt,))) @ slots["plan"]
         return self.targets(u[0])
 
     def targets(self, u: ArrayLike) -> Targets:
-        """What controls (k,) amount to for a world: a drive with other goals, or torques."""
+        """Controls (k,) as targets of a world: a drive with offset goals, or torques."""
         change = np.asarray(u, np.float64) @ self._channels
         if self._drive is None:
             return Targets(tau=change)
@@ -158,16 +158,16 @@ class SamplingControl:
     # ---- plans -------------------------------------------------------------------------------------------------------
 
     def idle(self) -> Floats:
-        """(knots, channels) of the plan to do nothing."""
+        """(knots, channels) the plan with zero controls."""
         return np.zeros((self._knots, len(self._channels)))
 
     def moved_on(self, plan: ArrayLike, time: float) -> Floats:
-        """A plan seen from a later time; beyond its end it stays as it ended."""
+        """A plan shifted to a later time; beyond its end it holds its last controls."""
         times = np.linspace(0.0, self._horizon, self._knots)
         return np.asarray(self._mixed(times + time) @ np.asarray(plan, np.float64))
 
     def plan(self, state: State, before: ArrayLike | None = None, number: int = 0) -> Plan:
-        """A plan from a state on, after that of before; chance is that of the seed and the number of the plan."""
+        """A new plan from a state, based on the previous plan; the seed and the plan's number determine the noise."""
         knots = self.idle() if before is None else np.array(before, np.float64)
         if knots.shape != self.idle().shape or not np.isfinite(knots).all():
             raise ValueError(f"before must be {self.idle().shape} finite numbers, as `idle()` is")
@@ -182,14 +182,14 @@ class SamplingControl:
         return self.last
 
     def _mixed(self, times: Array) -> Floats:
-        """(times, knots) shares that knots have in the controls at some times."""
+        """(times, knots) interpolation weights of knots in the controls at some times."""
         place = np.clip(times / self._horizon, 0.0, 1.0) * (self._knots - 1)
         return np.asarray(np.maximum(0.0, 1.0 - np.abs(place[:, None] - np.arange(self._knots))))
 
     def _samples(self, knots: Floats, rng: np.random.Generator) -> Floats:
-        """(n, knots, channels) plans to try: that of before, the idle one, then chance to both sides of the first.
+        """(n, knots, channels) sampled plans: the previous plan, zero controls, and antithetic noise around the first.
 
-        Chance is the whole spread for some of them and less and less for others.
+        The scale of the noise decreases from the whole spread over the samples.
         """
         n = self._batch.n
         chance = rng.standard_normal(((n + 1) // 2, *knots.shape))
@@ -201,7 +201,7 @@ class SamplingControl:
         return np.asarray(np.clip(samples, -self._bound, self._bound))
 
     def _rolled(self, state: State, samples: Floats) -> Rollouts:
-        """What worlds do that follow these plans."""
+        """Rollouts of worlds that follow these plans."""
         batch, model = self._batch, self._batch.model
         u = np.einsum("sj,njk->snk", self._middles, samples)
         change = u @ self._channels
@@ -216,7 +216,7 @@ class SamplingControl:
         moments = self._steps // self._every
         q, v = (np.empty((moments, *rows.shape), rows.dtype) for rows in (batch.q, batch.v))
         for step in range(self._steps):
-            with np.errstate(over="ignore"):  # too much for float32 is infinite, and such a world diverges
+            with np.errstate(over="ignore"):  # overflow of float32 is infinite, and such a world diverges
                 given[...] = acts[step]
             batch.step()
             if (step + 1) % self._every == 0:
@@ -225,17 +225,17 @@ class SamplingControl:
         return Rollouts(model, times, q, v, u[self._every - 1 :: self._every])
 
     def _costs(self, rollouts: Rollouts) -> Floats:
-        """(n,) of whole motions."""
+        """(n,) costs of whole motions."""
         costs = np.asarray(self._cost(rollouts), np.float64)
         moments, n = rollouts.shape
         if costs.shape not in ((moments, n), (n,)):
             raise ValueError(f"cost gave an array of shape {costs.shape}; it must be {(moments, n)} or {(n,)}")
-        with np.errstate(over="ignore", invalid="ignore"):  # what is no number does not count
+        with np.errstate(over="ignore", invalid="ignore"):  # a NaN cost does not count
             whole = costs.mean(axis=0) if costs.ndim == 2 else costs
         return np.where(self._batch.diverged | ~np.isfinite(whole), np.inf, whole)
 
     def _weights(self, costs: Floats) -> Floats:
-        """(n,) exp(−(S − S_best)/λ), to add up to 1."""
+        """(n,) exp(−(S − S_best)/λ), normalized to a sum of 1."""
         good = np.isfinite(costs)
         if not good.any():
             return np.zeros(len(costs))

@@ -1,4 +1,4 @@
-"""Options of controls by chance, checked."""
+"""Checks of the options of MPPI."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def whole_number(name: str, value: Any, least: int) -> int:
 
 
 def steps_within(horizon: float, every: Any, dt: float) -> int:
-    """Steps from one judged moment to the next; the first must be within the horizon."""
+    """Steps from one evaluated moment to the next; the first must be within the horizon."""
     steps = whole_number("every", every, 1)
     if steps * dt > horizon * (1.0 + 1e-9):
         what = f"every is {every}: {steps * dt:g} s of steps"
@@ -37,12 +37,12 @@ def steps_within(horizon: float, every: Any, dt: float) -> int:
 
 
 def seed_of(value: Any) -> int:
-    """What chance begins with."""
+    """A seed for NumPy's generator."""
     return whole_number("seed", value, 0)
 
 
 def checked_channels(channels: ArrayLike, nv: int) -> Floats:
-    """(k, nv) what controls do."""
+    """(k, nv) effect of each control on degrees of freedom."""
     given = np.array(channels, np.float64)
     if given.ndim != 2 or given.shape[1] != nv or not len(given) or not np.isfinite(given).all():
         raise ValueError(f"channels must be (k, {nv}) finite numbers, a row for each control; found {given.shape}")
@@ -50,7 +50,7 @@ def checked_channels(channels: ArrayLike, nv: int) -> Floats:
 
 
 def checked_row(name: str, value: ArrayLike, k: int, *, unbounded: bool = False) -> Floats:
-    """(k,) positive numbers, given as one or each."""
+    """(k,) positive numbers, from one number or k of them."""
     given = np.asarray(value, np.float64)
     if given.shape not in ((), (k,)):
         raise ValueError(f"{name} has the shape {given.shape}; it must be one number, or {k} of them")

@@ -1,4 +1,4 @@
-"""Sweeps: the same scene with other values, again and again, and what comes out of each run."""
+"""Parameter sweeps: run a scene with different values of its settings, and measure each run."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from poise.sim.progress import Progress
 
 Start = Callable[[Iterator[Task]], Generator[Result, None, None]]
 MOST_CHECKS = 32
-"""Values of a setting that are tried before the first run; of more, the first and the last."""
+"""Number of values of a setting that are checked before the first run; of more values, the first and the last."""
 MOST_LOST = 8
-"""Runs that may be lost where none was done: then it is not for the runs."""
+"""Failed runs after which a sweep without any successful run stops: the cause is then not in the runs."""
 
 
 class Sweep:
-    """Runs of a scene file with other values of its parameters and fields, and what is measured of each.
+    """Runs of a scene file with different values of its parameters and fields, and metrics of each run.
 
-    `settings` has values by names: of parameters, or of fields by their paths (`"ground.friction"`, `"hero.strength"`).
-    Values are a list or array, or text as on the command line: `"0.2,0.5"`, `"100:400:7"`. Every value is combined with
-    every other; with `random`, so many draws are made instead, and `"100:400"` is any number between. `metrics` are
-    names (see `poise.batch.metrics.KNOWN`; `"hero.fall_time"` for one of several characters), `"FILE.py:FUNCTION"`, or
-    functions of (world, recording). `seconds`, `dt` (s), `coordinates` are as in `poise run`; one state in `every` is
-    looked at.
+    `settings` maps names of parameters, or paths of fields (`"ground.friction"`, `"hero.strength"`), to values. Values
+    are a list or array, or text as on the command line: `"0.2,0.5"`, `"100:400:7"`. All combinations are run; with
+    `random`, that number of random draws is run instead, and `"100:400"` is a uniform distribution. `metrics` are names
+    (see `poise.batch.metrics.KNOWN`; `"hero.fall_time"` for one of several characters), `"FILE.py:FUNCTION"`, or
+    functions of (world, recording). `seconds`, `dt` (s), `coordinates` are as in `poise run`; every `every`-th state is
+    measured.
 
-    Runs depend on nothing but their values: whatever does them, and in whatever order, the table is the same.
+    A run depends only on its values: the table does not depend on the order of runs or on where they are done.
 
     >>> import pathlib, tempfile
     >>> file = pathlib.Path(tempfile.mkdtemp()) / "ball.yaml"
@@ -102,7 +102,7 @@ class Sweep:
     # ---- before ------------------------------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Try values and metrics before the first run; raises SceneError with what is wrong."""
+        """Check values and metrics before the first run; raises SceneError."""
         first = self.runs[0]
         scene = load(self.file, set=first)
         for name, values in self.settings.items():
@@ -124,14 +124,14 @@ class Sweep:
         except (TypeError, ValueError) as error:
             raise SceneError(str(error), file=str(self.file)) from None
         except ArithmeticError:
-            return  # it diverges at once: that is a result
+            return  # immediate divergence is a valid result
 
     def sources(self) -> Sources:
-        """The files that runs are made of, as they are now."""
+        """The files that runs use, with their present content."""
         return Sources(self.file, [value for values in self.settings.values() for value in values.values])
 
     def header(self, sources: Sources | None = None) -> dict[str, Any]:
-        """What tells this sweep from another one: files, values, options, versions."""
+        """What identifies this sweep: files, values, options, versions."""
         how, digests = self.how, (sources or self.sources()).digests
         return {
             "scene": self.file.name,
@@ -165,12 +165,12 @@ class Sweep:
         progress: bool | None = None,
         told: Callable[[int, int], None] | None = None,
     ) -> Table:
-        """Do all runs that have not been done, and give the table of all.
+        """Do all runs that are not done yet, and return the table of all runs.
 
-        Runs are done in so many `processes` (as many as there are processors if missing; 0: in this one), or on the
-        cluster of `dask` or `ray` at an address. In a `folder` results are kept, each as soon as it is there: what was
-        stopped, in any way, goes on from there when the same sweep is run again. On a terminal a line tells how far it
-        is; `told`, if given, is called with the number of runs that are done and that of all.
+        Runs are done in `processes` processes (as many as there are processors if missing; 0: in this process), or on
+        the cluster of `dask` or `ray` at an address. Each result is written to `folder` at once: a sweep that was
+        stopped in any way continues from there when it is run again. A terminal shows a progress line; `told`, if
+        given, is called with the number of finished runs and of all runs.
         """
         start = _chosen(processes, dask, ray)
         self._check_functions(here=processes == 0 and dask is None and ray is None)
@@ -187,7 +187,7 @@ class Sweep:
             return self._table(self._collected(start, sources, done, keep, progress, told))
 
     def _check_functions(self, here: bool) -> None:
-        """Functions travel by their names; what has none in a module can only be called in this process."""
+        """Functions are pickled by name; one that no module has by its name can only be called in this process."""
         for metric in self.metrics:
             function = metric.function
             lost = getattr(function, "__module__", None) == "__main__" or "<" in getattr(function, "__qualname__", "")
@@ -214,7 +214,7 @@ class Sweep:
         if not left:
             return done
         try:
-            # ends processes and leaves clusters, however this ends
+            # ends processes and disconnects from clusters, also after an error
             with closing(start(tasks)) as results:
                 for result in results:
                     if result.status == LOST:
@@ -237,7 +237,7 @@ class Sweep:
         return done
 
     def _check_result(self, result: Result, sources: Sources) -> None:
-        """See that a run was one of this sweep: by the same versions, of files that are as they were when it began."""
+        """Check that a run belongs to this sweep: same versions, and files unchanged since the sweep started."""
         if result.versions and result.versions != versions():
             told = "; ".join(differences(result.versions, versions()))
             raise SceneError(f"a worker has other versions than this process, and may compute other numbers: {told}")
@@ -261,7 +261,7 @@ class Sweep:
 
 
 def _chosen(processes: int | None, dask: str | None, ray: str | None) -> Start:
-    """What does the runs; packages that are missing, and options that contradict each other, are told here."""
+    """The executor of the runs; raises for missing packages and contradictory options."""
     from poise.batch import clusters, local
 
     if (dask is not None) + (ray is not None) + (processes is not None) > 1:

@@ -48,21 +48,21 @@ from poise.sim.recording import Recording
 
 Array = NDArray[Any]
 AT_ONCE = 4
-"""Steps, at most, after which worlds are put together anew: by then they have other rows."""
+"""Steps, at most, after which worlds are regrouped into lanes: by then their rows have changed."""
 MOST_STEPS = 10**9
 """Steps and substeps of one call: worlds count them in 32 bits."""
 
 
 class Batch:
-    """`n` worlds of one model, each with a state of its own, that go through time together at velocity level.
+    """`n` worlds of one model, each with its own state, that are stepped together at velocity level.
 
-    `q`, `v`, `tau`, `ctrl` and the rest have a row for each world. They are the numbers that steps read and write, not
-    copies. A world that leaves the finite numbers is frozen where its last good step left it, `diverged` tells which,
-    and `reset` takes it up again. No world feels another, whichever are beside it and on however many threads they are
-    stepped (docs/batch.md tells how exactly).
+    `q`, `v`, `tau`, `ctrl` and the other arrays have a row for each world. They are views of the memory that steps read
+    and write, not copies. A world with non-finite state is frozen at its last valid step; `diverged` marks it, and
+    `reset` restarts it. The result of a world depends neither on other worlds nor on the number of threads
+    (docs/batch.md states the exact guarantee).
 
-    Steps are those of `World`, to the precision of their type, but for one thing: a step in which something moves far
-    for its size is not split. Contacts are looked for 5 cm ahead at most.
+    Steps are those of `World`, to the precision of their type, with one exception: fast motion is not split into
+    substeps (no continuous collision). Contacts are predicted at most 5 cm ahead.
 
     >>> import poise
     >>> scene = poise.Scene()
@@ -89,10 +89,10 @@ class Batch:
         keyframes: Sequence[tuple[str, State]] = (),
         controllers: Sequence[tuple[str, Any]] = (),
     ) -> None:
-        """`threads`: as many as there are processors when missing; `vary`: parameters that are to differ from world to
-        world, for `Batch.vary`; `terrains`: by their names, the names of bodies and shapes that never move and that are
-        there in worlds on that terrain alone, for `Batch.terrain`; `controllers`: those that follow motions, by name,
-        each bound to the model.
+        """`threads`: the number of processors when missing; `vary`: names of the parameters that may differ from world
+        to world, for `Batch.vary`; `terrains`: for the name of each terrain, the names of static bodies and shapes that
+        exist only in worlds on it, for `Batch.terrain`; `controllers`: tracking controllers by name, each bound to the
+        model.
         """
         fitting_model(model)
         self._model, self._n, names = model, checked_count(n), checked_names(vary)
@@ -128,11 +128,11 @@ class Batch:
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise TypeError("a batch is memory of one process: make another, and copy q, v and what acts")
 
-    # ---- what it is --------------------------------------------------------------------------------------------------
+    # ---- properties --------------------------------------------------------------------------------------------------
 
     @property
     def model(self) -> Model:
-        """What moves."""
+        """The model of all worlds."""
         return self._model
 
     @property
@@ -146,22 +146,22 @@ class Batch:
 
     @property
     def formulation(self) -> Formulation:
-        """How worlds are stepped."""
+        """The formulation of all worlds."""
         return self._formulation
 
     @property
     def precision(self) -> str:
-        """Of all numbers: "f32" or "f64"."""
+        """Floating-point type of all numbers: "f32" or "f64"."""
         return self._width.elem
 
     @property
     def threads(self) -> int:
-        """That steps are shared among; never more than there are groups of lanes."""
+        """Number of threads that share the steps; never more than there are groups of lanes."""
         return len(self._crew.engines)
 
     @property
     def dt(self) -> float:
-        """Length of a step, to read and to write; s."""
+        """Length of a step, readable and writable; s."""
         return self._dt
 
     @dt.setter
@@ -179,7 +179,7 @@ class Batch:
 
     @property
     def q(self) -> Array:
-        """(n, nq) coordinates, to read and to write."""
+        """(n, nq) coordinates, readable and writable."""
         return self._records.of("q")
 
     @q.setter
@@ -188,7 +188,7 @@ class Batch:
 
     @property
     def v(self) -> Array:
-        """(n, nv) velocities, to read and to write."""
+        """(n, nv) velocities, readable and writable."""
         return self._records.of("v")
 
     @v.setter
@@ -197,13 +197,12 @@ class Batch:
 
     @property
     def time(self) -> Array:
-        """(n,) of each world since it was reset; s."""
+        """(n,) time of each world since its reset; s."""
         return self._clock.time
 
     @property
     def diverged(self) -> Array:
-        """(n,) bool: worlds that have left the finite numbers, and wait for `reset` where their last good step left
-        them.
+        """(n,) bool: worlds with non-finite state; they are frozen at their last valid step until `reset`.
 
         >>> import poise
         >>> scene = poise.Scene()
@@ -216,11 +215,11 @@ class Batch:
         """
         return np.asarray(self._records.lost != 0)
 
-    # ---- what acts ---------------------------------------------------------------------------------------------------
+    # ---- forces and controls -----------------------------------------------------------------------------------------
 
     @property
     def tau(self) -> Array:
-        """(n, nv) generalized forces that act, to write; N or N·m."""
+        """(n, nv) applied generalized forces, writable; N or N·m."""
         return self._records.of("tau")
 
     @tau.setter
@@ -229,7 +228,7 @@ class Batch:
 
     @property
     def forces(self) -> Array:
-        """(n, n_bodies, 6) wrenches (τ, f) on bodies, world axes at their origins, to write; N·m, N."""
+        """(n, n_bodies, 6) applied wrenches (τ, f) on bodies, in world axes at their origins, writable; N·m, N."""
         self._records.use("force")
         return self._records.of("force").reshape(self.n, self.model.n_bodies, 6)
 
@@ -240,7 +239,7 @@ class Batch:
 
     @property
     def drive(self) -> Drive | None:
-        """Springs and dampers towards a goal on every degree of freedom, implicit, or None; to assign, with one row for
+        """Implicit springs and dampers towards a goal on every degree of freedom, or None; assignable, with one row for
         all worlds or a row for each. `drive.goal_q[...] = goals` then sets new goals.
         """
         if "gain_p" not in self._records.used:
@@ -263,7 +262,7 @@ class Batch:
 
     @property
     def ctrl(self) -> Array:
-        """(n, motors) controls of the scene's motors, to read and to write; see `World.ctrl`."""
+        """(n, motors) controls of the scene's motors, readable and writable; see `World.ctrl`."""
         return self._controls.values
 
     @ctrl.setter
@@ -271,12 +270,13 @@ class Batch:
         self.ctrl[...] = self._controls.checked(ctrl)
 
     def vary(self, **parameters: ArrayLike) -> None:
-        """Give worlds parameters of their own, from the next step on: one row for all or a row for each of them.
+        """Set parameters of each world (domain randomization), from the next step on: one row for all worlds or a row
+        for each.
 
         `gravity` (3; m/s²), `friction` and `restitution` (of each shape, in the order of `model.solids`), `mass`
-        (of each body; kg; inertias grow with it), `damping`, `stiffness` and `armature` (nv). A single number, or one
-        for each world (n, 1), stands for all of a row, but for gravity's; of masses, for all bodies that have one. The
-        batch is to be made with `vary=(…)`, their names: steps then take longer.
+        (of each body; kg; inertias scale with it), `damping`, `stiffness` and `armature` (nv). A single number, or one
+        for each world (n, 1), sets the whole row, except that of gravity; for `mass` it sets all bodies that have a
+        mass. The batch must be made with `vary=(…)`, their names; its steps take longer.
 
         >>> import poise
         >>> scene = poise.Scene()
@@ -298,16 +298,16 @@ class Batch:
 
     @property
     def terrains(self) -> tuple[str, ...]:
-        """Names of the terrains that worlds choose among; none where all worlds have all shapes."""
+        """Names of the terrains that worlds choose among; empty when all worlds have all shapes."""
         return () if self._terrains is None else self._terrains.names
 
     @property
     def terrain(self) -> Array:
-        """(n,) number of the terrain that each world stands on, in the order of `terrains`, to read and to write; to
-        assign, names are taken too, one for all worlds or one for each.
+        """(n,) index of each world's terrain, in the order of `terrains`, readable and writable; names can be assigned
+        too, one for all worlds or one for each.
 
-        Shapes of other terrains are not there for it. Shapes that no terrain names are there for all. A world that has
-        another terrain than in the last step begins that one without what it remembers of rows.
+        A world does not collide with shapes of other terrains. Shapes that belong to no terrain exist in all worlds. In
+        the first step on another terrain, a world has no warm start.
 
         >>> import poise
         >>> scene = poise.Scene()
@@ -332,8 +332,8 @@ class Batch:
         return self._terrains
 
     def tracking(self, name: str | None = None) -> BatchTracking:
-        """What a character of the scene follows (`hero.track`), in all worlds: by the name of the character or of the
-        controller, or the only one.
+        """Tracking of a character (`hero.track`) in all worlds: by the name of the character or of the controller, or
+        the only one.
         """
         known = self._tracking
         if name is None and len(known) == 1:
@@ -347,10 +347,10 @@ class Batch:
     # ---- steps -------------------------------------------------------------------------------------------------------
 
     def step(self, n: int = 1) -> None:
-        """Go n steps on, in all worlds that have not diverged. What acts, acts in all of them.
+        """Advance all worlds that have not diverged by n steps. Forces and controls act in every step.
 
-        Ctrl-C keeps the steps that are done. Worlds are between two steps then; of a batch that is so large that a step
-        takes long, some are a step further than others: `time` tells. Threads that step one batch take turns.
+        Ctrl-C keeps the completed steps, and leaves each world between two steps. In a batch so large that a step takes
+        long, some worlds are then one step ahead of others; see `time`. Python threads that step one batch take turns.
         """
         records, parts, dt = self._records, self._formulation.substeps, self._dt
         steps = checked_steps(n, MOST_STEPS // parts)
@@ -379,10 +379,10 @@ class Batch:
         every: int = 1,
         record: Sequence[str] = ("contacts", "energy", "solver"),
     ) -> list[Recording]:
-        """Go on for `duration` seconds and record some worlds, those of a mask or of a list of numbers, or all (None):
-        a frame now, after every `every`-th step and after the last one; gives a recording of each of them.
+        """Advance by `duration` seconds and record some worlds: those of a mask or of a list of numbers, or all (None).
+        Frames are recorded now, after every `every`-th step and after the last one. Returns a recording for each world.
 
-        `record` names what is kept beside time and state. The recording of a world that is lost ends at its last good
+        `record` names what is recorded besides time and state. The recording of a diverged world ends at its last valid
         step.
 
         >>> import poise
@@ -410,7 +410,7 @@ class Batch:
         return recorder.finished(options_of(self._formulation, self.dt, self.precision, parts))
 
     def _check_state(self) -> None:
-        """Refuse what was written and is not finite, before anything moves."""
+        """Raise ValueError for non-finite inputs before the first step."""
         if self._order.finite:
             return
         for name, array in (("q", self.q), ("v", self.v)):
@@ -418,7 +418,7 @@ class Batch:
                 world, k = np.argwhere(~np.isfinite(array))[0].tolist()
                 raise ValueError(f"{name}[{world}, {k}] is {array[world, k]}; every number must be finite")
 
-    # ---- starting anew -----------------------------------------------------------------------------------------------
+    # ---- reset -------------------------------------------------------------------------------------------------------
 
     def reset(
         self,
@@ -433,14 +433,14 @@ class Batch:
         rng: np.random.Generator | None = None,
         terrain: ArrayLike | None = None,
     ) -> None:
-        """Let all worlds, or those of a mask or of a list of numbers, begin anew at time 0 and remember nothing.
+        """Reset all worlds, or those of a mask or of a list of numbers, to time 0 without warm start.
 
-        They begin in the first state, in a keyframe by its name or number, in a `state`, or at `q` and `v`, one row for
-        all or a row for each of them. `q_noise` and `v_noise` are the most by which each degree of freedom is moved and
-        sped up by chance: one number for all but those of kinematic bodies, or (nv,); `rng` draws it, evenly. Rotations
-        stay rotations. `terrain` is what they stand on from then on, by name or number, one for all or one for each of
-        them. What was written to `tau`, `forces`, `drive` and `terrain` stays; controls are those of the first state or
-        of a keyframe that has some, and else stay too.
+        They start in the initial state, in a keyframe by its name or number, in a `state`, or at `q` and `v`, one row
+        for all or a row for each. `q_noise` and `v_noise` bound the random offsets of each degree of freedom and its
+        velocity: one number for all degrees of freedom except those of kinematic bodies, or (nv,). The noise is uniform
+        per degree of freedom and drawn from `rng`; quaternions stay normalized. `terrain` sets their terrain by name or
+        number, one for all or one for each. `tau`, `forces`, `drive` and `terrain` keep their values otherwise.
+        Controls are set from the initial state or keyframe if it has any, and keep their values otherwise.
 
         >>> import numpy as np
         >>> import poise
@@ -478,8 +478,8 @@ class Batch:
             self.ctrl[worlds] = control
 
     def get_state(self, world: int) -> State:
-        """The state of a world: coordinates, velocities, time, and as slots the warm start of its next step and its
-        controls. A world that is set to it goes on with the same bits; a `World` takes it as well.
+        """The state of a world: coordinates, velocities, time, and in slots the warm start of its next step and its
+        controls. A world that is set to it continues with the same bits; a `World` accepts it too.
 
         >>> import poise
         >>> scene = poise.Scene()
@@ -498,22 +498,22 @@ class Batch:
         return self._states.read(number_within("world", world, self.n, "worlds"))
 
     def set_state(self, which: ArrayLike | None, state: State) -> None:
-        """Put a world, those of a mask or of a list of numbers, or all of them (None) to a state, with its time, warm
-        start and controls. Without a warm start the next step starts from zero impulses. What was written to `tau`,
-        `forces`, `drive` and `terrain` stays.
+        """Set a world, those of a mask or of a list of numbers, or all of them (None) to a state, with its time, warm
+        start and controls. Without a warm start the next step starts from zero impulses. `tau`, `forces`, `drive` and
+        `terrain` keep their values.
         """
         worlds = chosen_worlds(which, self.n)
         self._states.check(state)
         self._states.write(worlds, state)
 
-    # ---- what steps tell ---------------------------------------------------------------------------------------------
+    # ---- statistics of the last step ---------------------------------------------------------------------------------
 
     def _told(self, name: str) -> Array:
         return self._records.told.reshape(self.n, N_TOLD)[:, TOLD.index(name)]
 
     @property
     def residual(self) -> Array:
-        """(n,) natural residual of the last step's rows, over the largest speed that they had to take away."""
+        """(n,) natural residual of the last step's rows, over the largest speed that they had to remove."""
         return self._told("residual").copy()
 
     @property
@@ -538,7 +538,7 @@ class Batch:
 
     @property
     def contacts(self) -> Array:
-        """(n,) contacts that the last step found, near ones too."""
+        """(n,) contacts of the last step, speculative ones included."""
         return self._told("contacts").astype(np.int64)
 
     @property
@@ -547,7 +547,7 @@ class Batch:
         return self._told("rows").astype(np.int64)
 
     def report(self, world: int) -> WorldReport:
-        """What happened in the last step of a world: contacts and limits with their forces, how the rows were solved.
+        """Report of the last step of a world: contacts and limits with their forces, and statistics of the solver.
 
         >>> import poise
         >>> scene = poise.Scene()

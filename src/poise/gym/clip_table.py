@@ -1,4 +1,4 @@
-"""A motion as a table that many worlds read at times of their own."""
+"""A clip as a table, which each world of a batch reads at its own time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from poise.motion import Clip, retarget
 
 Floats = NDArray[np.float64]
 RATE = 240.0
-"""Rows a second. Between them is a straight line: off by a/8 RATE² where the acceleration is a."""
+"""Rows per second. Interpolation is linear, with an error of a / (8 RATE²) at an acceleration a."""
 BUILT_IN = ("walk", "run", "squat", "jump", "wave", "punch", "stand")
 SPEEDS, HEIGHT = {"walk": 1.3, "run": 3.0}, 1.75
 """Of built-in clips, for a person of this height; m/s, m."""
@@ -29,7 +29,7 @@ def chosen_clip(clip: Any, height: float, mass: float) -> Clip:
     elif isinstance(clip, str):
         if clip not in BUILT_IN:
             raise ValueError(f'there is no clip "{clip}"{did_you_mean(clip, BUILT_IN)}')
-        of_height = np.sqrt(height / HEIGHT)  # legs of another length swing as alike at this part of the speed
+        of_height = np.sqrt(height / HEIGHT)  # Froude scaling: dynamic similarity of legs of another length
         options = {"speed": of_height * SPEEDS[clip]} if clip in SPEEDS else {}
         found = getattr(clips, clip)(humanoid(height=height, mass=mass), **options)
     else:
@@ -40,7 +40,7 @@ def chosen_clip(clip: Any, height: float, mass: float) -> Clip:
 
 
 class Moment(NamedTuple):
-    """What the motion does at the times of n worlds."""
+    """The motion at the times of n worlds."""
 
     q: Floats
     """(n, nq)"""
@@ -53,7 +53,7 @@ class Moment(NamedTuple):
 
 
 class ClipTable:
-    """Coordinates, velocities, centres of mass and ends of limbs of a clip, on a person who stands on the ground."""
+    """Coordinates, velocities, centres of mass and ends of limbs of a clip, on a figure that stands on the ground."""
 
     def __init__(self, clip: Clip, figure: Figure, parts: Mapping[str, str] | None = None) -> None:
         """`parts`: as those of `poise.motion.retarget`."""
@@ -78,10 +78,10 @@ class ClipTable:
             q_end[...] = _continuous(np.stack((q[-2], q_end)), self._quats)[1]
         under = figure.undersides
         self.touches = np.asarray((under.heights(seen.bodies) < 2.0 * under.near).any(axis=0))
-        """(k,) of the person's shapes: whether they are on the ground at any time of the motion."""
+        """(k,) for each shape of the figure: whether it touches the ground at any time of the motion."""
 
     def at(self, times: Floats) -> Moment:
-        """The motion at times (n,) since its start; s. A loop goes on, another motion stays at its end."""
+        """The motion at times (n,) since its start; s. A cyclic clip repeats; another one holds its last pose."""
         share = np.maximum(np.asarray(times, np.float64) / self.duration, 0.0)
         rounds = np.floor(share) if self.loop else np.zeros_like(share)
         place = (share - rounds if self.loop else np.minimum(share, 1.0)) * (len(self._rows) - 1)
@@ -95,14 +95,14 @@ class ClipTable:
         return Moment(q, v, com + gone, ends.reshape(len(q), -1, 3) + gone[:, None])
 
     def phase(self, times: Floats) -> Floats:
-        """(n, 2) cosine and sine of how far the motion is: a loop goes round, another motion half round."""
+        """(n, 2) cosine and sine of the phase: 0 to 2π over a cyclic clip, 0 to π over another."""
         share = np.asarray(times, np.float64) / self.duration
         angle = 2.0 * np.pi * share if self.loop else np.pi * np.minimum(share, 1.0)
         return np.stack((np.cos(angle), np.sin(angle)), axis=1)
 
 
 def _continuous(q: Floats, quats: Any) -> Floats:
-    """The same rotations over time, each quaternion on the side of the one before."""
+    """The same rotations, with signs of quaternions that are continuous over time."""
     out = q.copy()
     turns = out[:, quats]
     flips = np.sum(turns[1:] * turns[:-1], axis=-1) < 0.0

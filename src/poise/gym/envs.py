@@ -23,13 +23,13 @@ from poise.view.render_camera import Camera
 Array = NDArray[Any]
 METADATA: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 30}
 EYE = (1.9, -2.9, 0.5)
-"""From what is looked at to the camera, in parts of its height."""
+"""Distance from the target point to the camera, over the height of the target."""
 MIDDLE = 1.15
-"""Height that is looked at, in parts of that of the hips: raised hands are in the picture as feet are."""
+"""Height of the target point, over that of the hips: raised hands and feet are both in the picture."""
 
 
 def _spaces(task: Task) -> tuple[gymnasium.spaces.Box, gymnasium.spaces.Box]:
-    """What is seen in one world, and what can be done there."""
+    """Observation and action space of one world."""
     seen = gymnasium.spaces.Box(-BOUND, BOUND, (task.observe().shape[1],), np.float32)
     return seen, gymnasium.spaces.Box(-1.0, 1.0, (task.n_actions,), np.float32)
 
@@ -51,15 +51,15 @@ def _checked_seed(seed: Any) -> int:
 
 
 class _Pictures:
-    """Draws the people of a task, with a camera that goes along."""
+    """Renders the figures of a task, with a camera that follows them."""
 
     def __init__(self, task: Task, size: tuple[int, int]) -> None:
         self._painter = Painter(task.figure.model, size)
         self._hips, self._middle = task.figure.hips, MIDDLE * task.figure.hips
 
     def of(self, q: Array) -> Array:
-        """(height, width, 3) one person."""
-        leap = max(float(q[2]) - self._hips, 0.0)  # who falls stays in the picture, who jumps would leave it
+        """(height, width, 3) picture of one figure."""
+        leap = max(float(q[2]) - self._hips, 0.0)  # a fall stays in the picture, a jump would leave it
         target = np.array((q[0], q[1], self._middle + leap), np.float64)
         eye = target + self._middle * np.array(EYE)
         return np.asarray(self._painter.draw(np.asarray(q, np.float64), Camera(tuple(eye), tuple(target))))
@@ -79,14 +79,14 @@ class TaskEnv(gymnasium.Env):  # type: ignore[misc]
         self._pictures = None if render_mode is None else _Pictures(self.task, size)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
-        """Begin anew; the same seed gives the same episodes."""
+        """Start a new episode; the same seed gives the same episodes."""
         super().reset(seed=seed)
         self.task.rngs[0] = self.np_random
         self.task.reset()
         return self.task.observe()[0], {}
 
     def step(self, action: Any) -> tuple[Array, float, bool, bool, dict[str, Any]]:
-        """Let an action act for `frame_skip` steps."""
+        """Apply an action for `frame_skip` steps."""
         given = as_actions(action)
         if given.shape != self.action_space.shape:
             raise ValueError(f"action has the shape {given.shape}; it must be {self.action_space.shape}")
@@ -95,14 +95,14 @@ class TaskEnv(gymnasium.Env):  # type: ignore[misc]
         return self.task.observe()[0], float(out.reward[0]), bool(out.ended[0]), bool(out.cut[0]), told
 
     def render(self) -> Any:
-        """(height, width, 3) what is seen from the side."""
+        """(height, width, 3) picture from the side."""
         return None if self._pictures is None else self._pictures.of(self.task.batch.q[0])
 
 
 class TaskVectorEnv(VectorEnv):  # type: ignore[misc]
-    """A task with `num_envs` worlds in one batch. A world that is over begins anew in the step that follows.
+    """A task with `num_envs` worlds in one batch. A world whose episode has ended is reset in the next step.
 
-    World i does, to the bit, what the single environment does with the seed plus i.
+    World i gives the same results, to the bit, as the single environment with the seed plus i.
     """
 
     metadata: dict[str, Any] = METADATA | {"autoreset_mode": AutoresetMode.NEXT_STEP}
@@ -136,7 +136,7 @@ class TaskVectorEnv(VectorEnv):  # type: ignore[misc]
 
     @property
     def np_random_seed(self) -> tuple[int, ...]:
-        """The seed of each world's generator; -1 where nobody gave one."""
+        """The seed of each world's generator; -1 where none was given."""
         return tuple(self._seeds)
 
     def reset(
@@ -145,7 +145,7 @@ class TaskVectorEnv(VectorEnv):  # type: ignore[misc]
         seed: int | Sequence[int | None] | None = None,
         options: dict[str, Any] | None = None,
     ) -> tuple[Array, dict[str, Any]]:
-        """Let all worlds begin anew, or those of a mask `options["reset_mask"]`; a seed is that of the first world."""
+        """Reset all worlds, or those of a mask `options["reset_mask"]`; `seed` is that of the first world."""
         which = self._mask(options)
         if seed is not None:
             self._seed(seed, which)
@@ -171,7 +171,7 @@ class TaskVectorEnv(VectorEnv):  # type: ignore[misc]
         return mask
 
     def step(self, actions: Any) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
-        """Let actions act for `frame_skip` steps; worlds that were over begin anew instead."""
+        """Apply actions for `frame_skip` steps; worlds whose episodes have ended are reset instead."""
         out, anew = self.task.step(actions), self._over
         ended, cut = out.ended & ~anew, out.cut & ~anew
         if self._most is not None:

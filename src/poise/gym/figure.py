@@ -1,4 +1,4 @@
-"""The person of the environments: its model, and what is measured of many of them at once."""
+"""The humanoid of the environments: its model, and measures of its pose for all worlds at once."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class Figure:
         self.mass = float(self.model.link_mass.sum())
         self.weight = 9.81 * self.mass
         self.hips = float(self.model.q_rest[2])
-        """Height of the pelvis of who stands; m."""
+        """Height of the pelvis in the rest pose; m."""
         self.pelvis, self.torso = self.body("pelvis"), self.body("torso")
         self.ends = np.array([self.body(name) for name in ENDS])
         self.undersides = Undersides(self)
 
     def body(self, name: str) -> int:
-        """Number of a body of the person."""
+        """Index of a body of the figure."""
         return int(self.model.body_index(f"hero/{name}"))
 
     def look(self, q: Array, v: Array) -> Seen:
@@ -55,7 +55,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Seen:
-    """What there is to see of n people."""
+    """Measures of n poses."""
 
     figure: Figure
     q: Array
@@ -87,12 +87,12 @@ class Seen:
 
     @property
     def up(self) -> Array:
-        """(n,) how upright trunks are: 1 upright, 0 lying."""
+        """(n,) vertical component of the trunk's axis: 1 upright, 0 lying."""
         return self.bodies.rotation[:, self.figure.torso, 2, 2]
 
     @cached_property
     def heading(self) -> Array:
-        """(n, 2) unit vectors along which pelvises face, on the ground."""
+        """(n, 2) unit vectors of the pelvises' facing directions, projected onto the ground."""
         ahead = self.bodies.rotation[:, self.figure.pelvis, :2, 0]
         length = np.sqrt(ahead[:, 0] ** 2 + ahead[:, 1] ** 2)
         flat = length < 1e-6  # it faces straight up or down
@@ -100,23 +100,23 @@ class Seen:
         return np.asarray(ahead / np.where(flat, np.float32(1), length)[:, None])
 
     def ahead(self, vectors: Array) -> Array:
-        """Vectors (n, …, 3) of the world in axes that face as pelvises do: ahead, left, up."""
+        """World vectors (n, …, 3) in the axes of the heading: ahead, left, up."""
         c, s = (self.heading[:, k].reshape(-1, *[1] * (vectors.ndim - 2)) for k in (0, 1))
         x, y, z = (vectors[..., k] for k in range(3))
         return np.stack((c * x + s * y, c * y - s * x, z), axis=-1)
 
     def touching(self, allowed: Array | None = None) -> Array:
-        """(n,) whether anything but the feet, and bodies that are allowed to, is on the ground."""
+        """(n,) whether a shape other than the feet and those in `allowed` touches the ground."""
         figure = self.figure
         down = figure.undersides.heights(self.bodies) < figure.undersides.near
         return np.asarray((down if allowed is None else down & ~allowed).any(axis=1))
 
 
 class Undersides:
-    """Heights of the lowest points of shapes, feet left out."""
+    """Heights of the lowest points of shapes, without the feet."""
 
     near = 0.005
-    """What is so low is on the ground; m."""
+    """A shape whose lowest point is below this height touches the ground; m."""
 
     def __init__(self, figure: Figure) -> None:
         model, solids = figure.model, figure.model.solids
@@ -135,7 +135,7 @@ class Undersides:
         """(n, k) of each shape's lowest point; m."""
         up = [placed.rotation[:, self.bodies, 2, k] for k in range(3)]
         centre = placed.position[:, self.bodies, 2] + _inner(up, self._centre)
-        # what is up, in the axes of each shape
+        # the vertical in the axes of each shape
         x, y, z = (_inner(up, self._turned[:, :, k]) for k in range(3))
         a, b, c = self._size.T
         rod = a + b * np.abs(z)
@@ -146,5 +146,5 @@ class Undersides:
 
 
 def _inner(up: list[Array], columns: Array) -> Array:
-    """(n, k) products with (k, 3); numpy's own sums over three numbers take far longer."""
+    """(n, k) inner products with (k, 3); NumPy's own sums over three numbers are far slower."""
     return np.asarray(up[0] * columns[:, 0] + up[1] * columns[:, 1] + up[2] * columns[:, 2])

@@ -1,4 +1,4 @@
-"""To move as a clip does, after DeepMimic."""
+"""Motion imitation, after DeepMimic."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from poise.motion.rotations import quat_conjugate, quat_log, quat_multiply
 
 Array = NDArray[Any]
 WEIGHTS = {"pose": 0.65, "velocity": 0.1, "ends": 0.15, "root": 0.1}
-"""Of the terms of the reward (Peng et al. 2018, sec. 5)."""
+"""Weights of the terms of the reward (Peng et al. 2018, sec. 5)."""
 SHARPNESS = {"pose": 2.0, "velocity": 0.1, "ends": 40.0, "root": 10.0}
-"""How fast terms fall with the square of what is off."""
+"""Scales k of the squared errors in the exponentials."""
 
 
 class Imitate(Task):
-    """Follow a `clip` (any `poise.motion.Clip`, or the name of a built-in one) with reward and early end as in
+    """Follow a `clip` (any `poise.motion.Clip`, or the name of a built-in one) with reward and early termination as in
     DeepMimic: Peng, Abbeel, Levine and van de Panne 2018, "DeepMimic: example-guided deep reinforcement learning of
     physics-based character skills", ACM Transactions on Graphics 37(4).
 
-    A step pays 0.65 pose + 0.1 velocity + 0.15 ends + 0.1 root, each exp(−k × sum of squares): of rotations of the root
-    and of joints (rad), of speeds of joints (rad/s), of wrists and ankles (m), of the centre of mass (m). Episodes
-    begin anywhere in the motion (`random_start`), and end early (`early_end`) when anything but feet is on the ground
-    that is not there in the clip, or the root is farther than `stray` (m) from where it should be. They are cut at the
-    end of a clip that is no loop. `parts` tells which joints of the clip are which of the person's (`poise.motion.
-    retarget`), where their names do not.
+    The reward of a step is 0.65 pose + 0.1 velocity + 0.15 ends + 0.1 root, each exp(−k × sum of squared errors): of
+    rotations of the root and of joints (rad), of joint speeds (rad/s), of wrists and ankles (m), of the centre of mass
+    (m). Episodes start at a random time of the motion (`random_start`). They terminate early (`early_end`) when a shape
+    touches the ground that does not do so in the clip (feet excepted), or when the root is farther than `stray` (m)
+    from its reference. They are truncated at the end of a clip that is not cyclic. `parts` maps joints of the clip to
+    joints of the figure whose names differ (`poise.motion.retarget`).
     """
 
     def __init__(
@@ -57,24 +57,24 @@ class Imitate(Task):
 
     @property
     def times(self) -> Array:
-        """(n,) of the motion, since its start; s."""
+        """(n,) times since the start of the motion; s."""
         return self._began + self.age * self.period
 
     def now(self) -> Moment:
-        """What the motion does now in each world; looked up once."""
+        """The motion at the present time of each world; cached."""
         times = self.times
         if not np.array_equal(times, self._read[0]):
             self._read = times, self.table.at(times)
         return self._read[1]
 
     def start(self, which: Array, draws: Sequence[np.random.Generator]) -> tuple[Array, Array]:
-        """Anywhere in the motion, moving with it."""
+        """A random time of the motion, with its velocity."""
         self._began[which] = [rng.uniform(0.0, self.table.duration) if self.random_start else 0.0 for rng in draws]
         begin = self.table.at(self._began[which])
         return begin.q, begin.v
 
     def view(self, seen: Seen) -> list[Array]:
-        """The phase of the motion, and where it is from here: the way to its root, and its heading."""
+        """The phase of the motion, and the displacement to its root and its heading, relative to the figure."""
         now = self.now()
         root = seen.bodies.position[:, seen.figure.pelvis]
         w, x, y, z = now.q[:, 3:7].T
@@ -87,7 +87,7 @@ class Imitate(Task):
         ]
 
     def outcome(self, seen: Seen) -> Outcome:
-        """How near the motion is."""
+        """The reward for following the motion, and early termination."""
         now = self.now()
         off = self._off(seen, now)
         terms = {name: np.exp(-SHARPNESS[name] * off[name]) for name in WEIGHTS}
@@ -96,7 +96,7 @@ class Imitate(Task):
         return Outcome(reward, self._failed(seen, now), over, terms)
 
     def _off(self, seen: Seen, now: Moment) -> dict[str, Array]:
-        """(n,) sums of squares of what is off."""
+        """(n,) sums of squared errors of each term."""
         joints = self.figure.joints.between(seen.q, now.q)
         root = quat_log(quat_multiply(quat_conjugate(seen.q[:, 3:7]), now.q[:, 3:7]))
         return {

@@ -1,4 +1,4 @@
-"""What actions ask of joints: targets of springs that are met implicitly, as far as strength goes."""
+"""Actions as targets of joint springs, which are implicit and bounded by joint torque limits."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from poise.motion.rotations import quat_conjugate, quat_exp, quat_log, quat_mult
 
 Floats = NDArray[np.float64]
 ROOT = 6
-"""Degrees of freedom of the root, which comes first and has no springs."""
+"""Degrees of freedom of the root, which come first and have no springs."""
 PUSH = 0.25
-"""Targets reach at least so far to both sides: a straight knee can be pressed against its stop; rad."""
+"""Targets reach at least this far to both sides: a straight knee can be pressed against its stop; rad."""
 SETTLE = 0.1
 """Damping over stiffness of springs; s."""
 
-# of a person of 70 kg and 1.75 m, after DeepMimic's; both ankles together are 0.8 of m g h, so that nobody stands by
-# springs alone, as people do not (Loram and Lakie 2002)
+# for 70 kg and 1.75 m, after DeepMimic; both ankles together have 0.8 of the stiffness m g h, so that springs alone do
+# not balance the body, as in people (Loram and Lakie 2002)
 GAINS = {
     "spine": 800.0,
     "neck": 60.0,
@@ -45,18 +45,18 @@ STRENGTHS = {
     "knee_*": 250.0,
     "ankle_*": 150.0,
 }
-"""Most that a spring pulls with when its target is set; N·m."""
+"""Largest spring torque at the time when its target is set; N·m."""
 
 
 class Joints:
-    """Actions of (n, nv − 6) numbers within ±1, in the order of the model's velocities, as targets of joints.
+    """Maps actions of (n, nv − 6) numbers within ±1, in the order of the model's velocities, to targets of joints.
 
-    0 is the pose at rest, ±1 the end of the range to that side. Of a ball the three numbers are turns about its own
-    axes: its twist, then its two swings. They make one rotation vector.
+    0 is the rest pose, ±1 the end of the range on that side. The three numbers of a ball joint are the components of a
+    rotation vector about its own axes: its twist, then its two swings.
     """
 
     def __init__(self, model: Model, scale: float = 1.0) -> None:
-        """`scale` multiplies stiffness and strength."""
+        """`scale` multiplies stiffness and torque limits."""
         self.model = model
         self.low, self.high = _ranges(model)
         lay = layout(model)
@@ -70,20 +70,20 @@ class Joints:
         self.strength = scale * _of_dofs(model, STRENGTHS)
 
     def __len__(self) -> int:
-        """Numbers of an action."""
+        """Size of an action."""
         return self.model.nv - ROOT
 
     def drive(self) -> Drive:
-        """Springs and dampers, with the pose at rest as their goal."""
+        """Springs and dampers, with the rest pose as their goal."""
         gain = np.concatenate((np.zeros(ROOT), self.gain))
         return Drive(gain, SETTLE * gain, self.model.q_rest)
 
     def values(self, q: Any) -> Floats:
-        """(n, nv − 6) joints beside the pose at rest: differences of numbers, rotation vectors of balls; rad."""
+        """(n, nv − 6) joints relative to the rest pose: coordinate differences, rotation vectors of balls; rad."""
         return self.between(np.broadcast_to(self.model.q_rest, np.shape(q)), q)
 
     def between(self, start: Any, end: Any) -> Floats:
-        """(n, nv − 6) from joints at one pose to those at another, in the axes of the first; rad."""
+        """(n, nv − 6) difference of joints from the pose `start` to `end`, in the axes of `start`; rad."""
         start, end = np.asarray(start, np.float64), np.asarray(end, np.float64)
         out = np.zeros((*start.shape[:-1], len(self)))
         out[..., self._speeds] = end[..., self._numbers] - start[..., self._numbers]
@@ -92,14 +92,14 @@ class Joints:
         return out
 
     def targets(self, actions: Floats) -> Floats:
-        """(n, nq) coordinates that actions ask for, the root at rest."""
+        """(n, nq) target coordinates of actions, with the root at rest."""
         turns = np.where(actions < 0.0, -actions * self.low, actions * self.high)
         return self._moved(np.tile(self.model.q_rest, (len(actions), 1)), self._in_axes(turns))
 
     def actions(self, q: Any) -> Floats:
         """(n, nv − 6) actions whose targets are the joints at poses (n, nq): the inverse of `targets`.
 
-        What is out of reach has numbers beyond ±1, and is not asked for by a task.
+        Poses beyond the ranges of targets have numbers beyond ±1, which tasks clamp.
         """
         turns = self.values(q)
         parts = turns[:, self._spins]
@@ -107,18 +107,18 @@ class Joints:
         return np.where(turns < 0.0, -turns / self.low, turns / self.high)
 
     def goals(self, q: Any, actions: Floats) -> Floats:
-        """(n, nq) goals of springs: towards the targets, as far from where joints are as strength goes."""
+        """(n, nq) goals of springs: the targets, clamped to where the spring torque reaches its limit."""
         q = np.asarray(q, np.float64)
         far = self.strength / self.gain
         return self._moved(q, np.clip(self.between(q, self.targets(actions)), -far, far))
 
     def torques(self, q: Any, v: Any, goals: Any) -> Floats:
-        """(n, nv − 6) of springs and dampers; N·m."""
+        """(n, nv − 6) torques of springs and dampers; N·m."""
         speeds = np.asarray(v, np.float64)[:, ROOT:]
         return self.gain * (self.between(q, goals) - SETTLE * speeds)
 
     def _in_axes(self, turns: Floats) -> Floats:
-        """Numbers of actions as changes of coordinates: those of balls in the axes of their bodies."""
+        """Actions as changes of coordinates: those of ball joints in the axes of their bodies."""
         out = turns.copy()
         parts = turns[:, self._spins]
         out[:, self._spins] = sum(self._frames[:, :, k] * parts[:, :, k, None] for k in range(3))
@@ -132,14 +132,14 @@ class Joints:
 
 
 def _of_dofs(model: Model, numbers: Mapping[str, float]) -> Floats:
-    """(nv − 6,) a number of each joint for each of its degrees of freedom."""
+    """(nv − 6,) the number of each joint, repeated for each of its degrees of freedom."""
     names = [name for name, kind in zip(model.joint_names, model.joint_kinds, strict=True) if kind != "free"]
     found = by_joint("gain", numbers, names, 100.0)
     return np.array([found[model.joint_names[j]] for j in model.dof_joint[ROOT:]])
 
 
 def _ranges(model: Model) -> tuple[Floats, Floats]:
-    """(nv − 6,) how far actions of −1 and of 1 turn; rad."""
+    """(nv − 6,) angles of actions of −1 and of 1; rad."""
     low, high = (model.dof_limits[ROOT:, side].copy() for side in (0, 1))
     for joint, kind in enumerate(model.joint_kinds):
         if kind == "ball":

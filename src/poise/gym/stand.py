@@ -1,4 +1,4 @@
-"""To stand, though somebody pushes."""
+"""Standing with random pushes."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from poise.gym.task import Outcome, Task, at_least
 
 Array = NDArray[Any]
 LOW = 0.65
-"""Who has the hips lower than this, of their height in standing, has fallen."""
+"""The figure has fallen when its hips are below this fraction of their height in standing."""
 GAP = (1.5, 3.0)
-"""From one push to the next; s."""
+"""Range of the time from one push to the next; s."""
 LASTS = 0.1
-"""How long a push lasts; s."""
+"""Duration of a push; s."""
 PUSHES = 16
-"""Pushes that are drawn for an episode; then they come again."""
+"""Pushes that are drawn for an episode; then they repeat."""
 
 
 def fallen(seen: Seen) -> Array:
-    """(n,) whether hips are low, or anything but feet is on the ground."""
+    """(n,) whether hips are low, or a shape other than the feet touches the ground."""
     low = seen.bodies.position[:, seen.figure.pelvis, 2] < LOW * seen.figure.hips
     return np.asarray(low | seen.touching())
 
@@ -31,9 +31,9 @@ def fallen(seen: Seen) -> Array:
 class Stand(Task):
     """Stand upright and still. Every 1.5 to 3 s the trunk is pushed with up to `push` N·s from any side.
 
-    A step pays up × (0.5 + 0.5 still) − 0.1 effort: up is the vertical part of the trunk's axis, still exp(−4 |v|²) of
-    the centre of mass, effort the mean square of the action. It is over when the hips are below 0.65 of their height,
-    or anything but feet is on the ground.
+    The reward of a step is up × (0.5 + 0.5 still) − 0.1 effort: `up` is the vertical component of the trunk's axis,
+    `still` is exp(−4 |v|²) of the centre of mass, `effort` is the mean square of the action. An episode ends when the
+    hips are below 0.65 of their height, or a shape other than the feet touches the ground.
     """
 
     def __init__(self, n: int = 1, *, push: float = 20.0, **options: Any) -> None:
@@ -44,7 +44,7 @@ class Stand(Task):
         self._force = np.zeros((self.n, PUSHES, 3))
 
     def start(self, which: Array, draws: Sequence[np.random.Generator]) -> tuple[Array, Array]:
-        """Near the pose at rest."""
+        """Near the rest pose."""
         q, v = self.near_rest(draws)
         chance = np.array([rng.uniform(0.0, 1.0, (3, PUSHES)) for rng in draws])
         gaps = GAP[0] + (GAP[1] - GAP[0]) * chance[:, 0]
@@ -55,7 +55,7 @@ class Stand(Task):
         return q, v
 
     def prepare(self, actions: Array) -> None:
-        """Push those whose time has come."""
+        """Apply the pushes that are due."""
         super().prepare(actions)
         if self.push:
             since = self.age[:, None] % (self._begins[:, -1:] + self._lasts) - self._begins
@@ -63,7 +63,7 @@ class Stand(Task):
             self.batch.forces[:, self.figure.torso, 3:] = np.sum(now[:, :, None] * self._force, axis=1)
 
     def outcome(self, seen: Seen) -> Outcome:
-        """Upright, still and with little effort."""
+        """Reward for standing upright and still with little effort."""
         up = np.clip(seen.up, 0.0, 1.0)
         still = np.exp(-4.0 * np.sum(np.square(seen.com_velocity), axis=1))
         effort = np.mean(np.square(self.asked), axis=1)

@@ -1,4 +1,4 @@
-"""What is to be done, for n people at once: one batch of worlds, with what is seen, paid and ended in each of them."""
+"""A task for n figures: one batch of worlds, with observation, reward and termination of each world."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ from poise.gym.joints import ROOT
 
 Array = NDArray[Any]
 BOUND = 100.0
-"""No number of an observation is greater."""
+"""Observations are clamped to ± this number."""
 SPEED = 0.1
-"""That joints' speeds are multiplied by in observations, to be of the size of the others; s."""
+"""Scale of joint speeds in observations, so that they have the magnitude of the others; s."""
 
 
 @dataclass
 class Outcome:
-    """How a step of n worlds went."""
+    """Result of a step of n worlds."""
 
     reward: Array
     """(n,)"""
     ended: Array
-    """(n,) bool: the episode is over, and nothing can be earned any more."""
+    """(n,) bool: the episode has terminated."""
     cut: Array
-    """(n,) bool: it is over, but might have gone on."""
+    """(n,) bool: the episode was cut short (truncated)."""
     terms: dict[str, Array] = field(default_factory=dict)
-    """What the reward is made of, (n,) each."""
+    """Terms of the reward, (n,) each."""
 
 
 class Task(ABC):
-    """n worlds with a person each. Subclasses tell where they begin, what they pay, and when they are over.
+    """n worlds with one figure each. Subclasses define initial states, reward and termination.
 
-    `step` takes actions (see `Joints`) for `frame_skip` steps of `dt` seconds; `observe` tells what is seen. `noise`
-    is the most by which joints at the start are off, in rad and in rad/s.
+    `step` applies actions (see `Joints`) for `frame_skip` steps of `dt` seconds; `observe` returns observations.
+    `noise` bounds the random offsets of joints at the start, in rad and in rad/s.
 
-    Chance comes from a generator for each world and only when it begins anew, so that a world does the same, to the
-    bit, however many are beside it.
+    Each world draws random numbers from its own generator, and only at a reset. Its result therefore does not depend
+    on the number of worlds, to the bit.
     """
 
     def __init__(
@@ -65,9 +65,9 @@ class Task(ABC):
         self.batch: Batch = self.figure.scene.build_batch(whole("num_envs", n), dt=dt, threads=threads)
         self.batch.drive = self.figure.joints.drive()
         self.rngs: list[np.random.Generator] = [np.random.default_rng() for _ in range(self.n)]
-        """A generator for each world, to assign."""
+        """A generator for each world; assignable."""
         self.age = np.zeros(self.n, np.int64)
-        """(n,) steps since the worlds began."""
+        """(n,) steps since the last reset."""
         self.asked = np.zeros((self.n, self.n_actions))
         """(n, nv − 6) actions of the last step, within ±1."""
         self.goals = np.tile(self.figure.model.q_rest, (self.n, 1))
@@ -81,36 +81,36 @@ class Task(ABC):
 
     @property
     def period(self) -> float:
-        """From one action to the next; s."""
+        """Time from one action to the next; s."""
         return self.frame_skip * self.batch.dt
 
     @property
     def n_actions(self) -> int:
-        """Numbers of an action."""
+        """Size of an action."""
         return len(self.figure.joints)
 
-    # ---- what a task is ----------------------------------------------------------------------------------------------
+    # ---- defined by subclasses ---------------------------------------------------------------------------------------
 
     @abstractmethod
     def start(self, which: Array, draws: Sequence[np.random.Generator]) -> tuple[Array, Array]:
-        """(k, nq) and (k, nv) where some worlds begin; `draws` are their generators."""
+        """(k, nq) and (k, nv) initial states of some worlds; `draws` are their generators."""
 
     @abstractmethod
     def outcome(self, seen: Seen) -> Outcome:
-        """What a step earned, and whether it was the last."""
+        """Reward of a step, and whether the episode ends with it."""
 
     def prepare(self, actions: Array) -> None:
-        """Take note of what is asked for in the step that comes, and set what else acts in it."""
+        """Prepare the next step with these actions: set other forces that act in it."""
         self.asked = actions
 
     def view(self, seen: Seen) -> list[Array]:
-        """(n, …) what is seen beside the person's own body."""
+        """(n, …) observations besides those of the figure itself."""
         return []
 
-    # ---- going on ----------------------------------------------------------------------------------------------------
+    # ---- stepping ----------------------------------------------------------------------------------------------------
 
     def reset(self, which: ArrayLike | None = None) -> None:
-        """Let all worlds, or those of a mask, begin anew."""
+        """Reset all worlds, or those of a mask."""
         worlds = np.arange(self.n) if which is None else np.flatnonzero(which)
         if not len(worlds):
             return
@@ -120,7 +120,7 @@ class Task(ABC):
         self.seen = self._look()
 
     def step(self, actions: Any) -> Outcome:
-        """Let actions (n, nv − 6) act. What is beyond ±1 counts as ±1; what is not finite is refused."""
+        """Apply actions (n, nv − 6). They are clamped to ±1; actions that are not finite raise ValueError."""
         wanted = self._checked(actions)
         self.prepare(wanted)
         batch = self.batch
@@ -135,13 +135,13 @@ class Task(ABC):
         return self._without_lost(self.outcome(self.seen))
 
     def observe(self) -> Array:
-        """(n, k) float32: what is seen now, finite in any case."""
+        """(n, k) float32 observations, always finite."""
         parts = [*self._body(self.seen), *self.view(self.seen)]
         rows = np.concatenate([part.reshape(self.n, -1) for part in parts], axis=1).astype(np.float32)
         return np.clip(np.nan_to_num(rows, nan=0.0, posinf=BOUND, neginf=-BOUND), -BOUND, BOUND)
 
     def _body(self, seen: Seen) -> list[Array]:
-        """What a person feels of the own body, from where it faces."""
+        """Observations of the figure's own body, in the axes of its heading."""
         figure, pelvis = seen.figure, seen.figure.pelvis
         root = seen.bodies.position[:, pelvis]
         return [
@@ -159,11 +159,11 @@ class Task(ABC):
     # ---- parts -------------------------------------------------------------------------------------------------------
 
     def _look(self) -> Seen:
-        with np.errstate(all="ignore"):  # of a world that is lost, anything may come
+        with np.errstate(all="ignore"):  # the state of a diverged world may be anything
             return self.figure.look(self.batch.q.copy(), self.batch.v.copy())
 
     def _without_lost(self, outcome: Outcome) -> Outcome:
-        """Worlds that have diverged are over and earn nothing."""
+        """Episodes of diverged worlds terminate, with a reward of 0."""
         lost = self.batch.diverged | ~np.isfinite(outcome.reward)
         outcome.reward = np.where(lost, 0.0, outcome.reward)
         outcome.ended = outcome.ended | lost
@@ -179,14 +179,14 @@ class Task(ABC):
         return np.clip(given, -1.0, 1.0)
 
     def near_rest(self, draws: Sequence[np.random.Generator]) -> tuple[Array, Array]:
-        """(k, nq), (k, nv) standing people whose joints are a little off, by chance."""
+        """(k, nq), (k, nv) the rest pose with small random offsets of joints and their speeds."""
         model, joint = self.figure.model, np.arange(self.figure.model.nv) >= ROOT
         chance = np.array([rng.uniform(-1.0, 1.0, (2, model.nv)) for rng in draws]) * (self.noise * joint)
         return displaced(model, np.tile(model.q_rest, (len(draws), 1)), chance[:, 0]), chance[:, 1]
 
 
 def as_actions(actions: Any) -> Array:
-    """Actions as float64, of whatever shape."""
+    """Actions as float64, of any shape."""
     try:
         given = np.asarray(actions)
     except ValueError:

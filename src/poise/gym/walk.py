@@ -1,4 +1,4 @@
-"""To walk at a speed."""
+"""Walking at a given speed."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from poise.gym.task import Outcome, Task, at_least
 
 Array = NDArray[Any]
 MOST_COST = 10.0
-"""Power beyond this, of the weight times 1 m/s, costs no more."""
+"""Upper bound of the power that the reward counts, over weight times 1 m/s."""
 
 
 class Walk(Task):
-    """Go along x at `speed` (m/s): one number, or two between which each episode draws its own.
+    """Walk along x at `speed` (m/s): one number, or two between which each episode draws its own.
 
-    A step pays 0.3 + 0.7 exp(−4 e²) − `effort` × power: e is what the velocity of the centre of mass on the ground is
-    off; power is Σ |τ v| of joints, in parts of the weight times 1 m/s. It is over when the person has fallen, as in
-    `Stand`. Where to face, and how fast to go, is seen.
+    The reward of a step is 0.3 + 0.7 exp(−4 e²) − `effort` × power: e is the error of the horizontal velocity of the
+    centre of mass; power is Σ |τ v| of joints, over weight times 1 m/s. An episode ends when the figure has fallen, as
+    in `Stand`. Observations include the direction of x and the speed.
     """
 
     def __init__(self, n: int = 1, *, speed: Any = 1.0, effort: float = 0.05, **options: Any) -> None:
@@ -31,22 +31,22 @@ class Walk(Task):
         self.speed = _speeds(speed)
         self.effort = at_least("effort", effort, 0.0)
         self.target = np.full(self.n, self.speed[0])
-        """(n,) speeds of this episode; m/s."""
+        """(n,) target speeds of this episode; m/s."""
 
     def start(self, which: Array, draws: Sequence[np.random.Generator]) -> tuple[Array, Array]:
-        """Near the pose at rest."""
+        """Near the rest pose."""
         q, v = self.near_rest(draws)
         low, high = self.speed
         self.target[which] = [rng.uniform(low, high) for rng in draws]
         return q, v
 
     def view(self, seen: Seen) -> list[Array]:
-        """Where x is, and how fast to go."""
+        """The direction of x, and the target speed."""
         c, s = seen.heading.T
         return [np.stack((c, -s, self.target), axis=1)]
 
     def outcome(self, seen: Seen) -> Outcome:
-        """As fast as asked, with little power."""
+        """Reward for the target speed with little power."""
         off = seen.com_velocity[:, :2] - np.stack((self.target, np.zeros(self.n)), axis=1)
         going = np.exp(-4.0 * np.sum(np.square(off), axis=1))
         torques = self.figure.joints.torques(seen.q, seen.v, self.goals)

@@ -1,4 +1,4 @@
-"""The scene: what there is, in names and units, before anything is compiled. Knows nothing of solvers."""
+"""The scene: bodies, joints, shapes and motors by name, in SI units, before compilation. It imports no solver."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class Inertia:
     products: Vector = ORIGIN
     """Off-diagonal elements (Ixy, Ixz, Iyz) of the inertia *matrix*, 0 in principal axes; kg·m²."""
     allow_unphysical: bool = False
-    """Take moments that no body has (negative ones, or one above the sum of the others) as long as the mass matrix of
-    the scene is positive definite."""
+    """Accept moments that no rigid body has (negative ones, or one above the sum of the others) as long as the mass
+    matrix of the scene is positive definite."""
 
 
 @dataclass
@@ -81,7 +81,7 @@ class Joint:
     rest: float | tuple[float, ...] | None = None
     """Coordinates at the rest pose (scalars only: a ball rests at identity, a free joint at the body's pose)."""
     stiffness: float = 0.0
-    """Of a spring on every degree of freedom of the joint; N/m or N·m/rad."""
+    """Stiffness of a spring on every degree of freedom of the joint; N/m or N·m/rad."""
     spring: float | tuple[float, ...] | None = None
     """Coordinates at which the spring is relaxed; the rest pose when missing."""
     damping: float | tuple[float, ...] = 0.0
@@ -89,17 +89,17 @@ class Joint:
     armature: float | tuple[float, ...] = 0.0
     """Inertia of the drive, reflected to the joint; kg or kg·m²."""
     friction: float = 0.0
-    """Dry friction, the largest force that it can hold; N or N·m."""
+    """Dry friction: the largest friction force; N or N·m."""
     actuator_force_range: Bounds | None = None
-    """Least and greatest force of all its motors together, for a joint of one degree of freedom; N or N·m."""
+    """(lower, upper) bounds of the total force of its motors, for a joint of one degree of freedom; N or N·m."""
     actuator_gravity_compensation: bool = False
-    """Whether the gravity compensation of bodies counts, at this joint, as a force of its motors, within that range."""
+    """Whether gravity compensation counts at this joint as a motor force, within `force_range`."""
     line: int | None = None
 
 
 @dataclass
 class Body:
-    """A rigid body: where it is at rest, what joins it to its parent, what it is made of.
+    """A rigid body: its rest pose, the joints to its parent, its shapes and its inertia.
 
     >>> Body("arm", parent="torso", position=(0, 0.2, 0.4), joints=[Joint("ball")], inertia=Inertia(2.0)).motion
     'dynamic'
@@ -113,23 +113,23 @@ class Body:
     quat_wxyz: Quaternion = IDENTITY
     """Rest orientation in the parent's frame."""
     joints: list[Joint] = field(default_factory=list)
-    """In the order in which they act, parent first; none welds the body to its parent."""
+    """In the order in which they act, parent first; an empty list welds the body to its parent."""
     shapes: list[Shape] = field(default_factory=list)
     inertia: Inertia | None = None
-    """Wins over the masses of the shapes."""
+    """Overrides the masses of the shapes."""
     motion: Motion = "dynamic"
     """dynamic: moved by forces; fixed: its joints do not move; kinematic: it has infinite mass, and follows
     `path`, or is placed and moved while a world runs."""
     path: Any = None
-    """Kinematic bodies: a `poise.motion.Path`, giving pose, twist and acceleration in the parent's frame over time.
-    Without one the body is where `PlacedBody.place` puts it, and goes on at the velocity it has (`move_kinematic`),
+    """Kinematic bodies: a `poise.motion.Path`, which gives pose, twist and acceleration in the parent's frame over
+    time. Without a path the body is where `PlacedBody.place` puts it, and moves on at its velocity (`move_kinematic`),
     as mocap bodies of MuJoCo and kinematic ones of Bullet and Jolt. It has one free joint (added when it has none)."""
     gravity_compensation: float = 0.0
-    """Part of its weight that an upward force at its centre of mass carries: 0 none, 1 all, as MuJoCo's gravcomp."""
+    """Fraction of its weight that an upward force at its centre of mass cancels: 0 none, 1 all; MuJoCo's `gravcomp`."""
     line: int | None = None
 
     def moving_joints(self) -> list[tuple[str, Joint]]:
-        """Names and joints that give the body its freedom: none when it is fixed, one free joint when kinematic."""
+        """Names and joints that move the body: none when it is fixed, one free joint when it is kinematic."""
         if self.motion == "fixed":
             return []
         if self.motion == "kinematic" and not self.joints:
@@ -138,7 +138,7 @@ class Body:
         return [(name, joint) for name, joint in named if joint.kind != "fixed"]
 
     def joint_names(self) -> list[str]:
-        """Names of the joints: as given, else the body's own, numbered from 1 when it has several joints.
+        """Names of the joints: as given, else the body's name, numbered from 1 when it has several joints.
 
         >>> Body("crane", joints=[Joint("hinge"), Joint("slider", name="boom")]).joint_names()
         ['crane_1', 'boom']
@@ -150,7 +150,7 @@ class Body:
 
 @dataclass
 class Character:
-    """A tree of bodies that is added to a scene as one: its first body is the root.
+    """A tree of bodies that is added to a scene in one call; its first body is the root.
 
     >>> Scene().add(Character("twins", [Body("one", joints=[Joint("free")]), Body("two", parent="one")])).bodies
     ('twins/one', 'twins/two')
@@ -162,7 +162,7 @@ class Character:
 
 @dataclass
 class Keyframe:
-    """A named state of the whole scene; what is None is at rest.
+    """A named state of the whole scene; a field that is None has the values of the rest state.
 
     >>> Keyframe("bent", q=(0.5,)).time
     0.0
@@ -176,12 +176,12 @@ class Keyframe:
     v: tuple[float, ...] | None = None
     """(nv,) velocities; m/s, rad/s."""
     control: tuple[float, ...] | None = None
-    """One number for each control that the file's actuators have."""
+    """One number for each control of the file's actuators."""
 
 
 @dataclass
 class Actuator:
-    """A drive: as `Scene.motor` makes it (kind "servo"), or as a file asks for it; see `poise.model.motors`."""
+    """A motor: made by `Scene.motor` (kind "servo"), or read from a file; see `poise.model.motors`."""
 
     name: str
     kind: str
@@ -195,7 +195,7 @@ class Actuator:
 
 @dataclass
 class Equality:
-    """A loop or coupling that a file asks for, as it is read; see `poise.model.loops`."""
+    """A loop joint or coupling as read from a file; see `poise.model.loops`."""
 
     name: str
     kind: str
@@ -207,7 +207,7 @@ class Equality:
 
 @dataclass
 class Loop:
-    """A joint that closes a loop: between two bodies that the tree does not join, or one and the world (None).
+    """A loop joint: it joins two bodies that the tree does not join, or a body and the world (None).
 
     >>> Loop("door", "hinge", "frame", "leaf", axis=(0, 0, 1)).kind
     'hinge'
@@ -219,20 +219,20 @@ class Loop:
     first: str | None
     second: str | None
     position: Vector | None = None
-    """Of the joint in the world, the scene being at rest; the second body's origin when missing; m."""
+    """World position of the joint with the scene at rest; the second body's origin when missing; m."""
     axis: Vector | None = None
-    """As those of `Joint`, but in the world's axes, the scene being at rest."""
+    """As those of `Joint`, but in the world's axes with the scene at rest."""
     axis2: Vector | None = None
     anchor_first: Vector | None = None
     """The joint's point in the first body's frame, instead of `position`; for loops that are open at rest; m."""
     anchor_second: Vector | None = None
     quat_first: Quaternion | None = None
-    """Axes of the joint in the first body's frame, which `axis` and `axis2` are then written in."""
+    """Axes of the joint in the first body's frame; `axis` and `axis2` are then relative to them."""
     quat_second: Quaternion | None = None
     pitch: float = 0.0
     """Screw: advance per radian; m/rad."""
     limits: Bounds | tuple[Bounds | None, ...] | None = None
-    """Of its coordinates, 0 where both frames coincide; rad or m."""
+    """(lower, upper) limits of its coordinates, which are 0 where both frames coincide; rad or m."""
     cone: tuple[float, float] | float | None = None
     twist: Bounds | None = None
     limit_centre: Quaternion | None = None
@@ -240,28 +240,28 @@ class Loop:
     friction: float = 0.0
     """Dry friction of each coordinate; N or N·m."""
     break_force: float = float("inf")
-    """Force that breaks it; N."""
+    """Force at which it breaks; N."""
     break_torque: float = float("inf")
-    """Torque that breaks it; N·m."""
+    """Torque at which it breaks; N·m."""
     active: bool = True
 
 
 @dataclass
 class Settings:
-    """What a file asks of those who build, run and show its scene; None is left to them.
+    """Settings of a scene file for building, running and viewing its scene; None leaves a setting at its default.
 
     >>> Settings(duration=5.0).duration
     5.0
     """
 
     formulation: Reduced | Maximal | None = None
-    """How worlds are stepped that are built without another one."""
+    """Formulation of worlds that are built without one."""
     duration: float | None = None
-    """How long it is to run; s."""
+    """Simulated time of a run; s."""
     record: tuple[str, ...] | None = None
-    """What recordings keep beside states; see `poise.sim.PARTS`."""
+    """What recordings keep besides states; see `poise.sim.PARTS`."""
     every: int | None = None
-    """One state in so many is recorded."""
+    """Steps from one recorded state to the next."""
     camera: dict[str, Any] = field(default_factory=dict)
     """Fields of `poise.view.Camera`, and the name of a body or character to `follow`."""
     description: str | None = None
@@ -269,7 +269,7 @@ class Settings:
 
 @dataclass
 class Scene:
-    """Everything that there is, in the order in which it was added.
+    """All bodies, joints, shapes and motors, in the order in which they were added.
 
     >>> from poise.model.shapes import box, sphere
     >>> scene = Scene(gravity=(0, 0, -9.81))
@@ -288,29 +288,29 @@ class Scene:
     equalities: list[Equality] = field(default_factory=list)
     loops: list[Loop] = field(default_factory=list)
     excluded_pairs: list[tuple[str, str]] = field(default_factory=list)
-    """Names of bodies that pass through each other."""
+    """Pairs of names of bodies that do not collide with each other."""
     contact_pairs: list[ContactPair] = field(default_factory=list)
-    """Pairs of shapes that touch whatever groups, parents and excluded pairs say, with friction of their own."""
+    """Pairs of shapes that collide regardless of groups, parents and excluded pairs, with their own friction."""
     skins: list[Skin] = field(default_factory=list)
-    """Surfaces that bend with several bodies; see `poise.model.skins`."""
+    """Skinned meshes; see `poise.model.skins`."""
     dt: float = 1.0 / 240.0
-    """Time step that the file asks for; s."""
+    """Time step that the file sets; s."""
     name: str = "scene"
     source: str | None = None
     """File that the scene was read from."""
     unsupported: list[str] = field(default_factory=list)
-    """What an importer found and could not keep as it is, one sentence each."""
+    """What an importer could not represent exactly, one sentence each."""
     controllers: list[tuple[str, Callable[[], Any]]] = field(default_factory=list)
-    """Names and makers of controllers, one of which each world gets; see `CharacterHandle.track`."""
+    """Names and factories of controllers; each world gets its own instance; see `CharacterHandle.track`."""
     settings: Settings = field(default_factory=Settings)
-    """What the file that it was read from asks for."""
+    """Settings of the file that it was read from."""
     friction_combine: CombineRule = "geometric"
     """How the sliding friction of two surfaces combines in a contact: "average", "geometric" (mean), "minimum",
-    "multiply" or "maximum", which is MuJoCo's. A `Material` may have a rule of its own."""
+    "multiply" or "maximum" (MuJoCo's rule). A `Material` can set its own rule."""
     rolling_combine: CombineRule = "maximum"
-    """Likewise of torsional and of rolling friction; not "multiply"."""
+    """The same for torsional and rolling friction; not "multiply"."""
     restitution_combine: CombineRule = "maximum"
-    """Likewise of restitution."""
+    """The same for restitution."""
 
     def __repr__(self) -> str:
         joints = sum(len(body.joints) for body in self.bodies)
@@ -319,15 +319,15 @@ class Scene:
 
     @property
     def rules(self) -> SceneRules:
-        """How surfaces combine that name no rule."""
+        """Combine rules of surfaces whose materials set none."""
         return SceneRules(self.friction_combine, self.rolling_combine, self.restitution_combine)
 
     def _repr_html_(self) -> str:
-        """Notebooks show a picture, or what is wrong."""
+        """Picture of the scene for notebooks, or its errors."""
         return str(pkgutil.resolve_name("poise.view.page.still:scene_html")(self))
 
     def compile(self) -> Model:
-        """Check the scene and lay it out as arrays. Raises `SceneError` with everything that is wrong.
+        """Check the scene and compile it into arrays. Raises `SceneError` with all errors of the scene.
 
         >>> Scene(bodies=[Body("box", parent="shelf")]).compile()
         Traceback (most recent call last):
@@ -339,7 +339,8 @@ class Scene:
         return compile_scene(self)
 
     def build(self, formulation: Reduced | Maximal | None = None, *, dt: float | None = None) -> World:
-        """Compile the scene and make a world of it, at the rest pose; characters that track are where that begins.
+        """Compile the scene and return a world at the rest pose. A character that tracks a motion starts at its
+        beginning.
 
         >>> from poise.model.shapes import sphere
         >>> scene = Scene()
@@ -376,10 +377,10 @@ class Scene:
         vary: Sequence[str] = (),
         terrains: Mapping[str, Sequence[str]] | None = None,
     ) -> Batch:
-        """Compile the scene and make n worlds of it, at the rest pose, that are stepped together; see `poise.Batch`.
+        """Compile the scene and return n worlds at the rest pose that are stepped together; see `poise.Batch`.
 
-        `vary` names parameters that may differ from world to world (`Batch.vary`); `terrains` has names of bodies and
-        shapes that only worlds on a terrain have (`Batch.terrain`).
+        `vary` names the parameters that may differ from world to world (`Batch.vary`). `terrains` maps the name of each
+        terrain to the bodies and shapes that only worlds on it have (`Batch.terrain`).
 
         >>> from poise.model.shapes import sphere
         >>> scene = Scene()
@@ -399,7 +400,7 @@ class Scene:
         controllers = [(name, make()) for name, make in self.controllers]
         state = State.rest(model)
         for _, controller in controllers:
-            if hasattr(controller, "first"):  # the batch refuses others
+            if hasattr(controller, "first"):  # the batch rejects others
                 controller.bind(model)
                 controller.first(state)
         options |= {"state": state, "controllers": controllers}
@@ -407,7 +408,7 @@ class Scene:
         return batch
 
     def save(self, path: str | PathLike[str]) -> list[str]:
-        """Write the scene as YAML (.yaml) or MJCF (.xml); gives, and warns of, what such a file cannot say.
+        """Write the scene as YAML (.yaml) or MJCF (.xml). Returns, and warns of, what the format cannot represent.
 
         >>> import tempfile, poise
         >>> scene = Scene()
@@ -461,10 +462,10 @@ class Scene:
     ) -> BodyHandle | CharacterHandle:
         """Add a shape, a list of shapes, a body or a character, and return a handle to it.
 
-        Shapes become a body that is free to move, unless it is fixed, is `kinematic` (it follows that path; with True
-        you move it: see `PlacedBody.move_kinematic`), or has a `joint` or a `parent` (to which it is welded without a
-        joint). A character's bodies and joints are named `name/…`, and `position`, `quat_wxyz` say where its own frame
-        goes. What is added is copied.
+        Shapes become a body with a free joint, unless it is fixed, is `kinematic` (it follows that path; with True you
+        move it: see `PlacedBody.move_kinematic`), or has a `joint` or a `parent`. A body with a parent and no joint is
+        welded to it. A character's bodies and joints are named `name/…`; `position` and `quat_wxyz` are the pose of its
+        frame. The scene stores a copy of `thing`.
 
         >>> from poise.model.shapes import box
         >>> Scene().add(box(1, 1, 1), position=(0, 0, 2)).name
@@ -487,7 +488,7 @@ class Scene:
     def add_ground(
         self, friction: float = 0.8, restitution: float = 0.0, height: float = 0.0, name: str = "ground", **options: Any
     ) -> BodyHandle:
-        """Add an endless floor at a height (m); other options are those of shapes.
+        """Add an infinite floor at `height` (m); other options are those of shapes.
 
         >>> Scene().add_ground(friction=1.0, color=(0.9, 0.9, 0.9, 1.0)).name
         'ground'
@@ -498,7 +499,7 @@ class Scene:
         return build.add_ground(self, name, height, material, options)
 
     def hinge(self, parent: Any, thing: Any, axis: Any = "z", **options: Any) -> Any:
-        """Join a thing to its parent by a hinge about `axis` ("x", "-y", … or a vector, in the thing's frame).
+        """Join a thing to its parent by a hinge about `axis`: "x", "-y", … or a vector in the thing's frame.
 
         Takes `name`, `position` and `quat_wxyz` of the body, `joint_name`, and every field of `Joint` as options.
 
@@ -518,7 +519,7 @@ class Scene:
         return self._join("slider", parent, thing, axis=axis, **options)
 
     def cylindrical(self, parent: Any, thing: Any, axis: Any = "z", **options: Any) -> Any:
-        """Join a thing to its parent so that it slides along `axis` and turns about it; options as for `hinge`.
+        """Join a thing to its parent so that it slides along `axis` and rotates about it; options as for `hinge`.
 
         >>> Scene().cylindrical(None, Body("piston"), limits=((0.0, 0.3), None)).name
         'piston'
@@ -526,7 +527,7 @@ class Scene:
         return self._join("cylindrical", parent, thing, axis=axis, **options)
 
     def screw(self, parent: Any, thing: Any, axis: Any = "z", pitch: float = 0.0, **options: Any) -> Any:
-        """Join a thing to its parent so that it advances `pitch` metres a radian; options as for `hinge`.
+        """Join a thing to its parent so that it advances `pitch` metres per radian; options as for `hinge`.
 
         >>> Scene().screw(None, Body("bolt"), pitch=0.001).name
         'bolt'
@@ -550,10 +551,10 @@ class Scene:
         return self._join("planar", parent, thing, axis=axis, axis2=axis2, **options)
 
     def ball(self, parent: Any, thing: Any, axis: Any = "z", **options: Any) -> Any:
-        """Join a thing to its parent by a ball; `axis` is that of its cone and twist; options as for `hinge`.
+        """Join a thing to its parent by a ball joint; `axis` is that of its cone and twist; options as for `hinge`.
 
-        A joint that goes further to one side has `limit_centre`, the rotation in the middle of its cone. This one turns
-        about x by −0.7 to 1.7:
+        For an asymmetric range, `limit_centre` is the rotation in the middle of the cone. This joint rotates about x by
+        −0.7 to 1.7:
 
         >>> scene = Scene()
         >>> middle = (0.9689, 0.2474, 0.0, 0.0)  # 0.5 about x
@@ -583,12 +584,13 @@ class Scene:
         torque: float = 0.0,
         gear: float = 1.0,
     ) -> str:
-        """Drive a joint of one coordinate, a ball joint, or one coordinate of any joint ("hip.wx"); gives the name.
+        """Add a motor to a joint of one coordinate, a ball joint, or one coordinate of any joint ("hip.wx"), and return
+        its name.
 
-        The force, torque + stiffness (target − x) + damping (speed − ẋ), is met at the end of each step, and stays
-        within ±limit (or a range). x is gear times the coordinate. The target is where the joint is at rest when
-        missing, (w, x, y, z) of a ball, each of whose three torques has the limit. An infinite stiffness or damping
-        takes the joint there within a step, with whatever force within the limit does it. See `World.motor`.
+        The force, torque + stiffness (target − x) + damping (speed − ẋ), is implicit: it holds at the end of each step.
+        It is clamped to ±limit (or a range). x is gear times the coordinate. `target` defaults to the rest coordinate;
+        for a ball joint it is (w, x, y, z), and the limit applies to each of the three torques. With infinite stiffness
+        or damping the joint reaches its target within a step if the limit permits. See `World.motor`.
 
         >>> from poise.model.shapes import box
         >>> scene = Scene()
@@ -604,10 +606,10 @@ class Scene:
     def loop(
         self, kind: str, first: Any, second: Any = None, name: str | None = None, *, axis: Any = "z", **options: Any
     ) -> str:
-        """Close a loop by a joint between two bodies, or one and the world (None); gives its name.
+        """Add a loop joint between two bodies, or a body and the world (None), and return its name.
 
-        Every kind of joint but free will do. `position`, `axis` and `axis2` are those of the joint in the world, the
-        scene being at rest; other options are those of `Loop`. The two bodies pass through each other.
+        Every kind of joint except free is supported. `position`, `axis` and `axis2` are in world coordinates with the
+        scene at rest; other options are those of `Loop`. The two bodies do not collide with each other.
 
         >>> from poise.model.shapes import box
         >>> scene = Scene()
@@ -620,10 +622,10 @@ class Scene:
         return build.add_loop(self, kind, first, second, name, options | {"axis": axis})
 
     def couple(self, first: str, second: str | None, coefficients: Any = (0.0, 1.0), name: str | None = None) -> str:
-        """Couple two joints of one coordinate, as gears do: first = Σ coefficients · second^k; gives a name.
+        """Couple two joints of one coordinate, as gears do: first = Σ coefficients · second^k. Returns the name.
 
-        Both count from where they are at rest; there may be up to five coefficients. Without a second joint the first
-        is held.
+        Both coordinates count from the rest pose; there are at most five coefficients. Without a second joint the first
+        is held in place.
 
         >>> from poise.model.shapes import box
         >>> scene = Scene()
