@@ -1,11 +1,11 @@
-"""Threads of BLAS: dense NumPy algebra inside Poise uses one, unless `POISE_BLAS_THREADS` asks for more.
+"""Threads of BLAS: dense NumPy algebra inside Poise uses one thread, or as many as `POISE_BLAS_THREADS` sets.
 
-BLAS shares matrices of a hundred rows among all cores. On a busy machine the threads wait for each other, twenty times
-longer than one of them would take; and how sums are shared out decides on their last bits. Functions marked
-`@few_blas_threads` set the number of threads for as long as they run. Then the process has its own number again.
+BLAS splits matrices of a hundred rows among all cores. On a busy machine the threads wait for each other, twenty times
+longer than one thread would take; and the last bits of sums depend on the split. Functions marked `@few_blas_threads`
+limit the number of threads while they run, and restore it afterwards.
 
-The number is one for the whole process: BLAS calls of other threads meanwhile have it too. NumPy with OpenBLAS, MKL or
-BLIS can be limited so; Apple's Accelerate chooses its threads by itself.
+The limit holds for the whole process, so also for BLAS calls of other threads meanwhile. It works for NumPy with
+OpenBLAS, MKL or BLIS; Apple's Accelerate chooses its threads by itself.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _NAMES = (
 
 @dataclass(frozen=True)
 class Blas:
-    """What asks a BLAS for its number of threads, and sets it."""
+    """Getter and setter of a BLAS for its number of threads."""
 
     get: Callable[[], int]
     set: Callable[[int], Any]
 
 
 def _libraries() -> Iterator[ctypes.CDLL]:
-    """NumPy's own module, through which the names of the libraries behind it are found; in Windows, those libraries."""
+    """NumPy's own module, which resolves the symbols of its libraries; on Windows, those libraries."""
     import numpy as np
     from numpy.linalg import _umath_linalg
 
@@ -79,7 +79,7 @@ def asked_for() -> int:
 
 @dataclass
 class _Limit:
-    """Set by the first that enters, taken away by the last that leaves, whatever their threads."""
+    """A limit that the first thread to enter sets and the last one to leave removes."""
 
     inside: int = 0
     before: int = 0
@@ -98,7 +98,7 @@ class _Limit:
             self.inside += 1
 
     def leave(self) -> None:
-        """The process has its number again once nobody needs the limit."""
+        """Restore the process's number of threads when no caller needs the limit."""
         blas = numpys_blas()
         if blas is None:
             return
@@ -108,7 +108,7 @@ class _Limit:
                 blas.set(self.before)
 
     def forget(self) -> None:
-        """In a forked process nobody is inside."""
+        """Reset after a fork: the child has no callers inside."""
         inside, self.inside, self.lock = self.inside, 0, threading.Lock()
         blas = numpys_blas() if inside else None
         if blas is not None:
@@ -121,7 +121,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def few_blas_threads(function: Callable[P, R]) -> Callable[P, R]:
-    """Declare a function whose dense algebra uses no more threads than asked for."""
+    """Declare a function whose dense algebra uses no more than the set number of threads."""
 
     @functools.wraps(function)
     def limited(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -1,8 +1,8 @@
-"""Entries bound to their blocks: a call from Python then hands over one table and some numbers.
+"""Entries bound to their blocks: a call from Python then passes one table and some numbers.
 
-Python takes about 0.1 µs over each handle that it hands to compiled code, which is more than many a kernel takes. A
-bound entry keeps the addresses of all its handles in one array. A small function in front of the entry, one for all
-entries that have as many views and the same numbers, makes handles of them again.
+Python takes about 0.1 µs for each handle that it passes to compiled code, which is more than many kernels take. A bound
+entry keeps the addresses of all its handles in one array. A small wrapper, shared by all entries with the same number
+of views and types of numbers, rebuilds the handles from it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _I64 = ir.IntType(64)
 
 
 class _Table:
-    """The numbers that a bound entry needs, with the handles among them: who holds the table holds the handles."""
+    """The addresses and sizes of a bound entry's handles; it keeps references to the handles."""
 
     def __init__(self, numbers: list[int], handles: tuple[np.ndarray, ...]) -> None:
         self.numbers, self.handles = np.array(numbers, np.int64), handles
@@ -36,7 +36,7 @@ class _Table:
 
 
 class Bound:
-    """An entry at a width with its handles: call it with its numbers. It holds what the handles point to."""
+    """An entry at a width with its handles: call it with its numbers. It keeps the memory of the handles alive."""
 
     def __init__(self, entry: Entry, width: Width, *handles: np.ndarray) -> None:
         if len(handles) != len(entry.views):
@@ -66,23 +66,23 @@ class Bound:
 
     @property
     def caller(self) -> Callable[..., Any]:
-        """What calls the entry with its numbers, and holds what this holds: it spares Python a frame."""
+        """A function that calls the entry with its numbers and keeps the same references, without a Python frame."""
         return functools.partial(self._call, self._table)
 
     def __call__(self, *numbers: float) -> Any:
-        """What the entry returns."""
+        """Call the entry and return its result."""
         return self._call(self._table, *numbers)
 
 
 @functools.cache
 def _front(n_views: int, extra: tuple[str, ...], returns: str) -> Any:
-    """The function in front of all entries with so many views, numbers of these types, and a result of this one."""
+    """The wrapper of all entries with this number of views, these types of numbers, and this type of result."""
     name = "_".join(["call", str(n_views), *extra, returns])
     return front_function(name, extra, returns, _passing(n_views, extra, returns), Path(__file__))
 
 
 def front_function(name: str, numbers: tuple[str, ...], returns: str, code: Callable[..., Any], source: Path) -> Any:
-    """A compiled function that takes a table and some numbers; `code` of a source file makes its instructions."""
+    """A compiled function that takes a table and some numbers; `code`, from `source`, emits its instructions."""
     names = [f"n{k}" for k in range(len(numbers))]
     arguments = ", ".join(["table", *names])
     scope: dict[str, Any] = {"code": code, "result": getattr(types, returns), "__name__": __name__}
@@ -97,7 +97,7 @@ def front_function(name: str, numbers: tuple[str, ...], returns: str, code: Call
 
 
 def _passing(n_views: int, extra: tuple[str, ...], returns: str) -> Callable[..., Any]:
-    """What calls the entry that a table tells of."""
+    """Code generator of the call of the entry in a table."""
     result = getattr(types, returns)
     kinds = [HANDLE] * n_views + [getattr(types, kind) for kind in extra]
 

@@ -1,7 +1,7 @@
 """The bridge to Numba: lanes, masks, values, buffers and views as Numba types; formulas and operators as its functions.
 
-Everything goes one way: a Numba value becomes the Python object that a formula works with (`_open`), the formula runs,
-and what it returns becomes a Numba value again (`_close`). With no emitter the same round finds the type.
+A Numba value becomes the Python object that a formula works with (`_open`), the formula runs, and its result becomes a
+Numba value again (`_close`). Without an emitter the same sequence infers the type of the result.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from poise.kernel.values import Value
 
 
 class KernelType(types.Type):
-    """What formulas may take and give, besides plain numbers."""
+    """Base of the types of arguments and results of formulas, besides plain numbers."""
 
 
 class LaneType(KernelType):
-    """Lanes of numbers, or a mask; or one float32, whose literals would be float64 if it were Numba's own."""
+    """Lanes of numbers, or a mask; or one float32, since literals next to Numba's own float32 would be float64."""
 
     def __init__(self, scalar: ScalarType) -> None:
         self.scalar = scalar
         super().__init__(name=str(scalar))
 
     def can_convert_from(self, context: Any, other: types.Type) -> Any:
-        """A plain number may start what lanes go on with."""
+        """A variable may start as a plain number and continue as lanes."""
         if isinstance(other, types.Float | types.Integer) and not self.scalar.is_mask:
             return Conversion.safe
         return None
 
     def unify(self, context: Any, other: types.Type) -> Any:
-        """Lanes win over plain numbers."""
+        """Lanes take precedence over plain numbers."""
         return self if self.can_convert_from(context, other) else None
 
 
@@ -70,7 +70,7 @@ class ViewType(KernelType):
 
     def __init__(self, view: View, width: Width) -> None:
         self.view, self.width = view, width
-        # Numba knows types by their names; the seal tells widths of nested views apart
+        # Numba compares types by name; the seal distinguishes widths of nested views
         super().__init__(name=f"view({view.name}[{width}], {view.layout}, {view.seal(width):x})")
 
 
@@ -120,7 +120,7 @@ def numba_type(t: ScalarType) -> types.Type:
 
 
 def _open(t: types.Type, value: Any, emit: Emitter | None) -> Any:
-    """A Numba value as formulas see it."""
+    """The Python object of a Numba value for formulas."""
     if (scalar := scalar_of(t)) is not None:
         return Traced(scalar, value, emit)
     if isinstance(t, ValueType):
@@ -132,7 +132,7 @@ def _open(t: types.Type, value: Any, emit: Emitter | None) -> Any:
 
 
 def _close(result: Any, emit: Emitter | None) -> tuple[types.Type, Any]:
-    """What a formula returned, as a Numba type and value."""
+    """The result of a formula as a Numba type and value."""
     if result is None:
         return types.none, emit and ir.Constant(ir.IntType(8).as_pointer(), None)
     if isinstance(result, Value):
@@ -186,7 +186,7 @@ def _lowered(function: Callable[..., Any], context: Any, builder: Any, sig: Any,
 
 
 def _teach(function: Callable[..., Any]) -> None:
-    """Let kernels call a formula (or the constructor of a value type)."""
+    """Register a formula (or the constructor of a value type) with Numba, so that kernels can call it."""
 
     def generic(self: Any, args: tuple[types.Type, ...], kws: dict[str, Any]) -> Any:
         return None if kws else _typed(function, args)
@@ -201,7 +201,7 @@ def _teach(function: Callable[..., Any]) -> None:
 
 
 def _teach_operator(op: Callable[..., Any], meaning: Callable[..., Any], count: int) -> None:
-    """Let an operator work on kernel values; plain numbers stay with Numba."""
+    """Register an operator for kernel values; Numba keeps its own for plain numbers."""
 
     class Template(AbstractTemplate):
         key = op
@@ -257,7 +257,7 @@ for _name in ("neg", "invert"):
 
 @infer_global(bool)
 class _Truth(AbstractTemplate):
-    """Lanes have no single truth: say what to write in place of `if mask:`."""
+    """Reports `if mask:` with a replacement: lanes have no single truth value."""
 
     key = bool
 

@@ -1,8 +1,8 @@
 """Buffers: typed memory inside a kernel, and the only ways to read and write it.
 
-A buffer holds elements of one kind, each a scalar or a value of several, with the lanes of a scalar side by side.
-Of a buffer of plain numbers a group of neighbours can be had at once, as lanes; of a buffer of lanes a group is an
-element. So a loop over groups is one source for both.
+A buffer holds elements of one kind, each a scalar or a value of several scalars; the lanes of a scalar are contiguous.
+A buffer of plain numbers can be read in groups of neighbours, as lanes; in a buffer of lanes a group is one element. So
+a loop over groups is one source for both.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from poise.kernel.trace import ScalarType, Traced, formula
 from poise.kernel.values import Value
 
 GROUP = 8
-"""Plain numbers that make a group. Arrays have so much room beyond their ends."""
+"""Plain numbers of a group. Arrays have this much padding beyond their ends."""
 
 
 @dataclass(frozen=True)
 class BufferType:
-    """Type of a buffer: what an element is made of, and whether it never changes while a kernel runs."""
+    """Type of a buffer: the type of its elements, and whether it is constant while a kernel runs."""
 
     scalar: ScalarType
     value: type[Value] | None = None
@@ -29,12 +29,12 @@ class BufferType:
 
     @property
     def leaves(self) -> int:
-        """Scalars an element."""
+        """Scalars per element."""
         return self.value.size if self.value else 1
 
 
 class Buffer:
-    """A buffer inside a formula: a pointer that is known when the kernel runs."""
+    """A buffer inside a formula: a pointer whose value is known at run time."""
 
     __slots__ = ("emit", "pointer", "type")
 
@@ -72,7 +72,7 @@ class Buffer:
         return mask.cast(scalar.of("b1"))
 
     def load(self, i: Any, mask: Any = None) -> Any:
-        """Element i; of a plain buffer, if the mask is set, and nought else."""
+        """Element i; with a mask, for plain buffers: zero where it is not set."""
         t, e = self.type, self.emit
         mask = self._mask(mask, t.scalar)
 
@@ -112,7 +112,7 @@ class Buffer:
         return Traced(ScalarType("i64"), None, self.emit).like(self.group.width // self.type.scalar.width)
 
     def load_group(self, i: Any) -> Any:
-        """The group that begins with element i."""
+        """The group that starts at element i."""
         t, e, where = self.group, self.emit, self._place(i, 0)
         if e is None:
             return Traced(t)
@@ -120,7 +120,7 @@ class Buffer:
         return Traced(t, e.load(pointer, t, self.type.constant, self._group_align), e)
 
     def store_group(self, i: Any, value: Any) -> None:
-        """Write the group that begins with element i."""
+        """Write the group that starts at element i."""
         t, e, where = self.group, self.emit, self._place(i, 0)
         if self.type.constant:
             raise TypeError("a kernel cannot write to a constant")
@@ -133,14 +133,14 @@ class Buffer:
         return self.type.scalar.bits // 8 * self.type.scalar.width
 
     def sum_group(self, value: Any) -> Any:
-        """The sum of a group's plain numbers; of a buffer of lanes, the lanes as they are."""
+        """The sum of a group's plain numbers; for a buffer of lanes, the lanes unchanged."""
         if self.group == self.type.scalar:
             return value
         t = self.type.scalar
         return Traced(t, self.emit.sum_lanes(value.value, value.type), self.emit) if self.emit else Traced(t)
 
     def load_lane(self, i: Any, lane: Any) -> Any:
-        """The plain numbers that element i has in one lane."""
+        """The plain numbers of element i in one lane."""
         t, e = self.type, self.emit
         plain = ScalarType(t.scalar.elem)
         places = [self._lane_place(i, k, lane) for k in range(t.leaves)]
@@ -150,7 +150,7 @@ class Buffer:
         return self._build(lambda k: Traced(plain, e.load(e.address(flat, places[k].value), plain, t.constant), e))
 
     def store_lane(self, i: Any, lane: Any, value: Any) -> None:
-        """Plain numbers to one lane of element i."""
+        """Write plain numbers to one lane of element i."""
         plain, e = ScalarType(self.type.scalar.elem), self.emit
         scalars = Buffer(BufferType(plain, self.type.value, self.type.constant), None, e)._scalars(value)
         places = [self._lane_place(i, k, lane) for k in range(self.type.leaves)]
@@ -161,7 +161,7 @@ class Buffer:
             e.store(x.value, e.address(flat, place.value), plain)
 
     def _lane_place(self, i: Any, leaf: int, lane: Any) -> Any:
-        """Where a lane's number lies, counted in plain numbers."""
+        """Offset of a lane's number, counted in plain numbers."""
         like = Traced(ScalarType("i64"), None, self.emit)
         lane = lane if isinstance(lane, Traced) else like.like(lane)
         if lane.type.is_float or lane.type.is_mask or lane.type.width > 1:
@@ -169,7 +169,7 @@ class Buffer:
         return self._place(i, leaf) * self.type.scalar.width + lane.cast(ScalarType("i64"))
 
     def gather(self, indices: Traced, mask: Any = None) -> Any:
-        """Element indices[k] of lane k (of a plain buffer: element indices[k])."""
+        """Element indices[k] in lane k (of a plain buffer: element indices[k])."""
         lanes = self._lanes(indices)
         if lanes == 1 and (mask is None or self.type.scalar.width == 1):
             return self.load(indices, mask)
@@ -178,7 +178,7 @@ class Buffer:
         return self._build(lambda k: self._gather_leaf(indices, mask, k, scalar))
 
     def _lanes(self, indices: Any) -> int:
-        """Lanes of an index, which must suit the lanes of the buffer."""
+        """Lanes of an index, which must match the lanes of the buffer."""
         if not isinstance(indices, Traced):
             return 1
         if indices.type.is_float or indices.type.is_mask:
@@ -200,7 +200,7 @@ class Buffer:
         return self.emit.lane_pointers(self.pointer, scalar, places.value, self.type.scalar.width > 1)
 
     def scatter(self, indices: Traced, value: Any, mask: Any = None) -> None:
-        """Lane k to its element indices[k], in the lanes of the mask."""
+        """Write lane k to its element indices[k], in the lanes of the mask."""
         if self._lanes(indices) == 1:
             self.store(indices, value, mask)
             return
@@ -216,18 +216,18 @@ class Buffer:
 
 
 class PlainBuffer:
-    """A buffer as kernels see it when they run as plain Python on float64."""
+    """A buffer for kernels that run as plain Python on float64."""
 
     def __init__(self, array: np.ndarray, value: type[Value] | None) -> None:
         self.array, self.value = array, value
 
     def load(self, i: int, mask: Any = True) -> Any:
-        """Element i; nought if the mask is not set."""
+        """Element i; zero if the mask is not set."""
         element = self.array[i] if mask else np.zeros(self.array.shape[1:], self.array.dtype)[()]
         return self.value.of(*element) if self.value else element
 
     def store(self, i: int, value: Any, mask: Any = True) -> None:
-        """Element i, if the mask is set."""
+        """Write element i, if the mask is set."""
         if mask:
             self.array[i] = tuple(value.leaves()) if self.value else value
 
@@ -235,11 +235,11 @@ class PlainBuffer:
     load_group, store_group = load, store
 
     def group_size(self) -> int:
-        """Plain Python takes one by one."""
+        """1: plain Python has groups of one element."""
         return 1
 
     def sum_group(self, value: Any) -> Any:
-        """There is one."""
+        """The value itself: a group has one element."""
         return value
 
     def load_lane(self, i: int, lane: int) -> Any:
@@ -271,31 +271,31 @@ def store_where(buffer: Any, i: Any, value: Any, mask: Any) -> None:
 
 @formula
 def load_lane(buffer: Any, i: Any, lane: Any) -> Any:
-    """What element i of a buffer has in one lane, plain; of a plain buffer `lane` is 0."""
+    """Element i of a buffer in one lane, as plain numbers; `lane` is 0 for a plain buffer."""
     return buffer.load_lane(i, lane)
 
 
 @formula
 def store_lane(buffer: Any, i: Any, lane: Any, value: Any) -> None:
-    """Write a plain number or value to one lane of element i; of a plain buffer `lane` is 0."""
+    """Write a plain number or value to one lane of element i; `lane` is 0 for a plain buffer."""
     buffer.store_lane(i, lane, value)
 
 
 @formula
 def group_size(buffer: Any) -> Any:
-    """Elements of a group: 8 of a buffer of plain numbers, 1 of a buffer of lanes."""
+    """Elements of a group: 8 in a buffer of plain numbers, 1 in a buffer of lanes."""
     return buffer.group_size()
 
 
 @formula
 def load_group(buffer: Any, i: Any) -> Any:
-    """The group of a buffer that begins with element i; it may go beyond the end, where any numbers are."""
+    """The group of a buffer that starts at element i; it may extend beyond the end, where numbers are undefined."""
     return buffer.load_group(i)
 
 
 @formula
 def store_group(buffer: Any, i: Any, value: Any) -> None:
-    """Write the group of a buffer that begins with element i; it may go beyond the end."""
+    """Write the group of a buffer that starts at element i; it may extend beyond the end."""
     buffer.store_group(i, value)
 
 
@@ -313,7 +313,7 @@ def gather(buffer: Any, indices: Any) -> Any:
 
 @formula
 def gather_where(buffer: Any, indices: Any, mask: Any) -> Any:
-    """Read element indices[k] in lane k where the mask is set; nought elsewhere, and no memory is touched there."""
+    """Read element indices[k] in lane k where the mask is set; zero elsewhere, without reading memory there."""
     return buffer.gather(indices, mask)
 
 

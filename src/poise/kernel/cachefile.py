@@ -1,4 +1,4 @@
-"""Files of the kernel cache: they say whether they are whole, and a folder that fails is only a slower start."""
+"""Files of the kernel cache, with checksums; a cache folder that cannot be used only slows the start down."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ _FOLDER = re.compile(r"[0-9a-f]{24}")
 _OLD_FOLDERS_KEPT = 4
 _ENTRY = re.compile(r"\w+_[0-9a-f]{12}")
 _AT_WORK = 3600.0
-"""How long what was used once is left alone, s."""
+"""Time since its last use during which an entry is not deleted; s."""
 _VERSIONED = ("builtins", "numpy")
 """Packages whose versions are part of the cache key."""
 
 
 class SealedFile(caching.IndexDataCacheFile):
-    """Numba's pair of index and data file, each behind a checksum. What is damaged counts as missing.
+    """Numba's pair of index and data file, each behind a checksum. A damaged file counts as missing.
 
-    Compiled code with a wrong byte would not fail, it would crash or lie; so nothing is unpickled unchecked.
+    Compiled code with a wrong byte would crash or compute wrong results; so nothing is unpickled unchecked.
     """
 
     def _seal(self, content: bytes) -> bytes:
         return hashlib.sha256(f"{self._version}\n{self._source_stamp}\n".encode() + content).digest()
 
     def _read(self, path: str) -> Any:
-        """Content of a file, None if it is missing, damaged or another's."""
+        """Content of a file; None if it is missing, damaged or of another key."""
         try:
             raw = Path(path).read_bytes()
         except OSError:
@@ -58,7 +58,7 @@ class SealedFile(caching.IndexDataCacheFile):
     def _load_data(self, name: str) -> Any:
         data = self._read(self._data_path(name))
         if data is None:
-            raise FileNotFoundError(name)  # Numba takes it for a file that was removed, and compiles
+            raise FileNotFoundError(name)  # Numba treats it as a removed file, and compiles
         return data
 
     def _save_data(self, name: str, data: Any) -> None:
@@ -66,7 +66,7 @@ class SealedFile(caching.IndexDataCacheFile):
 
 
 def prune(root: Path, keep: Path) -> None:
-    """Forget the cache folders longest unused, but for a few. Touches nothing that does not look like one."""
+    """Delete the least recently used cache folders except a few. Other folders are not touched."""
     found = []
     for path in root.iterdir():
         with contextlib.suppress(OSError):  # another process is pruning too
@@ -78,9 +78,9 @@ def prune(root: Path, keep: Path) -> None:
 
 
 def forget_oldest(folder: Path, most: int = 2**28) -> None:
-    """Delete the entries longest unused until the others fill no more than `most` bytes.
+    """Delete the least recently used entries until the others fill no more than `most` bytes.
 
-    What another process may be at is spared. If one misses a file all the same, it compiles what it would have read.
+    Entries that another process may be using are kept. A process that still misses a file compiles it again.
     """
     entries: dict[str, list[Path]] = {}
     used: dict[str, float] = {}
@@ -104,15 +104,15 @@ def forget_oldest(folder: Path, most: int = 2**28) -> None:
 
 
 def _in_use(when: float) -> bool:
-    """Whether something was used so lately (or, by another clock, so soon) that a process may still be at it."""
+    """Whether something was used so recently (or, by another clock, will be) that a process may still be using it."""
     return abs(time.time() - when) < _AT_WORK
 
 
 def fingerprint(thing: Any, homes: set[Path] | None = None) -> str | None:
-    """What a kernel is, besides the text of its file: its name, what it closes over and the defaults of its arguments.
+    """Identity of a kernel besides the text of its file: its name, closure and default arguments.
 
-    None if that cannot be told. The files that it and the functions and classes among these come from are added to
-    `homes`.
+    None if it cannot be determined. The source files of the kernel and of the functions and classes among these are
+    added to `homes`.
     """
     function = getattr(thing, "py_func", thing)
     if isinstance(function, types.FunctionType):

@@ -1,4 +1,4 @@
-"""Python functions where compiled code calls a bound entry: what has no kernel can be a stage of a compiled loop."""
+"""Python functions that compiled code calls in place of a bound entry: a stage of a compiled loop without a kernel."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _TYPES = {"float64": (ctypes.c_double, ir.DoubleType()), "int64": (ctypes.c_int6
 
 
 class Callback:
-    """A Python function that takes numbers and returns a whole one, called by `calls.ask_bound` as a `Bound` is.
+    """A Python function that takes numbers and returns an integer, called by `calls.ask_bound` like a `Bound`.
 
-    No exception passes through compiled code: the call adds it to `problems`, and returns `failed`.
+    Exceptions do not pass through compiled code: the call adds them to `problems`, and returns `failed`.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Callback:
 
 @functools.cache
 def _caller(numbers: tuple[str, ...]) -> Any:
-    """What calls the function at the address that a table begins with, by C's convention, not Numba's."""
+    """Code generator of a call, by the C calling convention, of the function whose address is first in a table."""
     kinds = [_TYPES[name][1] for name in numbers]
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:

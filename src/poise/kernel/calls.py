@@ -1,8 +1,8 @@
-"""Calls from compiled code to an entry, by its address: what is large is compiled once, and only where it is needed.
+"""Calls from compiled code to an entry, by its address: large kernels are compiled once, and only when needed.
 
-Numba takes every kernel that a kernel calls into the same piece of machine code. So what many entries call is compiled
-with each of them, at each width. An entry that is called by its address is compiled on its own, whoever calls it; it
-checks the views that it is handed, as it does when Python calls it.
+Numba compiles every kernel that a kernel calls into the same module. So a kernel that many entries call is compiled
+with each of them, at each width. An entry that is called by its address is compiled on its own; it checks the views
+that it receives, as it does when Python calls it.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from numba.extending import lower_builtin
 from poise.kernel.bridge import ViewType
 
 HANDLE = types.int64[::1]
-"""What an entry takes for a view."""
+"""Type of an entry's argument for a view."""
 
 
 def call_entry(address: int, *args: Any) -> None:
-    """Call the entry at an address (`Entry.address`) with its views, then its numbers; it returns nothing.
+    """Call the entry at an address (`Entry.address`) with its views, then its numbers; it returns None.
 
-    Kernels alone can: the address is one of machine code.
+    Only kernels can call it: the address is one of machine code.
     """
     raise TypeError(f"only a compiled kernel can call what is at address {address}")
 
 
 def ask_bound(front: int, table: int, *numbers: Any) -> int:
-    """Call a bound entry (`Bound.front` and `Bound.table`) with its numbers; it returns a whole number.
+    """Call a bound entry (`Bound.front` and `Bound.table`) with its numbers; it returns an integer.
 
-    Kernels alone can.
+    Only kernels can call it.
     """
     raise TypeError(f"only a compiled kernel can call what is at address {front}, with the table at {table}")
 
 
 def _native(t: types.Type) -> types.Type:
-    """What an entry takes where a kernel has an argument of a type."""
+    """Type of an entry's argument for a type of a kernel's argument."""
     return HANDLE if isinstance(t, ViewType) else t
 
 
@@ -88,7 +88,7 @@ class _AskBound(AbstractTemplate):
 def _lower_ask(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     kinds = [HANDLE, *sig.args[2:]]
     table = builder.inttoptr(args[1], ir.IntType(64).as_pointer())
-    values = [handle_at(context, builder, table, ir.Constant(ir.IntType(64), 0)), *args[2:]]  # its size is not asked
+    values = [handle_at(context, builder, table, ir.Constant(ir.IntType(64), 0)), *args[2:]]  # its size is not used
     function = context.call_conv.get_function_type(types.int64, kinds)
     callee = builder.inttoptr(args[0], function.as_pointer())
     status, out = context.call_conv.call_function(builder, callee, types.int64, kinds, values)
@@ -102,7 +102,7 @@ def _words(t: ViewType) -> Any:
 
 
 def handle_at(context: Any, builder: Any, pointer: Any, words: Any) -> Any:
-    """The array that a handle is, from where its words are and how many."""
+    """The array of a handle, from the address and number of its words."""
     step = ir.Constant(ir.IntType(64), 8)
     array = context.make_array(HANDLE)(context, builder)
     array.data, array.nitems, array.itemsize = pointer, words, step

@@ -19,7 +19,7 @@ _I32, _I64, _F64 = ir.IntType(32), ir.IntType(64), ir.DoubleType()
 
 @cache
 def clock_address() -> int:
-    """Address of the system's function that tells a time, for `read_clock`."""
+    """Address of the system's function that reads a clock, for `read_clock`."""
     if sys.platform == "win32":
         function = ctypes.WinDLL("kernel32").QueryPerformanceCounter
     else:
@@ -31,7 +31,7 @@ def clock_address() -> int:
 
 @cache
 def seconds_per_tick() -> float:
-    """What `read_clock` counts in; s."""
+    """Unit of `read_clock`; s."""
     if sys.platform != "win32":
         return 1e-9
     frequency = ctypes.c_int64()
@@ -42,7 +42,7 @@ def seconds_per_tick() -> float:
 def read_clock(address: int) -> float:
     """Ticks of a monotonic clock (see `seconds_per_tick`) whose function is at an address (`clock_address`).
 
-    Kernels alone can.
+    Only kernels can call it.
     """
     raise TypeError(f"only a compiled kernel can call what is at address {address}")
 

@@ -1,4 +1,4 @@
-"""The emitter: writes the LLVM instructions of traced scalars. Knows numbers and lanes, nothing of Numba."""
+"""The emitter: writes the LLVM instructions of traced scalars. It handles numbers and lanes, independently of Numba."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def llvm_type(t: ScalarType) -> ir.Type:
 
 
 def align_stack(builder: ir.IRBuilder) -> None:
-    """Have the function align its stack: lanes that spill to odd addresses cost up to a third more, by mere chance."""
-    set.add(builder.function.attributes, '"stackrealign"')  # llvmlite's own add knows fewer attributes than LLVM
+    """Make the function align its stack: lanes that spill to unaligned addresses cost up to a third more."""
+    set.add(builder.function.attributes, '"stackrealign"')  # llvmlite's own add accepts fewer attributes than LLVM
 
 
 class Emitter:
@@ -52,7 +52,7 @@ class Emitter:
     def constant(self, value: Any, t: ScalarType) -> ir.Value:
         """A number in every lane."""
         number = float(value) if t.is_float else int(value)
-        if t.elem == "f32":  # LLVM wants a constant that a float holds exactly
+        if t.elem == "f32":  # LLVM requires a constant that a float represents exactly
             number = float(np.float32(number))
         element = ir.Constant(_ELEMENTS[t.elem], number)
         return element if t.width == 1 else ir.Constant(llvm_type(t), [element] * t.width)
@@ -82,13 +82,13 @@ class Emitter:
         return self.b.shuffle_vector(one, undefined, ir.Constant(ir.VectorType(_I32, to.width), [0] * to.width))
 
     def truncate(self, value: ir.Value, t: ScalarType, to: ScalarType) -> ir.Value:
-        """Real to integer, towards zero; too large a number gives the largest integer, NaN gives 0."""
+        """Real to integer, towards zero; saturates at the range of integers, NaN gives 0."""
         lanes = "" if t.width == 1 else f"v{t.width}"
         signature = ir.FunctionType(llvm_type(to), [value.type])
         return self.b.call(self._function(f"llvm.fptosi.sat.{lanes}{to.elem}.{lanes}{t.elem}", signature), [value])
 
     def binary(self, name: str, a: ir.Value, b: ir.Value, t: ScalarType) -> ir.Value:
-        """Arithmetic and bits."""
+        """Arithmetic and bitwise operators."""
         if t.is_float:
             if name not in _FLOAT_OPS:
                 raise TypeError(f"'{name}' of real numbers")
@@ -96,7 +96,7 @@ class Emitter:
         return getattr(self.b, _INT_OPS[name])(a, b)
 
     def compare(self, sign: str, a: ir.Value, b: ir.Value, t: ScalarType) -> ir.Value:
-        """A mask. Nothing compares with NaN, save that it differs."""
+        """A mask. Comparisons with NaN are false, except `!=`."""
         if t.is_float:
             return self.b.fcmp_unordered(sign, a, b) if sign == "!=" else self.b.fcmp_ordered(sign, a, b)
         return self.b.icmp_signed(sign, a, b)
@@ -130,7 +130,7 @@ class Emitter:
         return self.b.icmp_signed("!=", bits, nothing) if name == "or" else self.b.icmp_signed("==", bits, everything)
 
     def sum_lanes(self, value: ir.Value, t: ScalarType) -> ir.Value:
-        """All lanes, each half added to the other until one number is left."""
+        """Sum of all lanes, by adding halves until one number is left."""
         while t.width > 1:
             half = t.width // 2
             parts = [ir.Constant(ir.VectorType(_I32, half), list(range(k, k + half))) for k in (0, half)]
@@ -140,7 +140,7 @@ class Emitter:
         return self.b.extract_element(value, ir.Constant(_I32, 0))
 
     def get_lane(self, value: ir.Value, t: ScalarType, lane: ir.Value) -> ir.Value:
-        """One number; of a plain one, itself."""
+        """The number in one lane; a plain number itself."""
         return self._itself(value, t) if t.width == 1 else self.b.extract_element(value, lane)
 
     def set_lane(self, value: ir.Value, t: ScalarType, lane: ir.Value, number: ir.Value) -> ir.Value:
@@ -148,7 +148,7 @@ class Emitter:
         return self._itself(number, t) if t.width == 1 else self.b.insert_element(value, number, lane)
 
     def _itself(self, value: ir.Value, t: ScalarType) -> ir.Value:
-        """A plain number where lanes would be taken apart: its products are not fused there, and here neither."""
+        """A plain number where a lane would be extracted: products of an extracted lane are not fused, nor is this."""
         return whole(self.b, value) if t.is_float else value
 
     def mask_to_bits(self, mask: ir.Value, t: ScalarType) -> ir.Value:
@@ -163,11 +163,11 @@ class Emitter:
         return self.b.bitcast(short, llvm_type(t)) if t.width > 1 else short
 
     def trailing_zeros(self, bits: ir.Value) -> ir.Value:
-        """How many of the lowest bits are 0."""
+        """Number of trailing zero bits."""
         signature = ir.FunctionType(_ELEMENTS["i64"], [_ELEMENTS["i64"], _ELEMENTS["b1"]])
         return self.b.call(self._function("llvm.cttz.i64", signature), [bits, ir.Constant(_ELEMENTS["b1"], 0)])
 
-    # ---- memory: a buffer holds `leaves` scalars an element, one after another, each with all its lanes side by side
+    # ---- memory: a buffer holds `leaves` scalars per element, one after another, each with contiguous lanes
 
     def address(self, pointer: ir.Value, index: ir.Value) -> ir.Value:
         """Pointer to a scalar."""
@@ -178,14 +178,14 @@ class Emitter:
         return self.b.bitcast(pointer, llvm_type(plain).as_pointer())
 
     def load(self, pointer: ir.Value, t: ScalarType, constant: bool, align: int | None = None) -> ir.Value:
-        """A scalar from memory; `constant` promises that nobody writes there while the kernel runs."""
+        """A scalar from memory; `constant` promises that memory does not change while the kernel runs."""
         value = self.b.load(pointer, align=align or t.bits // 8 * t.width)
         if constant:
             value.set_metadata("invariant.load", self.b.module.add_metadata([]))
         return value
 
     def load_masked(self, pointer: ir.Value, t: ScalarType, constant: bool, mask: ir.Value) -> ir.Value:
-        """A plain number from memory if the mask is set; else nought, and memory is not touched."""
+        """A plain number from memory if the mask is set; else zero, without reading memory."""
         before = self.b.block
         with self.b.if_then(mask):
             inside = self.load(pointer, t, constant)
@@ -200,7 +200,7 @@ class Emitter:
         self.b.store(value, pointer, align=align or t.bits // 8 * t.width)
 
     def store_masked(self, value: ir.Value, pointer: ir.Value, t: ScalarType, mask: ir.Value) -> None:
-        """Only the lanes whose mask is set are written."""
+        """Write the lanes whose mask is set."""
         if t.width == 1:
             with self.b.if_then(mask):
                 self.store(value, pointer, t)
@@ -211,7 +211,7 @@ class Emitter:
         self.b.call(self._function(name, signature), [value, pointer, align, mask])
 
     def lane_pointers(self, pointer: ir.Value, t: ScalarType, indices: ir.Value, lanes_in_memory: bool) -> ir.Value:
-        """Where each lane reads or writes when lane k asks for element indices[k]."""
+        """Addresses that lanes read or write: lane k accesses element indices[k]."""
         many = ir.VectorType(ir.IntType(64), t.width)
         if lanes_in_memory:
             width = ir.Constant(many, [t.width] * t.width)
@@ -222,7 +222,7 @@ class Emitter:
         return self.b.inttoptr(addresses, ir.VectorType(_ELEMENTS[t.elem].as_pointer(), t.width))
 
     def gather(self, pointers: ir.Value, t: ScalarType, mask: ir.Value) -> ir.Value:
-        """One number a lane, each from its own address; nought where the mask is not set."""
+        """One number per lane, each from its own address; zero where the mask is not set."""
         kind = llvm_type(t)
         name = f"llvm.masked.gather.v{t.width}{t.elem}.v{t.width}p0"
         signature = ir.FunctionType(kind, [pointers.type, _I32, mask.type, kind])
@@ -230,7 +230,7 @@ class Emitter:
         return self.b.call(self._function(name, signature), [pointers, align, mask, self.constant(0, t)])
 
     def scatter(self, value: ir.Value, pointers: ir.Value, t: ScalarType, mask: ir.Value) -> None:
-        """One number a lane, each to its own address, where the mask is set."""
+        """One number per lane, each to its own address, where the mask is set."""
         name = f"llvm.masked.scatter.v{t.width}{t.elem}.v{t.width}p0"
         signature = ir.FunctionType(ir.VoidType(), [value.type, pointers.type, _I32, mask.type])
         align = ir.Constant(_I32, t.bits // 8)

@@ -1,16 +1,16 @@
 """Fused multiply-adds, by one rule at every width: a product that is added or subtracted is fused, and nothing else is.
 
-The compiler may not fuse on its own account (`trace.FLAGS`). Left to it, what is fused would depend on the target, on
-the width and on the code around: one world and the same world among lanes would round differently. Here the rule looks
-only at what a kernel says:
+The compiler may not fuse by itself (`trace.FLAGS`): its choice would depend on the target, on the width and on the
+surrounding code, so that one world and the same world among lanes would round differently. Here the rule depends only
+on the source of a kernel:
 
     c + a·b, a·b + c       fma(a, b, c)
     c − a·b                fma(−a, b, c)
     a·b − c                fma(a, b, −c)
 
-Of two products the second one is fused. A product counts as one while it travels through the parts of a value (`Vec3`
-and the like) or is spread over lanes, but not through a variable that other blocks of the kernel read, nor through a
-call. On a target without such an instruction nothing is fused, at any width.
+Of two products the second one is fused. A product is recognised through the parts of a value (`Vec3` and the like) and
+when it is spread over lanes, but not through a variable that other blocks of the kernel read, nor through a call. On a
+target without such an instruction nothing is fused, at any width.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ define double @probe(double %a, double %b, double %c) {
 
 @functools.cache
 def has_fma(cpu: str, features: str) -> bool:
-    """Whether a target has an instruction for it; a library would be called otherwise, a hundred times slower."""
+    """Whether a target has an FMA instruction; otherwise LLVM calls a library function, a hundred times slower."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     machine = llvm.Target.from_default_triple().create_target_machine(cpu=cpu, features=features)
@@ -45,7 +45,7 @@ def has_fma(cpu: str, features: str) -> bool:
 
 @contextlib.contextmanager
 def fused_multiply_adds() -> Iterator[None]:
-    """Fuse what is being written to LLVM code; the caller holds the lock of the compiler."""
+    """Fuse products in LLVM code that is emitted meanwhile; the caller holds the lock of the compiler."""
     add, subtract = ir.IRBuilder.fadd, ir.IRBuilder.fsub
 
     def fadd(builder: Any, a: Any, b: Any, name: str = "", flags: Any = ()) -> Any:
@@ -56,7 +56,7 @@ def fused_multiply_adds() -> Iterator[None]:
         return add(builder, a, b, name, flags)
 
     def fsub(builder: Any, a: Any, b: Any, name: str = "", flags: Any = ()) -> Any:
-        if not _is_minus_zero(a):  # Numba's way to write −b
+        if not _is_minus_zero(a):  # Numba's form of −b
             if pair := _factors(builder, b):
                 return _fma(builder, builder.fneg(pair[0]), pair[1], a, flags)
             if pair := _factors(builder, a):
@@ -71,7 +71,7 @@ def fused_multiply_adds() -> Iterator[None]:
 
 
 def whole(builder: Any, value: Any) -> Any:
-    """A number that is not taken apart: a product that is rounded before it is added. LLVM drops the addition of −0."""
+    """A number that is not fused further: a product is rounded before it is added. LLVM drops the addition of −0."""
     return builder.fadd(value, ir.Constant(value.type, -0.0))
 
 
@@ -85,7 +85,7 @@ def _fma(builder: Any, a: Any, b: Any, c: Any, flags: Any) -> Any:
 
 
 def _factors(builder: Any, value: Any) -> tuple[Any, Any] | None:
-    """Factors of a product; None of anything else."""
+    """Factors of a product; None for any other value."""
     value = _part(value)
     if not isinstance(value, ir.Instruction):
         return None
@@ -98,7 +98,7 @@ def _factors(builder: Any, value: Any) -> tuple[Any, Any] | None:
 
 
 def _part(value: Any) -> Any:
-    """What was put into a struct where it is taken out."""
+    """The inserted value of an element that is extracted from a struct."""
     while isinstance(value, ir.instructions.ExtractValue):
         (place,) = value.indices
         struct = value.operands[0]
@@ -111,7 +111,7 @@ def _part(value: Any) -> Any:
 
 
 def _spread_number(value: Any) -> Any:
-    """The number that is in every lane, where that is how the lanes were made (`Emitter.spread`)."""
+    """The number in every lane, if `Emitter.spread` made the lanes."""
     if isinstance(value, ir.instructions.ShuffleVector):
         first, _, lanes = value.operands
         if isinstance(first, ir.instructions.InsertElement) and not any(one.constant for one in lanes.constant):

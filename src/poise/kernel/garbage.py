@@ -1,4 +1,4 @@
-"""Python's search for cycles among objects, switched off where very many objects are made that live on."""
+"""Python's cyclic garbage collection, disabled while very many long-lived objects are made."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def without_garbage_collection() -> Iterator[None]:
-    """Switch the search off, and on again if it was on. References are counted as ever.
+    """Disable cyclic garbage collection, and enable it afterwards if it was enabled. Reference counting continues.
 
     >>> with without_garbage_collection():
     ...     gc.isenabled()

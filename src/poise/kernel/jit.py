@@ -1,10 +1,10 @@
-"""Compilation: kernels, the entries through which Python calls them, and the cache that never lends stale code.
+"""Compilation: kernels, the entries through which Python calls them, and a cache that never returns stale code.
 
-Compiled entries are kept on disk, in a folder whose name is a hash of the versions of Numba, llvmlite, NumPy and Python
-and of the CPU. The name of each entry ends in a hash of what it was made of: every source file that it can depend on
-(`sources` tells which these are, and why there are no others), what its kernel closes over, and the layout of its
-views. When any of that changes, the name is another. An entry whose sources have changed since this process read them
-(an editor is at work, modules are reloaded) is neither read nor kept.
+Compiled entries are cached on disk, in a folder whose name is a hash of the versions of Numba, llvmlite, NumPy and
+Python and of the CPU. The name of each entry ends in a hash of its inputs: every source file that it can depend on
+(`sources` defines which files), the closure of its kernel, and the layout of its views. When any of these changes, so
+does the name. An entry whose sources have changed since this process read them (edited files, reloaded modules) is
+neither read from the cache nor written to it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
 from numba.core.compiler_lock import global_compiler_lock
 from numba.extending import intrinsic
 
-from poise.kernel import bridge, calls, clock, quat, scalars, spatial, vec  # noqa: F401  (these teach Numba the others)
+from poise.kernel import bridge, calls, clock, quat, scalars, spatial, vec  # noqa: F401  (these register with Numba)
 from poise.kernel.cachefile import SealedFile, fingerprint, forget_oldest, prune
 from poise.kernel.emit import align_stack
 from poise.kernel.fuse import fused_multiply_adds, has_fma
@@ -44,18 +44,18 @@ from poise.kernel.trace import FLAGS
 
 OPTIONS: dict[str, Any] = {"fastmath": set(FLAGS), "error_model": "numpy", "nogil": True}
 SOURCES = Sources(Path(__file__).resolve().parents[1])
-"""Poise at about the time when this process reads it: this module is imported before any kernel."""
+"""The sources of Poise when this process imports them: this module is imported before any kernel."""
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """Declare a function that loops over memory. Its plain Python form stays at `.py_func`."""
+    """Declare a function that loops over memory. Its plain Python form is `.py_func`."""
     if numba.config.DISABLE_JIT:
         raise RuntimeError("kernels need Numba's compiler, and NUMBA_DISABLE_JIT switches it off: unset it")
     return _of_plain_types(njit(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, **OPTIONS))
 
 
 def _of_plain_types(dispatcher: Any) -> Any:
-    """Let a kernel be compiled once for all numbers of a type: Numba would take each literal for a type of its own."""
+    """Compile a kernel once for all numbers of a type: Numba would give each literal its own type."""
     usual = dispatcher.get_call_template
 
     def get_call_template(args: Any, kws: Any) -> Any:
@@ -82,7 +82,7 @@ def cpu() -> dict[str, Any]:
 
 
 def cache_key() -> str:
-    """Name of the cache folder: everything but sources that compiled code depends on."""
+    """Name of the cache folder: a hash of all that compiled code depends on except sources."""
     machine = cpu()
     packages = (numba.__version__, llvmlite.__version__, np.__version__)
     versions = (*packages, platform.python_version(), sys.implementation.cache_tag)
@@ -91,7 +91,7 @@ def cache_key() -> str:
 
 
 def cache_root() -> Path:
-    """Where all cache folders lie: $POISE_CACHE_DIR, else the user's cache directory."""
+    """Parent of all cache folders: $POISE_CACHE_DIR, else the user's cache directory."""
     if place := os.environ.get("POISE_CACHE_DIR"):
         return Path(place).expanduser()
     try:
@@ -114,7 +114,7 @@ def cache_dir() -> Path:
 
 
 class _Locator:
-    """Tells Numba's cache where to keep an entry."""
+    """Gives Numba's cache the location of an entry."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -169,7 +169,7 @@ class _Cache(caching.FunctionCache):
 
 
 def _mark_used(path: str) -> None:
-    """Let pruning see what is used."""
+    """Record the time of use, for pruning."""
     with contextlib.suppress(OSError):
         os.utime(path)
 
@@ -191,7 +191,7 @@ _compiled: list[tuple[str, float]] = []
 
 
 def compile_log() -> list[tuple[str, float]]:
-    """(entry, seconds) of everything that this process compiled rather than found in the cache."""
+    """(entry, seconds) of every entry that this process compiled instead of reading it from the cache."""
     return list(_compiled)
 
 
@@ -200,7 +200,7 @@ def _quiet() -> bool:
 
 
 class _Progress:
-    """One line on the terminal that says what is being compiled and, at the end, how long it took."""
+    """A progress line on the terminal with the entry that is being compiled and, at the end, the elapsed time."""
 
     def __init__(self) -> None:
         self.told = False
@@ -239,14 +239,14 @@ def _view_opener(view: View, width: Width) -> Any:
 
 
 def _seal_check(handle: str, view: View, width: Width) -> str:
-    """Source that refuses a handle of another view or width, which compiled code would misread."""
+    """Source code that raises for a handle of another view or width, which compiled code would misread."""
     sealed = f"{handle}.size != {view.words} or {handle}[{view.words - 1}] != {view.seal(width)}"
     return f"    if {sealed}:\n        raise TypeError('handle {handle[1:]} is not of view {view.name} at {width}')\n"
 
 
 @intrinsic
 def stand_alone(context: Any) -> Any:
-    """Called in a kernel, keeps it from being copied to where it is called: for large ones with several callers."""
+    """Called in a kernel, prevents it from being inlined: for large kernels with several callers."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         builder.function.attributes.add("noinline")
@@ -277,7 +277,7 @@ class Entry:
             width = width.fixed
         found = self._by_width.get(width)
         if found is None:
-            with global_compiler_lock:  # of threads that ask at once, one compiles and the others wait
+            with global_compiler_lock:  # one thread compiles, others wait
                 found = self._by_width.get(width)
                 if found is None:
                     several = isinstance(width, tuple)
@@ -290,7 +290,7 @@ class Entry:
         return found
 
     def address(self, width: Width) -> int:
-        """Where the machine code for a width is, for `calls.call_entry`."""
+        """Address of the machine code for a width, for `calls.call_entry`."""
         (compiled,) = self[width].overloads.values()
         return int(compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name))
 
@@ -314,12 +314,12 @@ class Entry:
         return compile_now(function, name, signature)
 
     def _use_cache(self, function: Any, wrapper: Any, widths: tuple[Width, ...]) -> None:
-        """Keep an entry on disk, under a name that no other source, kernel, closure or view shares with it."""
+        """Cache an entry on disk, under a name that is unique to its sources, kernel, closure and views."""
         homes: set[Path] = set()
         values = tuple(kind for view in self.views for kind in view.values)
         identity = fingerprint((self.function, values), homes)
         sources = SOURCES.digest(homes) if identity else None
-        if sources is None:  # kernels from elsewhere, too, are compiled anew in each process
+        if sources is None:  # kernels from outside Poise, too, are compiled in each process
             return
         seals = [view.seal(width) for view, width in zip(self.views, widths, strict=True)]
         stamp = hashlib.sha256(repr((sources, identity, seals)).encode()).hexdigest()
@@ -327,7 +327,7 @@ class Entry:
 
 
 def keep(function: Any, wrapper: Any, stamp: str) -> None:
-    """Keep a function on disk, under its name and a stamp that tells all that it was made of."""
+    """Cache a function on disk, under its name and a stamp of all its inputs."""
     wrapper.__name__ = f"{wrapper.__name__}_{stamp[:12]}"
     try:
         function._cache = _Cache(wrapper, stamp)
@@ -337,7 +337,7 @@ def keep(function: Any, wrapper: Any, stamp: str) -> None:
 
 @contextlib.contextmanager
 def _no_interrupt_lost() -> Iterator[None]:
-    """Raise KeyboardInterrupt again where it has got lost: raised in a call from LLVM it is printed and dropped."""
+    """Raise a lost KeyboardInterrupt again: one that is raised in a callback from LLVM is printed and dropped."""
     usual = signal.default_int_handler
     if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is not usual:
         yield
@@ -359,10 +359,10 @@ def _no_interrupt_lost() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _machine_code_only_of(name: str) -> Iterator[None]:
-    """Optimize and translate an entry as a whole, and not each of its kernels on its own before.
+    """Optimize and translate an entry as a whole, without doing so for each of its kernels before.
 
-    Nobody calls a kernel but other kernels and entries, which take it in as LLVM code. Numba would optimize it, and all
-    that it takes in, and make machine code of it: once more at each level of calls, for nothing.
+    Only other kernels and entries call a kernel, and they link it as LLVM code. Numba would optimize it with all that
+    it links, and generate machine code, at each level of calls, for nothing.
     """
     usual = JITCodeLibrary.finalize
 
@@ -389,11 +389,11 @@ def _machine_code_only_of(name: str) -> Iterator[None]:
 
 
 def compile_now(function: Any, name: str, signature: tuple[Any, ...]) -> Any:
-    """A function compiled for one signature, or found in the cache."""
+    """A function compiled for one signature, or read from the cache."""
     start = time.perf_counter()
     if not _in_cache(function):
         _progress.tell(name)
-    # one thread at a time: of two that change how Numba compiles, the later one would keep the change of the other
+    # one thread at a time: of two that patch Numba, the later one would keep the patch of the other
     qualified = function.py_func.__qualname__
     machine = cpu()
     fusing = fused_multiply_adds if has_fma(machine["name"], machine["features"]) else contextlib.nullcontext
@@ -413,7 +413,7 @@ def compile_now(function: Any, name: str, signature: tuple[Any, ...]) -> Any:
 
 
 def _in_cache(function: Any) -> bool:
-    """Whether the cache seems to have a function; a damaged file still counts."""
+    """Whether the cache has a file of a function; a damaged file still counts."""
     return isinstance(function._cache, _Cache) and Path(function._cache._cache_file._index_path).exists()
 
 
@@ -425,7 +425,7 @@ def entry(
 ) -> Entry:
     """Make a kernel callable from Python: `entry(k, A, B, extra=("float64",))[width](a.handle, b.handle, 0.1)`.
 
-    `lanes=False` says that the kernel branches on state values and runs one world at a time. Views that are not at the
-    width of the worlds, but plain, or in lanes of something else, say so with `At`.
+    `lanes=False` declares that the kernel branches on state values and runs one world at a time. `At` declares views
+    that are not at the width of the worlds: plain ones, or those with other lanes.
     """
     return Entry(function, views, extra, lanes)

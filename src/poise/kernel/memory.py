@@ -6,7 +6,7 @@ one width; its `handle` is a table of addresses and counts, the one argument tha
     array of a scalar field       (n,) plain      (n, lanes)
     array of a value of k parts   (n, k) plain    (n, k, lanes)
 
-A field of a view may be a view itself: its word in the table is the address of another table.
+A field of a view can be another view: its word in the table is the address of another table.
 """
 
 from __future__ import annotations
@@ -84,12 +84,12 @@ ALIGNMENT = 64
 
 @dataclass(frozen=True)
 class Width:
-    """What a kernel computes with: element and lanes of a real scalar."""
+    """The type of a real scalar in a kernel: element and number of lanes."""
 
     elem: str
     lanes: int = 1
     varied: bool = False
-    """Whether numbers of constants that may vary (`View.varied`) are those of each lane."""
+    """Whether constants that may vary (`View.varied`) have a number for each lane."""
 
     def __post_init__(self) -> None:
         if self.elem not in ("f64", "f32"):
@@ -122,7 +122,7 @@ class Width:
 
     @property
     def fixed(self) -> Width:
-        """The same with all constants alike in all lanes."""
+        """The same width with constants that all lanes share."""
         return Width(self.elem, self.lanes) if self.varied else self
 
     def __str__(self) -> str:
@@ -138,12 +138,12 @@ F32X16 = Width("f32", 16)
 
 
 def single(width: Width) -> Width:
-    """That of one world, where there are lanes of worlds."""
+    """The width of a single world, for a width with lanes of worlds."""
     return Width(width.elem)
 
 
 class Field:
-    """Kind of a field of a view. Value types themselves are kinds too."""
+    """Kind of a field of a view. Value types are kinds too."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -165,8 +165,8 @@ Count = Field("Count")
 def aligned(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     """Zeros that start at a multiple of 64 bytes.
 
-    An array of no elements has room for one: kernels may look at element 0 for its type before they count. Beyond the
-    end there is room for a group: the last one may be less than full.
+    An empty array has room for one element: kernels may read element 0 for its type before they count. Beyond the end
+    there is padding for a group, since the last group may be partial.
     """
     if min(shape, default=0) < 0:
         raise ValueError(f"an array of shape {shape}; lengths are 0 or more")
@@ -179,16 +179,16 @@ def aligned(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
 
 
 def lane_array(n: int, width: Width, parts: int = 1) -> np.ndarray:
-    """Zeroed array for n elements of `parts` scalars at a width, laid out and aligned as kernels want it."""
+    """Zeroed array for n elements of `parts` scalars at a width, with the layout and alignment of kernels."""
     shape = (n,) if parts == 1 else (n, parts)
     return aligned(shape if width.lanes == 1 else (*shape, width.lanes), width.dtype)
 
 
 class View:
-    """A named list of fields. `constant` views hold plain numbers that no kernel changes; those that are `varied` have
-    a number for each lane at widths that are.
+    """A named list of fields. `constant` views hold plain numbers that no kernel changes; their `varied` fields have a
+    number for each lane at widths with `varied`.
 
-    A field that is a view is at the width of this one; with `At` it is at another.
+    A field that is a view has the width of this view; with `At` it has another.
     """
 
     def __init__(self, name: str, constant: bool = False, varied: tuple[str, ...] = (), **fields: Any) -> None:
@@ -197,13 +197,13 @@ class View:
         self.places = {field: k for k, field in enumerate(fields)}
         self.nested: dict[str, At] = {k: kind for k, kind in self.fields.items() if isinstance(kind, At)}
         self.varies = bool(varied) or any(kind.view.varies for kind in self.nested.values())
-        """Whether anything in it may be different in each lane."""
+        """Whether any field may differ between lanes."""
         self._layout = ""
         self._seals: dict[Width, int] = {}
 
     @property
     def layout(self) -> str:
-        """Short name of what the fields are and where they lie, so that two views of one name are told apart."""
+        """Short description of the fields and their order; it distinguishes two views of one name."""
         if not self._layout:
             kinds = [
                 kind.view.layout
@@ -228,15 +228,15 @@ class View:
 
     @property
     def words(self) -> int:
-        """Length of a handle: a word a field, and the seal."""
+        """Length of a handle: one word per field, and the seal."""
         return len(self.fields) + 1
 
     def at(self, width: Width) -> Width:
-        """What the view makes of a width: where nothing of it varies, it is the same as at the fixed one."""
+        """The effective width of the view: the fixed one if none of its fields varies."""
         return width if self.varies else width.fixed
 
     def seal(self, width: Width) -> int:
-        """The last word of a handle: tells views, and what they and views in them look like at other widths, apart."""
+        """The last word of a handle: a hash of the view, its nested views and their widths."""
         width = self.at(width)
         if width not in self._seals:
             text = self.layout + (width.elem if self.constant and not width.varied else str(width))
@@ -261,22 +261,20 @@ class View:
 
 @dataclass(frozen=True)
 class At:
-    """A view at a width: that of the view or entry that it is in, one of its own, or what a function makes of the
-    former.
-    """
+    """A view at a width: that of the enclosing view or entry, a fixed one, or a function of the enclosing one."""
 
     view: View
     width: Width | Callable[[Width], Width] | None = None
 
     def at(self, width: Width) -> Width:
-        """Its width in a view or entry of a width."""
+        """Its width inside a view or entry of a width."""
         if self.width is None:
             return self.view.at(width)
         return self.view.at(self.width(width) if callable(self.width) else self.width)
 
 
 class _Table:
-    """Words of a handle, with the arrays and handles that they point to: who holds the handle holds these too."""
+    """Words of a handle; it keeps references to the arrays and handles that they point to."""
 
     def __init__(self, size: int) -> None:
         self.words = np.zeros(size, np.int64)
@@ -286,7 +284,7 @@ class _Table:
 
 
 _OWN = ("view", "width", "handle", "arrays", "blocks")
-"""What a block has beside its arrays."""
+"""Attributes of a block besides its arrays."""
 
 
 class Block:
@@ -316,7 +314,7 @@ class Block:
                 self._adopt(field, what)
 
     def _nest(self, field: str, block: Block) -> None:
-        """Another block behind this one. Its seal is checked here, and not by the kernels that it reaches."""
+        """Nest another block. Its seal is checked here, not by the kernels that read it."""
         view, width = self.view.nested[field].view, self.view.nested[field].at(self.width)
         if not isinstance(block, Block):
             raise TypeError(f"{self.view.name}.{field}: {type(block).__name__} is not a block of view {view.name}")
@@ -338,16 +336,16 @@ class Block:
         elif isinstance(what, Shared):
             array = what.array
             self._check_shared(field, array, shape, t)
-            array = array if len(array) else aligned(array.shape, dtype)  # nothing is shared, but may be looked at
+            array = array if len(array) else aligned(array.shape, dtype)  # kernels may read element 0
         else:
             array = self._copy(field, np.asarray(what), shape, dtype)
         self.arrays[field] = array
         if not hasattr(type(self), field) and field not in _OWN:
-            self.__dict__[field] = array  # found at once, where `__getattr__` is asked last
+            self.__dict__[field] = array  # a direct lookup; `__getattr__` is called last
         self.handle[self.view.places[field]] = array.ctypes.data
 
     def _check_shared(self, field: str, array: np.ndarray, shape: tuple[int, ...], t: BufferType) -> None:
-        """Compiled code trusts the address of an array that it did not make: refuse what it would misread."""
+        """Raise for an array that compiled code would misread: it trusts the address of a shared array."""
         step = t.scalar.bits // 8 * t.scalar.width
         faults = [
             fault
@@ -365,7 +363,7 @@ class Block:
             raise TypeError(f"{self.view.name}.{field}: {found} is {' and '.join(faults)}; it should be {right}")
 
     def _copy(self, field: str, what: np.ndarray, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-        """An aligned copy; numbers that lanes share are repeated in each."""
+        """An aligned copy; numbers that lanes share are repeated in each lane."""
         if what.ndim == 0 or not np.can_cast(what.dtype, dtype, "same_kind"):
             raise self._unfit(field, what, shape, dtype)
         array = aligned((len(what), *shape), dtype)
@@ -394,7 +392,7 @@ class Block:
         self.handle[self.view.places[field]] = number
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        # its handle holds addresses: a copy would write to this block's memory, or to anybody's in another process
+        # its handle holds addresses: a copy would write to this block's memory, or to arbitrary memory elsewhere
         raise TypeError(f"a block ({self.view.name}) is memory of one process: make another with view.block")
 
     def __getattr__(self, field: str) -> np.ndarray:
@@ -404,7 +402,7 @@ class Block:
             raise AttributeError(field) from None
 
     def plain(self) -> Any:
-        """The view as kernels see it when they run as plain Python."""
+        """The view for kernels that run as plain Python."""
         return PlainView(self)
 
 

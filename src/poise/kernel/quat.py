@@ -11,7 +11,7 @@ from poise.kernel.vec import Mat3, Vec3, cross, dot, outer, skew
 
 
 class Quat(Value):
-    """A quaternion; of unit length where it stands for a rotation."""
+    """A quaternion; a rotation has unit length."""
 
     fields = (("w", None), ("x", None), ("y", None), ("z", None))
     __slots__ = ("w", "x", "y", "z")
@@ -40,7 +40,7 @@ def conjugate(q: Any) -> Any:
 
 @formula
 def normalize(q: Any) -> Any:
-    """The quaternion with unit length; the identity in place of nought.
+    """The quaternion with unit length; the identity for zero.
 
     Squares underflow below 1e-150 (1e-18 in float32) and overflow above 1e150 (1e18).
     """
@@ -61,7 +61,7 @@ def rotation(q: Any) -> Any:
 
 @formula
 def quaternion(m: Any) -> Any:
-    """Unit quaternion (w ≥ 0) of a rotation matrix: of the four ways to write it, the one that divides by the most."""
+    """Unit quaternion (w ≥ 0) of a rotation matrix: of its four formulas, the one with the largest divisor."""
     w2 = 1.0 + m.xx + m.yy + m.zz
     x2 = 1.0 + m.xx - m.yy - m.zz
     y2 = 1.0 - m.xx + m.yy - m.zz
@@ -77,13 +77,13 @@ def quaternion(m: Any) -> Any:
 
 @formula
 def rotate(q: Any, v: Any) -> Any:
-    """The vector v turned by the unit quaternion q."""
+    """The vector v rotated by the unit quaternion q."""
     u = Vec3(q.x, q.y, q.z)
     t = cross(u, v) * 2.0
     return v + t * q.w + cross(u, t)
 
 
-# series about 0, good to the last place for squared angles up to _NEAR
+# series about 0, accurate to the last place for squared angles up to _NEAR
 _NEAR = {24: 0.06, 53: 0.0025}
 
 
@@ -95,14 +95,14 @@ def _half_turn(t2: Any) -> Any:
 
 @formula
 def is_small(phi: Any) -> Any:
-    """Whether `exp_small` tells the rotation of φ to the last place."""
+    """Whether `exp_small` is accurate to the last place for the rotation vector φ."""
     t2 = dot(phi, phi)
     return t2 < _NEAR[precision(t2)]
 
 
 @formula
 def exp_small(phi: Any) -> Any:
-    """As `exp_rotation`, to the last bit, of small rotations."""
+    """`exp_rotation` for small rotations, with the same bits."""
     k, w = _half_turn(dot(phi, phi))
     return Quat(w, phi.x * k, phi.y * k, phi.z * k)
 
@@ -121,7 +121,7 @@ def exp_rotation(phi: Any) -> Any:
 
 @formula
 def log_rotation(q: Any) -> Any:
-    """Rotation vector, of length 0 to π, of a quaternion (which need not have unit length); rad."""
+    """Rotation vector, of length 0 to π, of a quaternion of any length; rad."""
     s = select(q.w < 0.0, -q, q)
     u = Vec3(s.x, s.y, s.z)
     n2 = dot(u, u)
@@ -148,9 +148,9 @@ def full_rotation(axis: Any, s: Any, t: Any) -> Any:
 
 @formula
 def exp_rate(phi: Any, omega: Any) -> Any:
-    """φ̇ of R = R₀ exp φ that turns with ω in its own axes: ω + φ×ω/2 + k φ×(φ×ω), k = (1 − (θ/2) cot(θ/2))/θ².
+    """φ̇ of R = R₀ exp φ with angular velocity ω in body axes: ω + φ×ω/2 + k φ×(φ×ω), k = (1 − (θ/2) cot(θ/2))/θ².
 
-    The inverse of the right Jacobian of the exponential map; good for |φ| < 2π.
+    This is the inverse of the right Jacobian of the exponential map; valid for |φ| < 2π.
     """
     t2 = dot(phi, phi)
     near = t2 < 0.06

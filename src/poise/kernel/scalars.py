@@ -15,7 +15,7 @@ PI = 3.141592653589793
 
 @formula
 def select(mask: Any, a: Any, b: Any) -> Any:
-    """`a` where the mask is set, else `b`; for scalars and for values made of them."""
+    """`a` where the mask is set, else `b`; for scalars and values of scalars."""
     if isinstance(a, Value) or isinstance(b, Value):
         if type(a) is not type(b):
             raise TypeError(f"select between {a!r} and {b!r}: they are of different types")
@@ -66,7 +66,7 @@ def get_lane(x: Any, lane: Any) -> Any:
 
 @formula
 def sum_lanes(x: Any) -> Any:
-    """The sum of the plain numbers in all lanes, each half added to the other until one is left."""
+    """The sum of all lanes as a plain number, by adding halves until one is left."""
     if isinstance(x, Traced):
         plain = ScalarType(x.type.elem)
         if x.type == plain:
@@ -95,7 +95,7 @@ def set_lane(x: Any, lane: Any, y: Any) -> Any:
 
 
 def _lane_number(lane: Any, x: Traced) -> Traced:
-    """Number of a lane of x, checked where it is known now."""
+    """Index of a lane of x, checked if it is known at compile time."""
     if isinstance(lane, Traced):
         if lane.type.width != 1 or lane.type.is_float or lane.type.is_mask:
             raise TypeError(f"the number of a lane is a plain integer, not {lane.type}")
@@ -107,7 +107,7 @@ def _lane_number(lane: Any, x: Traced) -> Traced:
 
 @formula
 def mask_bits(mask: Any) -> Any:
-    """A mask as a whole number: bit k is set where lane k is."""
+    """A mask as an integer: bit k is set where lane k is."""
     if isinstance(mask, Traced):
         if not mask.type.is_mask:
             raise TypeError(f"a mask is made of truth values, not {mask.type}")
@@ -118,7 +118,7 @@ def mask_bits(mask: Any) -> Any:
 
 @formula
 def bits_mask(bits: Any, like: Any) -> Any:
-    """The mask, for the lanes of `like`, whose bits a whole number has."""
+    """The mask, for the lanes of `like`, with the bits of an integer."""
     if isinstance(like, Traced):
         mask, e = like.type.of("b1"), like.emit
         bits = bits if isinstance(bits, Traced) else Traced(ScalarType("i64"), None, e).like(bits)
@@ -131,7 +131,7 @@ def bits_mask(bits: Any, like: Any) -> Any:
 
 @formula
 def trailing_zeros(bits: Any) -> Any:
-    """How many of the lowest bits of a whole number are 0: of a mask, the number of its first lane; 64 of no bits."""
+    """Number of trailing zero bits of an integer: for a mask, the index of its first set lane; 64 for 0."""
     if isinstance(bits, Traced):
         bits = bits.cast(ScalarType("i64"))
         return Traced(bits.type, bits.emit.trailing_zeros(bits.value), bits.emit) if bits.emit else Traced(bits.type)
@@ -140,7 +140,7 @@ def trailing_zeros(bits: Any) -> Any:
 
 @formula
 def zero(x: Any) -> Any:
-    """Nought, of the type of x."""
+    """Zero, of the type of x."""
     if isinstance(x, Traced):
         return x.like(0)
     return np.zeros_like(x) if isinstance(x, np.ndarray) else type(x)(0)  # not x * 0, which keeps NaN
@@ -148,7 +148,7 @@ def zero(x: Any) -> Any:
 
 @formula
 def spread(x: Any, like: Any) -> Any:
-    """The number x in the type of `like`: the way to write a constant in a kernel."""
+    """The number x in the type of `like`; kernels write constants with it."""
     return constant(x, like) if not isinstance(x, Traced) else x.cast(like.type)
 
 
@@ -178,13 +178,13 @@ def fabs(x: Any) -> Any:
 
 @formula
 def minimum(a: Any, b: Any) -> Any:
-    """The smaller one; b where they do not compare."""
+    """The smaller one; b if either is NaN."""
     return select(a < b, a, b)
 
 
 @formula
 def maximum(a: Any, b: Any) -> Any:
-    """The larger one; b where they do not compare."""
+    """The larger one; b if either is NaN."""
     return select(a > b, a, b)
 
 
@@ -198,7 +198,7 @@ def to_real(x: Any, like: Any) -> Any:
 def to_int(x: Any) -> Any:
     """A real number rounded towards zero, as an integer of the same size and number of lanes.
 
-    The nearest integer that there is where the number is too large, 0 for NaN.
+    It saturates at the range of integers; NaN gives 0.
     """
     if isinstance(x, Traced):
         if not x.type.is_float:
@@ -212,7 +212,7 @@ def to_int(x: Any) -> Any:
 
 
 def _whole(x: float, kind: Any) -> int:
-    """A number rounded towards zero, within the range of a kind of integer."""
+    """A number rounded towards zero, clamped to the range of an integer type."""
     if x != x:
         return 0
     limits = np.iinfo(kind)
@@ -225,7 +225,7 @@ _PI = Fraction("3.14159265358979323846264338327950288419716939937510582097494459
 
 
 def _parts(value: Fraction, sizes: tuple[int, ...]) -> list[float]:
-    """`value` as a sum of numbers of so many bits each: the product of a short one and a small integer is exact."""
+    """`value` as a sum of numbers of `sizes` bits each: the product of a short one and a small integer is exact."""
     out = []
     for bits in sizes:
         exponent = 0
@@ -269,7 +269,7 @@ _QUARTER = {24: _parts(_PI / 2, (10, 10, 10, 10, 24)), 53: _parts(_PI / 2, (33, 
 
 @formula
 def sincos(x: Any) -> Any:
-    """Sine and cosine of an angle of any size that a body may turn by; rad.
+    """Sine and cosine of an angle of any size that a simulation may reach; rad.
 
     Cody and Waite: subtract the nearest multiple of π/2 in parts that leave no rounding error, then Taylor's series.
     """
@@ -282,7 +282,7 @@ def sincos(x: Any) -> Any:
     s = r + r * r2 * horner(r2, _SIN[digits][1:])
     c = 1.0 - r2 * horner(r2, _COS[digits])
     half = floor(n * 0.5)
-    odd = n - half * 2.0  # 1 where sine and cosine change places
+    odd = n - half * 2.0  # 1 where sine and cosine swap
     far = half - floor(half * 0.5) * 2.0  # 1 in the half turn where both change sign
     swap = odd > 0.5
     sine, cosine = select(swap, c, s), select(swap, -s, c)
@@ -315,7 +315,7 @@ def atan2(y: Any, x: Any) -> Any:
     steep = ax < ay
     low, high = select(steep, ax, ay), select(steep, ay, ax)
     one = zero(high) + 1.0
-    same = low == high  # 0/0 and ∞/∞ have a meaning here; NaN is never the same
+    same = low == high  # 0/0 and ∞/∞ are defined here; NaN is never equal
     t = select(same, select(high > 0.0, one, zero(high)), low / select(same, one, high))
     for _ in range(3):
         t = t / (1.0 + sqrt(1.0 + t * t))

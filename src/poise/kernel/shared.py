@@ -1,4 +1,4 @@
-"""Numbers that several threads read and write: each of these happens as a whole, and in one order for all of them."""
+"""Atomic operations on numbers that several threads read and write, sequentially consistent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from poise.kernel.buffers import Buffer, PlainBuffer
 from poise.kernel.trace import Traced, formula
 
 _PAUSES = {"x86": ("llvm.x86.sse2.pause", []), "ARM": ("llvm.aarch64.hint", [1])}
-"""What tells a processor that a thread only waits."""
+"""The instruction that marks a spin-wait loop for a processor."""
 _FAMILIES = {"x86_64": "x86", "AMD64": "x86", "aarch64": "ARM", "arm64": "ARM"}
 
 
@@ -33,7 +33,7 @@ def _change(buffer: Buffer, how: str, i: Any, number: Any) -> Traced:
 
 @formula
 def load_shared(buffer: Any, i: Any) -> Any:
-    """Element i; what a thread wrote before it changed that is seen after it."""
+    """Element i; all writes of a thread before it changed the element are visible after this load."""
     if isinstance(buffer, PlainBuffer):
         return buffer.load(i)
     pointer, t = _pointer(buffer, i), buffer.type.scalar
@@ -44,7 +44,7 @@ def load_shared(buffer: Any, i: Any) -> Any:
 
 @formula
 def add_shared(buffer: Any, i: Any, number: Any) -> Any:
-    """Add to element i: what it was before."""
+    """Add to element i; returns its previous value."""
     if isinstance(buffer, PlainBuffer):
         old = buffer.load(i)
         buffer.store(i, old + number)
@@ -54,7 +54,7 @@ def add_shared(buffer: Any, i: Any, number: Any) -> Any:
 
 @formula
 def swap_shared(buffer: Any, i: Any, number: Any) -> Any:
-    """Write element i: what it was before."""
+    """Write element i; returns its previous value."""
     if isinstance(buffer, PlainBuffer):
         old = buffer.load(i)
         buffer.store(i, number)
@@ -64,7 +64,7 @@ def swap_shared(buffer: Any, i: Any, number: Any) -> Any:
 
 @formula
 def pause(buffer: Any) -> None:
-    """Let the processor do something else for a moment, while a buffer is waited for."""
+    """Pause in a spin-wait loop on a buffer."""
     if isinstance(buffer, Buffer) and buffer.emit is not None and (family := _FAMILIES.get(platform.machine())):
         name, numbers = _PAUSES[family]
         signature = ir.FunctionType(ir.VoidType(), [ir.IntType(32) for _ in numbers])

@@ -1,23 +1,23 @@
-"""What compiled code depends on: the files that a module's imports lead to, and a hash of them.
+"""Dependencies of compiled code: the transitive imports of its modules, and a hash of them.
 
-Numba freezes what a kernel reaches: constants, and functions and classes that it uses. Each of them is
+Numba freezes what a kernel refers to: constants, functions and classes. Each of them is
 
-    a global of a function's own module   made by the text of that module, or of one that it imports;
-    closed over, or a default value       told apart by `cachefile.fingerprint`, which names the files of the functions
-                                          and classes among them: the search starts there too, not at the kernel alone;
-    the class of a value in a view        which may come from where the kernel does not look: the search starts there.
+    a global of a function's own module   defined by the text of that module, or of one that it imports;
+    in a closure, or a default value      identified by `cachefile.fingerprint`, which names the files of the functions
+                                          and classes among them: the search starts at these files too;
+    the class of a value in a view        may be beyond the imports of the kernel: the search starts at its file too.
 
-So compiled code depends on the files that imports lead to from there, and on nothing else in Poise. Imports count
-wherever they stand: at the top, in a function, in a branch that may never run; but for what stands under `if
-TYPE_CHECKING:`, which never runs. Where the text does not tell what is imported, more is counted rather than less:
+So compiled code depends on the transitive imports of these files, and on nothing else in Poise. Imports count at the
+top, in functions, and in branches that may never run, but not under `if TYPE_CHECKING:`, which never runs. Where the
+text does not determine what is imported, the search includes more rather than less:
 
-    y from p           the module p.y if there is one, and p itself unless its text cannot mean another y;
-    a package as such  all that lies in it, and so for all (*) from p: any module in it may be its attribute;
+    y from p           the module p.y if there is one, and p itself unless its text cannot define another y;
+    a package as such  all files in it, and so for all (*) from p: any module in it may be its attribute;
     poise as such      all of it, and so where a module looks others up by name.
 
-The kernel package always counts, as a whole: it is the compiler. A package that is only passed through on the way to a
-module counts with the text of its `__init__`, but not with what that imports: this runs beside, and the module does not
-see it. One rule is left to those who write modules: none alters the names of another while it is being imported.
+The whole kernel package always counts: it is the compiler. A parent package of an imported module counts with the text
+of its `__init__`, but not with the imports of that text, which the module does not use. Modules must follow one rule:
+none may alter the names of another while it is being imported.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-# the brackets keep these from finding themselves: this file, too, should be read the quick way
+# the brackets prevent these patterns from matching their own source, so that this file, too, is parsed the fast way
 _WORD = re.compile(rb"\b[i]mport\b")
 _START = re.compile(rb"\s*(?:from|[i]mport)\b")
 _NO_CODE = re.compile(rb"\s*(?:#|>>>)")
@@ -42,14 +42,14 @@ _DOCSTRING = re.compile(rb'\s*""".*?"""', re.DOTALL)
 
 
 class Changed(Exception):
-    """A file is no longer what this process read."""
+    """A file has changed since this process read it."""
 
 
 def imports(text: bytes) -> list[ast.Import | ast.ImportFrom]:
-    r"""All imports in the text of a module, wherever they stand; perhaps also some that a string quotes.
+    r"""All imports in the text of a module, at any place; perhaps also some that a string quotes.
 
-    To parse a whole module takes milliseconds. So these statements are cut out and parsed alone; where that could go
-    wrong the whole is parsed after all.
+    Parsing a whole module takes milliseconds. So these statements are cut out and parsed alone; where that could fail
+    the whole module is parsed.
 
     >>> found = imports(b"import os\ndef f():\n    from a import (b,\n        c)")
     >>> [alias.name for statement in found for alias in statement.names]
@@ -69,9 +69,9 @@ def imports(text: bytes) -> list[ast.Import | ast.ImportFrom]:
 
 
 def _cut_out(text: bytes) -> bytes | None:
-    """The lines that hold imports; None where the keyword is found elsewhere than in a statement of its own.
+    """The lines with imports; None if the keyword also occurs outside a statement of its own.
 
-    What ends otherwise than it seems here is no Python when it is parsed alone, and neither is most prose.
+    A statement whose end is misjudged here is not valid Python when it is parsed alone, and neither is most prose.
     """
     found, lines = [], text.split(b"\n")
     for number, line in enumerate(lines):
@@ -88,7 +88,7 @@ def _cut_out(text: bytes) -> bytes | None:
 
 @dataclass
 class _File:
-    """What was read of one file, and where its imports lead once that has been asked."""
+    """Content of one file, and the files of its imports once they have been resolved."""
 
     text: bytes
     digest: str
@@ -96,7 +96,7 @@ class _File:
 
 
 class Sources:
-    """The Python files of a package at the time when this was made. Files are named by their path in the package."""
+    """Snapshot of the Python files of a package. Files are named by their path in the package."""
 
     def __init__(self, root: Path, always: str = "kernel") -> None:
         """`root` is the folder of the package, `always` the package in it that everything depends on."""
@@ -105,7 +105,7 @@ class Sources:
         self._files: dict[str, _File] = {}
 
     def digest(self, homes: Iterable[Path]) -> str | None:
-        """Hash of all that code from some files can depend on; None if that was changed since this was made."""
+        """Hash of all that code from some files can depend on; None if any of it has changed since the snapshot."""
         try:
             files = sorted(self.closure(homes))
             parts = [f"{file} {self._read(file).digest}\n" for file in files]
@@ -116,7 +116,7 @@ class Sources:
         return hashlib.sha256("".join(parts).encode()).hexdigest()
 
     def closure(self, homes: Iterable[Path]) -> set[str]:
-        """The files that code from some files can depend on, these among them."""
+        """The files that code from some files can depend on, including these."""
         self._look_again()
         todo = {*self._below(self.always), *(home.relative_to(self.root).as_posix() for home in homes)}
         followed: set[str] = set()
@@ -130,7 +130,7 @@ class Sources:
     # ---- files
 
     def _look(self) -> dict[str, tuple[int, int]]:
-        """Every Python file: when it was written, and its length."""
+        """Modification time and length of every Python file."""
         found, folders, above = {}, [str(self.root)], len(str(self.root)) + 1
         for folder in folders:
             for item in os.scandir(folder):
@@ -143,7 +143,7 @@ class Sources:
 
     def _look_again(self) -> None:
         now = self._look()
-        if now.keys() != self._present.keys():  # a name may now mean another file
+        if now.keys() != self._present.keys():  # a name may now refer to another file
             for file in self._files.values():
                 file.leads_to = None
         self._present = now
@@ -153,7 +153,7 @@ class Sources:
         return {file for file in self._present if not folder or file.startswith(f"{folder}/")}
 
     def _read(self, file: str) -> _File:
-        """A file as it was when this was made."""
+        """A file as it was at the time of the snapshot."""
         if file not in self._files:
             path = self.root / file
             text = path.read_bytes()
@@ -207,7 +207,7 @@ class Sources:
         return found
 
     def _may_bind(self, init: str, name: str) -> bool:
-        """Whether a package might mean something else than its module by a name."""
+        """Whether a name of a package may be something else than its module."""
         text = self._read(init).text
         docstring = _DOCSTRING.match(text)
         mention = re.compile(rf"\b({name}|__getattr__)\b".encode())

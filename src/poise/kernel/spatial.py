@@ -1,8 +1,8 @@
 """Spatial vectors and inertias (KOK App. A), angular part first.
 
-Motions (ω, v) and forces (τ, f) are written in some axes at some reference point O: v is the velocity of the point of
-the body that passes O, τ the moment about O. In the kernels of `poise.dynamics` the axes are the world's and O is the
-origin of the tree's first link, so that nothing is transformed on the way along the tree.
+Motions (ω, v) and forces (τ, f) are given in some axes at some reference point O: v is the velocity of the point of the
+body at O, τ the moment about O. In the kernels of `poise.dynamics` the axes are the world's and O is the origin of the
+tree's first link, so that recursions along the tree need no transforms.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Inertia(Value):
 
 
 class Articulated(Value):
-    """Articulated inertia [[A, B], [Bᵀ, C]]: the force that the rest of a tree answers an acceleration with."""
+    """Articulated-body inertia [[A, B], [Bᵀ, C]]: maps an acceleration of a link to the force of its subtree."""
 
     fields = (("A", Sym3), ("B", Mat3), ("C", Sym3))
     __slots__ = ("A", "B", "C")
@@ -91,21 +91,21 @@ def inverse(X: Any) -> Any:
 
 @formula
 def move_motion(X: Any, m: Any) -> Any:
-    """A motion written in B's axes at B's origin, in A's axes at A's origin (KOK App. A, spx)."""
+    """A motion from B's axes and origin to A's axes and origin (KOK App. A, spx)."""
     w = X.R @ m.w
     return Motion(w, X.R @ m.v + cross(X.p, w))
 
 
 @formula
 def move_force(X: Any, f: Any) -> Any:
-    """A force written in B's axes at B's origin, in A's axes at A's origin."""
+    """A force from B's axes and origin to A's axes and origin."""
     force = X.R @ f.f
     return Force(X.R @ f.t + cross(X.p, force), force)
 
 
 @formula
 def move_inertia(X: Any, i: Any) -> Any:
-    """A rigid inertia written in B's axes about B's origin, in A's axes about A's origin."""
+    """A rigid inertia from B's axes and origin to A's axes and origin."""
     h = X.R @ i.h
     turned = rotate_sym(X.R, i.I)
     # I_A = I_B + terms of the shift; with the first moment h they are −(p h + h p) in outer products
@@ -123,7 +123,7 @@ def move_inertia(X: Any, i: Any) -> Any:
 
 @formula
 def motion_at(m: Any, r: Any) -> Any:
-    """Velocity of the point at r (from O) of a body that moves with m."""
+    """Velocity of the point at r (from O) of a body with the motion m."""
     return m.v + cross(m.w, r)
 
 
@@ -141,13 +141,13 @@ def pair(m: Any, f: Any) -> Any:
 
 @formula
 def cross_motion(a: Any, b: Any) -> Any:
-    """A × b: rate of the motion b that is carried along by a body moving with a."""
+    """A × b: rate of a motion b that is fixed in a body with the motion a."""
     return Motion(cross(a.w, b.w), cross(a.w, b.v) + cross(a.v, b.w))
 
 
 @formula
 def cross_force(a: Any, f: Any) -> Any:
-    """A ×* f: rate of the force f that is carried along by a body moving with a."""
+    """A ×* f: rate of a force f that is fixed in a body with the motion a."""
     return Force(cross(a.w, f.t) + cross(a.v, f.f), cross(a.w, f.f))
 
 
@@ -168,13 +168,13 @@ def articulated(i: Any) -> Any:
 
 @formula
 def less(u: Any, m: Any, f: Any) -> Any:
-    """u − m · f, in two short chains of multiply-adds: this is what a pass along a tree waits for at every joint."""
+    """u − m · f, in two short chains of multiply-adds: it is on the critical path of recursions along a tree."""
     return u - m.w.x * f.t.x - m.w.y * f.t.y - m.w.z * f.t.z - dot(m.v, f.f)
 
 
 @formula
 def without(i: Any, g: Any, h: Any) -> Any:
-    """I − g hᵀ, with g a multiple of h: what an articulated inertia keeps once an axis is free to move."""
+    """I − g hᵀ, with g a multiple of h: the articulated inertia without the part along a free axis."""
     t, f = g.t, g.f
     A = Sym3(t.x * h.t.x, t.y * h.t.y, t.z * h.t.z, t.x * h.t.y, t.x * h.t.z, t.y * h.t.z)
     C = Sym3(f.x * h.f.x, f.y * h.f.y, f.z * h.f.z, f.x * h.f.y, f.x * h.f.z, f.y * h.f.z)

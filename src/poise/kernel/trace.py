@@ -1,13 +1,12 @@
-"""Traced scalars: what a formula computes with while it is being turned into machine code.
+"""Traced scalars: the values of a formula while it is compiled to machine code.
 
-A formula is an ordinary Python function. Called with floats it computes; called with `Traced` scalars it writes the
-LLVM instructions that would compute. The same call with nothing to write to (`emit` is None) finds the type of the
-result: so typing rules live here, in the arithmetic, and nowhere else.
+A formula is an ordinary Python function. Called with floats it computes; called with `Traced` scalars it emits the LLVM
+instructions of the computation. The same call without an emitter (`emit` is None) infers the type of the result: so
+typing rules are defined only here, in the arithmetic.
 
 Floating point: products that are added are fused by the rule of `fuse`, the same at every width, and the sign of zero
-is not kept. Nothing else: the compiler fuses and reassociates nothing, and NaN and infinity mean themselves.
-Reciprocals are not allowed either: with them 1/√x in float32 becomes an estimate that differs from CPU to CPU, and is
-NaN for 0 and ∞.
+is not kept. Otherwise the compiler fuses and reassociates nothing, and respects NaN and infinity. Reciprocals are not
+allowed either: with them 1/√x in float32 becomes an estimate that differs between CPUs, and is NaN for 0 and ∞.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ import numpy as np
 F = TypeVar("F", bound=Callable[..., Any])
 
 FLAGS = ("nsz",)
-"""The floating-point liberties that the compiler has in every kernel, and all of them."""
+"""All fast-math flags of the compiler, in every kernel."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ class ScalarType:
         return int(self.elem[1:])
 
     def of(self, elem: str) -> ScalarType:
-        """As many lanes of another element."""
+        """The type with the same number of lanes and another element."""
         return ScalarType(elem, self.width)
 
     def __str__(self) -> str:
@@ -55,10 +54,10 @@ class ScalarType:
 
 
 def join(a: ScalarType, b: ScalarType) -> ScalarType:
-    """Type of `a + b`. Lanes decide over plain numbers, real numbers over integers, wide integers over short ones.
+    """Type of `a + b`. Lanes take precedence over plain numbers, reals over integers, wide integers over short ones.
 
-    Of two plain real numbers the single one decides: in a kernel of float32, what is float64 is a literal, or a number
-    that Python handed over.
+    Of two plain real numbers the single-precision one takes precedence: in a float32 kernel a float64 is a literal or
+    an argument from Python.
     """
     if a == b:
         return a
@@ -78,7 +77,7 @@ def join(a: ScalarType, b: ScalarType) -> ScalarType:
 
 
 class Traced:
-    """A scalar whose value will be known when the kernel runs."""
+    """A scalar whose value is known at run time."""
 
     __slots__ = ("emit", "type", "value")
     __array_ufunc__ = None
@@ -214,7 +213,7 @@ _BITS = ("and", "or", "xor", "shl", "shr")
 
 
 def _check_operator(name: str, t: ScalarType) -> None:
-    """Say so where an operator has no meaning for a type; the compiler would be less clear, or silent."""
+    """Raise TypeError for an operator that a type does not support; the compiler would be less clear, or silent."""
     if t.is_float and name in _BITS:
         raise TypeError(f"'{name}' of real numbers, {t}")
     if t.is_mask and name not in ("and", "or", "xor"):
@@ -224,12 +223,12 @@ def _check_operator(name: str, t: ScalarType) -> None:
 
 
 FORMULAS: list[Callable[..., Any]] = []
-"""Every formula so far; `bridge` teaches them to Numba."""
+"""All declared formulas; `bridge` registers them with Numba."""
 _on_formula: list[Callable[[Callable[..., Any]], None]] = []
 
 
 def formula(function: F) -> F:
-    """Declare a function of values that kernels may call. It stays the plain Python function that it is."""
+    """Declare a function of values that kernels may call. It remains a plain Python function."""
     FORMULAS.append(function)
     for tell in _on_formula:
         tell(function)
@@ -237,7 +236,7 @@ def formula(function: F) -> F:
 
 
 def constant(value: float, *like: Any) -> Any:
-    """`value` in the type of the traced scalar among `like`, or as it is where there is none."""
+    """`value` in the type of the traced scalar among `like`, or unchanged if there is none."""
     for x in like:
         if isinstance(x, Traced):
             return x.like(value)
@@ -245,14 +244,14 @@ def constant(value: float, *like: Any) -> Any:
 
 
 def precision(x: Any) -> int:
-    """Bits of the significand that a formula should deliver for the scalar x: 24 or 53."""
+    """Bits of the significand of the scalar x: 24 or 53."""
     if isinstance(x, Traced):
         return 24 if x.type.elem == "f32" else 53
     return 24 if isinstance(x, np.floating | np.ndarray) and x.dtype == np.float32 else 53
 
 
 def same_type(a: Any, b: Any) -> tuple[Any, Any]:
-    """Both scalars in the type that their sum would have."""
+    """Both scalars in the type of their sum."""
     if isinstance(a, Traced):
         return a._meet(b)
     if isinstance(b, Traced):

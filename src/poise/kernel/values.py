@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 VALUE_TYPES: list[type[Value]] = []
-"""Every value type so far."""
+"""All declared value types."""
 _on_value_type: list[Callable[[type[Value]], None]] = []
 
 
@@ -33,7 +33,7 @@ class Value:
             setattr(self, name, value)
 
     def leaves(self) -> Iterator[Any]:
-        """All scalars, in the order in which they lie in memory."""
+        """All scalars, in memory order."""
         for name, kind in self.fields:
             if kind:
                 yield from getattr(self, name).leaves()
@@ -49,7 +49,7 @@ class Value:
         )
 
     def map(self, function: Callable[..., Any], *others: Any) -> Any:
-        """A function applied to each scalar, and to those at the same place of others."""
+        """A function applied to each scalar and to the corresponding scalars of others."""
         columns = zip(self.leaves(), *(o.leaves() for o in others), strict=True)
         return type(self).of(*(function(*column) for column in columns))
 

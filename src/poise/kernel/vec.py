@@ -133,13 +133,13 @@ def skew(r: Any) -> Any:
 
 @formula
 def full(s: Any) -> Any:
-    """A symmetric matrix written out."""
+    """A symmetric matrix as a full one."""
     return Mat3(s.xx, s.xy, s.xz, s.xy, s.yy, s.yz, s.xz, s.yz, s.zz)
 
 
 @formula
 def symmetric(m: Any) -> Any:
-    """The upper half of a matrix that is known to be symmetric."""
+    """A full symmetric matrix as `Sym3`, from its upper half."""
     return Sym3(m.xx, m.yy, m.zz, m.xy, m.xz, m.yz)
 
 
@@ -162,7 +162,7 @@ def point_inertia(m: Any, r: Any) -> Any:
 
 @formula
 def determinant(m: Any) -> Any:
-    """Of any matrix."""
+    """Determinant of a matrix."""
     return dot(column(m, 0), cross(column(m, 1), column(m, 2)))
 
 
