@@ -1,9 +1,9 @@
-"""What the kernels of collision read and write: shapes, where they are, pairs to look at, contacts found.
+"""Memory layout of the collision kernels: shapes, their poses, near pairs, contacts.
 
-A pair function takes two shapes A and B, the kind of A not above that of B (`model.shape_arrays.Solid`), and finds
-touches: a gap (negative where they overlap), a unit normal from A to B, a point half way between the two surfaces, and
-a feature that stays the same number from frame to frame while the same corners, edges and faces touch. There are two
-sorts:
+A pair function takes two shapes A and B, the kind of A not above that of B (`model.shape_arrays.Solid`), and computes
+contact points: a gap (negative where they overlap), a unit normal from A to B, a point half way between the two
+surfaces, and a feature, a number that is constant from frame to frame while the same corners, edges and faces touch.
+There are two sorts:
 
     light    a formula without branches on `Placed` shapes, in lanes of worlds as in one world
     heavy    a kernel on plain numbers that writes a `MANIFOLD`; in lanes it is called for each world that needs it
@@ -24,7 +24,7 @@ from poise.kernel.vec import Mat3, Vec3
 from poise.model.shape_arrays import Solid, Solids
 
 MOST_TOUCHES = 8
-"""Touches of one pair at most."""
+"""Maximum number of contact points of one pair."""
 
 
 class Placed(Value):
@@ -38,7 +38,7 @@ class Placed(Value):
 
 
 class Touch(Value):
-    """A place where two shapes touch or nearly do: gap (m), normal from A to B, point half way between (m)."""
+    """A contact point of two shapes that touch or nearly do: gap (m), normal from A to B, point half way (m)."""
 
     fields = (("gap", None), ("normal", Vec3), ("point", Vec3))
     __slots__ = ("gap", "normal", "point")
@@ -53,14 +53,14 @@ SHAPES = View(
     n_shapes=Count,
     kind=Index,
     body=Index,
-    link=Index,  # −1 where the shape never moves
+    link=Index,  # −1 for a static shape
     root=Index,  # first link of its tree
-    tree=Count,  # the same where all that moves is one tree, else −1
+    tree=Count,  # the same if all moving links are one tree, else −1
     position=Vec3,  # on the link
     rotation=Mat3,
     size=Vec3,
-    bound=Vec3,  # half of a box about the centre, in the shape's frame; m
-    reach=Real,  # radius about the centre; infinite of planes
+    bound=Vec3,  # half extents of a box about the centre, in the shape's frame; m
+    reach=Real,  # radius about the centre; infinite for planes
     margin=Real,
     vertex_start=Index,
     vertex=Vec3,
@@ -68,29 +68,29 @@ SHAPES = View(
     face=Index,  # three numbers each
     neighbor_start=Index,  # of each vertex
     neighbor=Index,  # vertices of hulls
-    side_start=Index,  # of each flat side of a hull
+    side_start=Index,  # of each face of a hull
     side_corner=Index,  # vertices
     side_normal=Vec3,
     around_start=Index,  # of each vertex
-    around=Index,  # flat sides
-    beyond=Index,  # of each edge of each triangle of a mesh: third corner of the next one; −1 at a border
+    around=Index,  # faces of hulls
+    beyond=Index,  # of each edge of each triangle of a mesh: third corner of the neighbour; −1 at a border
     node_start=Index,  # of the tree over the triangles of a mesh
     node_low=Vec3,
     node_high=Vec3,
-    node_child=Index,  # number within the mesh; −1 of a leaf
+    node_child=Index,  # index within the mesh; −1 of a leaf
     node_first=Index,  # into node_face
     node_count=Index,
-    node_face=Index,  # triangles in the order of the tree, numbers within the mesh
+    node_face=Index,  # triangles in the order of the tree, indices within the mesh
     grid=Index,  # two numbers each: rows, columns
     height_start=Index,
     height=Real,
 )
 
 PLACES = View("Places", position=Vec3, rotation=Mat3)
-"""Of every shape, in the world."""
+"""Poses of every shape, in the world."""
 
 BOXES = View("Boxes", low_x=Real, low_y=Real, low_z=Real, high_x=Real, high_y=Real, high_z=Real)
-"""Around every shape, in the order of ranks (see `pair_filter.ranks`); m."""
+"""Boxes of every shape, in the order of ranks (see `pair_filter.ranks`); m."""
 
 PAIRS = View(
     "Pairs",
@@ -102,23 +102,23 @@ PAIRS = View(
 NEAR = View(
     "Near",
     room=Count,
-    found=Index,  # (1) pairs whose boxes meet, perhaps more than there is room for
-    a=Index,  # shapes; ranks, while they are looked for
+    found=Index,  # (1) pairs whose boxes overlap, possibly more than the capacity
+    a=Index,  # shapes; ranks during the broadphase
     b=Index,
-    lanes=Index,  # bit k is set where they meet in lane k
-    # room to sort in
+    lanes=Index,  # bit k is set where they overlap in lane k
+    # work space for sorting
     other_a=Index,
     other_b=Index,
     other_lanes=Index,
 )
-"""Pairs that are looked at closely, sorted by the ranks of A and of B."""
+"""Near pairs for the narrowphase, sorted by the ranks of A and of B."""
 
 CONTACTS = View(
     "Contacts",
     room=Count,
     lanes=Count,
     table_size=Count,  # a power of two
-    count=Int,  # (1) contacts of each world, perhaps more than there is room for
+    count=Int,  # (1) contacts of each world, possibly more than the capacity
     id=Int,  # 31 bits, from A, B and the feature (see `contact_ids`)
     feature=Int,
     a=Int,  # shapes
@@ -126,35 +126,35 @@ CONTACTS = View(
     gap=Real,  # m; negative where they overlap
     normal=Vec3,  # from A to B
     point=Vec3,  # half way between the surfaces; m
-    bend=Vec3,  # G of `contact_acceleration`, for acceleration level, where it was asked for; m/s²
-    listed=Int,  # 1 where it has rows; for those who make them
-    # room to work in
+    bend=Vec3,  # G of `contact_acceleration`, for acceleration level, if it was requested; m/s²
+    listed=Int,  # 1 if it has rows; set with the rows
+    # work space
     spare=Touch,
     table=Index,
 )
 
 AHEAD = View("Ahead", ahead=Real)
-"""(1) Gap up to which each world looks for contacts; m."""
+"""(1) Gap up to which each world has contacts; m."""
 
 MANIFOLD = View(
     "Manifold",
-    # addresses of machine code that finds touches of boxes, of other convex shapes, and of surfaces; see `pair_entries`
+    # addresses of the pair entries for boxes, for other convex shapes, and for surfaces; see `pair_entries`
     boxes=Count,
     convex=Count,
     surfaces=Count,
     placed=Placed,  # (2) the shapes of the pair
-    limit=Real,  # (1) gap up to which touches count; m
-    n=Index,  # (1) touches found
+    limit=Real,  # (1) gap up to which contact points count; m
+    n=Index,  # (1) contact points found
     feature=Index,
     gap=Real,
     normal=Vec3,
     point=Vec3,
-    # room to work in
+    # work space
     points=Vec3,
     numbers=Real,
     whole=Index,
 )
-"""What heavy pair functions write, in plain numbers."""
+"""Output of heavy pair functions, in plain numbers."""
 WORK_ROOM = {"points": 4096, "numbers": 4096, "whole": 16384}
 
 
@@ -205,7 +205,7 @@ _NO_TREE: dict[str, np.ndarray] = {
 
 
 def _trees(solids: Solids) -> dict[str, np.ndarray]:
-    """Trees over the triangles of meshes that can be touched."""
+    """Trees over the triangles of meshes that collide."""
     trees = [_tree(solids, i) for i in range(len(solids))]
     faces = np.cumsum([0, *(len(tree["node_face"]) for tree in trees)])
     for tree, first in zip(trees, faces, strict=False):
@@ -224,7 +224,7 @@ def _tree(solids: Solids, i: int) -> dict[str, np.ndarray]:
 
 
 def _bounds(solids: Solids) -> np.ndarray:
-    """(n, 3) half of a box about each centre, in the shape's frame; m."""
+    """(n, 3) half extents of a box about each centre, in the shape's frame; m."""
     radius, half, _ = solids.size.T
     top = np.array([np.abs(solids.heights[i:j]).max(initial=0.0) for i, j in pairwise(solids.height_start)])
     bound = solids.size.copy()
@@ -233,7 +233,7 @@ def _bounds(solids: Solids) -> np.ndarray:
         (Solid.SPHERE, (radius,) * 3),
         (Solid.CAPSULE, (radius, radius, radius + half)),
         (Solid.CYLINDER, (radius, radius, half)),
-        (Solid.FIELD, (radius, half, top + np.maximum(radius, half))),  # with the ground under it
+        (Solid.FIELD, (radius, half, top + np.maximum(radius, half))),  # with the ground below it
     ):
         here = solids.kind == kind
         bound[here] = np.stack(box, axis=1)[here]
@@ -241,13 +241,13 @@ def _bounds(solids: Solids) -> np.ndarray:
 
 
 def pairs_block(pairs: np.ndarray, width: Width) -> Block:
-    """(n, 2) numbers of shapes, the kind of the first not above that of the second."""
+    """(n, 2) indices of shapes, the kind of the first not above that of the second."""
     n = len(pairs)
     return PAIRS.block(width, n_pairs=n, a=pairs[:, 0], b=pairs[:, 1])
 
 
 def contacts_block(width: Width, room: int) -> Block:
-    """Room for contacts."""
+    """Memory for contacts."""
     table = 1 << (2 * room).bit_length()
     counts = {"room": room, "lanes": width.lanes, "table_size": table}
     sizes = dict.fromkeys(CONTACTS.fields, room) | {"count": 1, "spare": 1, "table": table}
@@ -255,7 +255,7 @@ def contacts_block(width: Width, room: int) -> Block:
 
 
 def near_block(width: Width, room: int, sorts: bool) -> Block:
-    """Room for pairs, and to sort them."""
+    """Memory for pairs, and for sorting them."""
     other = dict.fromkeys(("other_a", "other_b", "other_lanes"), room if sorts else 0)
     return NEAR.block(width, room=room, found=1, a=room, b=room, lanes=room, **other)
 

@@ -1,22 +1,22 @@
-"""How the gap of two shapes accelerates: γ of a contact row, with the contact point wandering over both surfaces.
+"""Acceleration of the gap of two shapes: γ of a contact row, with a contact point that moves over both surfaces.
 
-The row of a contact is φ̇ = n · (v_B − v_A) at its point. Its rate is J·(accelerations) + γ, and γ has more in it than
-the turning of the normal (VON §3.5 has ṅ · Δv): the points that are nearest to each other change. On a smooth surface
-the point whose outward normal is n is the gradient of the support function h(n), so that it moves by
+The row of a contact is φ̇ = n · (v_B − v_A) at its point. Its rate is J·(accelerations) + γ, and γ has more terms than
+the rotation of the normal (VON §3.5 has ṅ · Δv): the nearest points change. On a smooth surface the point whose outward
+normal is n is the gradient of the support function h(n), so that it moves by
 
-    P = ∇²h(n)    radii of curvature: r I of a ball, 0 at a corner, without end along an edge or on a face
+    P = ∇²h(n)    radii of curvature: r I of a sphere, 0 at a corner, infinite along an edge or on a face
 
-times the turning of the normal in the body. With p_B − p_A = gap n, the normal turns by ṅ, across n:
+times the rotation of the normal in the body. With p_B − p_A = gap n, the normal changes by ṅ, perpendicular to n:
 
     (P_A + P_B + gap) ṅ = Δv + P_A (ω_A × n) + P_B (ω_B × n)                                                    (1)
 
-with Δv the relative velocity of the two nearest points as parts of their bodies. The nearest points themselves move by
+with Δv the relative velocity of the two nearest points, fixed in their bodies. The nearest points themselves move by
 
     ṗ_A = v_A + ω_A × r_A + P_A (ṅ − ω_A × n)          ṗ_B = v_B + ω_B × r_B − P_B (ṅ − ω_B × n)               (2)
 
 r their arms from the centres of mass, v the velocities of these. Rows are at the point half way, p = (p_A + p_B) / 2,
-with the relative velocity u of the bodies there, along directions that turn with the normal by Ω = n × ṅ. What such a
-row, along d, gains while no body accelerates is γ = d · G with
+with the relative velocity u of the bodies there, along directions that rotate with the normal by Ω = n × ṅ. The rate of
+such a row, along d, without accelerations of the bodies is γ = d · G with
 
     G = ω_B × (ṗ − v_B) − ω_A × (ṗ − v_A) + u × Ω                                                              (3)
 
@@ -41,13 +41,13 @@ BOX, CYLINDER, ELLIPSOID, HULL = int(Solid.BOX), int(Solid.CYLINDER), int(Solid.
 
 @formula
 def flat(like: Any) -> Any:
-    """Radius of curvature that stands for none: what is lost by it is as small as what rounding loses."""
+    """Radius of curvature that stands for an infinite one: its error is as small as that of rounding."""
     return constant(1e8 if precision(like) > 24 else 1e3, like)
 
 
 @formula
 def slight(like: Any) -> Any:
-    """Sine of an angle that is taken for nought."""
+    """Sine of an angle below which it counts as zero."""
     return constant(1e-7 if precision(like) > 24 else 1e-3, like)
 
 
@@ -63,7 +63,7 @@ def diagonal(x: Any, y: Any, z: Any) -> Any:
 
 @formula
 def endless_where(none: Any) -> Any:
-    """A number that stands for flatness where a component of the normal is nought, else 0."""
+    """The radius that stands for infinity where a component of the normal is zero, else 0."""
     return select(fabs(none) < slight(none), flat(none), zero(none))
 
 
@@ -76,13 +76,13 @@ def ball_radii(n: Any, r: Any) -> Any:
 
 @formula
 def capsule_radii(n: Any, r: Any) -> Any:
-    """Those of a ball, flat along the axis on the side."""
+    """Radii of a sphere, infinite along the axis on the side."""
     return ball_radii(n, r) + diagonal(zero(r), zero(r), endless_where(n.z))
 
 
 @formula
 def box_radii(n: Any) -> Any:
-    """Flat along the axes that the normal is across: none at a corner, one on an edge, two on a face."""
+    """Infinite along the axes perpendicular to the normal: none at a corner, one on an edge, two on a face."""
     return diagonal(endless_where(n.x), endless_where(n.y), endless_where(n.z))
 
 
@@ -116,7 +116,7 @@ def ellipsoid_radii(n: Any, half: Any) -> Any:
 
 @kernel
 def hull_radii(g, i, n):
-    """Flat along whatever corners are as far out along the normal as the farthest."""
+    """Infinite along the directions between corners that are equally far along the normal."""
     first, last = load(g.vertex_start, i), load(g.vertex_start, i + 1)
     top = load(g.vertex, first)
     for k in range(first + 1, last):
@@ -146,7 +146,7 @@ def hull_radii(g, i, n):
 
 @kernel
 def radii(g, i, S, n):
-    """P of shape i, placed as S, where its outward normal is n; fields and meshes are as flat as their triangles."""
+    """P of shape i, placed as S, where its outward normal is n; fields and meshes are flat like their triangles."""
     local, kind = transpose_times(S.R, n), load(g.kind, i)
     none = zero(n.x)
     P = diagonal(none + flat(none), none + flat(none), none)
@@ -171,7 +171,7 @@ def radii(g, i, S, n):
 
 
 class Moving(Value):
-    """How a body moves: arm r from its centre of mass to its nearest point (m), angular velocity w (rad/s), velocity v
+    """Motion of a body: arm r from its centre of mass to its nearest point (m), angular velocity w (rad/s), velocity v
     of the centre of mass (m/s), and the radii of curvature P there (m).
     """
 
@@ -185,7 +185,7 @@ class Moving(Value):
 
 @formula
 def tangents(n: Any) -> Any:
-    """Two unit vectors across n."""
+    """Two unit vectors perpendicular to n."""
     none, one = zero(n.x), zero(n.x) + 1.0
     aside = fabs(n.x) < 0.6
     g = cross(Vec3(select(aside, one, none), select(aside, none, one), none), n)
@@ -195,13 +195,13 @@ def tangents(n: Any) -> Any:
 
 @formula
 def turn_by(n: Any, gap: Any, P: Any, right: Any) -> Any:
-    """x across n of (P + gap) x = right, for positive P + gap."""
+    """x perpendicular to n with (P + gap) x = right, for positive P + gap."""
     g, h = tangents(n)
     Pg, Ph = P @ g, P @ h
     least = constant(1e-12, gap)
     xx, yy, xy = maximum(dot(g, Pg) + gap, least), maximum(dot(h, Ph) + gap, least), dot(g, Ph)
     x, y = dot(g, right), dot(h, right)
-    # the flatter direction first: determinants would lose all that the flat parts leave
+    # elimination with the larger radius first: determinants would cancel
     swap = yy > xx
     big, small = select(swap, yy, xx), select(swap, xx, yy)
     first, second = select(swap, y, x), select(swap, x, y)

@@ -1,4 +1,4 @@
-"""What the relative velocity of every contact gains when no body accelerates: γ of its rows (see
+"""Rate of the relative velocity of every contact without accelerations of bodies: γ of its rows (see
 `contact_acceleration`).
 """
 
@@ -14,7 +14,7 @@ from poise.kernel.vec import zero3
 
 @kernel
 def moving(m, w, g, x, i, point, n, lane):
-    """How shape i moves, in one lane, at a point of its surface where its outward normal is n."""
+    """Motion of shape i, in one lane, at a point of its surface where its outward normal is n."""
     S = Placed(load_lane(x.position, i, lane), load_lane(x.rotation, i, lane), load(g.size, i))
     P = radii(g, i, S, n)
     link, none = load(g.link, i), zero3(n.x)
@@ -28,7 +28,7 @@ def moving(m, w, g, x, i, point, n, lane):
 
 @kernel
 def bend_contacts(m, w, g, x, c):
-    """G of all contacts, world by world: each has other shapes in its list."""
+    """G of all contacts, world by world, since each world has its own list."""
     for lane in range(c.lanes):
         for k in range(load_lane(c.count, 0, lane)):
             n, gap = load_lane(c.normal, k, lane), load_lane(c.gap, k, lane)

@@ -1,8 +1,9 @@
-"""Names of contacts that stay from frame to frame: 31 bits made of both shapes and the feature.
+"""Contact point ids that are constant from frame to frame: 31-bit hashes of both shapes and the feature.
 
-Two of a world's contacts have the same hash with odds of about n²/2³²: 4e-8 for a dozen, 0.02 for ten thousand. Ids are
-unique all the same: of two that clash the one that comes later in the list takes the next number that is free. Contacts
-are sorted alike in every frame, so that only a contact that comes or goes in such a clash can rename another one.
+Some two of n contacts of a world have the same hash with a probability of about n²/2³²: 4e-8 for a dozen, 0.02 for ten
+thousand. Ids are still unique: of two that collide the later one in the list takes the next free number. The order of
+contacts is the same in every frame, so that only a contact that appears or disappears in such a collision can change
+the id of another one.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from poise.kernel.scalars import any_lane
 
 BITS = 0x7FFFFFFF
 FEW = 48
-"""Contacts of which each is compared with each; more go into a table."""
+"""Number of contacts up to which all pairs are compared; more go into a hash table."""
 
 
 @kernel
@@ -26,7 +27,7 @@ def contact_id(a, b, feature):
 
 @kernel
 def most_contacts(c):
-    """Those of the world that has most."""
+    """Largest number of contacts in a world."""
     most = load_lane(c.count, 0, 0)
     for lane in range(1, c.lanes):
         most = max(most, load_lane(c.count, 0, lane))
@@ -48,7 +49,7 @@ def any_clash(c, most):
 
 @kernel
 def part(c, lane):
-    """Make the ids of one world differ, through a table with open addressing."""
+    """Make the ids of one world unique, through a hash table with open addressing."""
     last = c.table_size - 1
     for slot in range(c.table_size):
         store(c.table, slot, -1)
@@ -67,7 +68,7 @@ def part(c, lane):
 
 @kernel
 def settle_ids(c):
-    """Make the ids of every world differ; contacts of the world that has most, perhaps more than there is room for."""
+    """Make the ids of every world unique; returns the largest number of contacts, possibly above the capacity."""
     most = most_contacts(c)
     if most <= c.room and (most > FEW or any_clash(c, most)):
         for lane in range(c.lanes):

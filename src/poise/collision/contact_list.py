@@ -1,4 +1,4 @@
-"""The list of contacts: each world has its own, compact."""
+"""Contact lists: each world has its own compact one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from poise.kernel.scalars import mask_bits, trailing_zeros
 
 @kernel
 def add(c, a, b, feature, touch, lane):
-    """Add a touch, in plain numbers, to the list of one lane; a list that is full only counts it."""
+    """Add a contact point, in plain numbers, to the list of one lane; a full list only counts it."""
     n = load_lane(c.count, 0, lane)
     store_lane(c.count, 0, lane, n + 1)
     if n < c.room:
@@ -26,7 +26,7 @@ def add(c, a, b, feature, touch, lane):
 
 @kernel
 def emit(c, a, b, feature, touch, mask):
-    """Add a touch to the lists of the lanes of a mask: one by one, as few lanes touch at once."""
+    """Add a contact point to the lists of the lanes of a mask: one by one, since few lanes have contact at once."""
     lanes = mask_bits(mask)
     if lanes != 0:
         store(c.spare, 0, touch)
@@ -38,7 +38,7 @@ def emit(c, a, b, feature, touch, mask):
 
 @kernel
 def emit_manifold(c, a, b, t, lane, limit):
-    """Add the touches of a manifold whose gap is within a limit to the list of one lane."""
+    """Add the contact points of a manifold whose gap is within a limit to the list of one lane."""
     for i in range(load(t.n, 0)):
         if load(t.gap, i) <= limit:
             add(c, a, b, load(t.feature, i), Touch(load(t.gap, i), load(t.normal, i), load(t.point, i)), lane)

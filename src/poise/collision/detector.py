@@ -1,4 +1,4 @@
-"""Contacts of a model at a pose: memory, and the way through the kernels."""
+"""Collision detection of a model at a pose: memory, and calls of the broadphase and narrowphase kernels."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _place_links = entry(kinematics.place_links, MODEL, STATE, WORK)
 _place_shapes = entry(place_shapes, WORK, SHAPES, PLACES)
 _bend = entry(bend_contacts, MODEL, WORK, SHAPES, PLACES, CONTACTS)
 HARD_CAP = 1 << 20
-"""Contacts of a world: more are a mistake."""
+"""Limit of contacts of a world; more are an error of the scene."""
 
 
 @dataclass(frozen=True)
 class Contact:
-    """Two shapes that touch or nearly do."""
+    """A contact point of two shapes that touch or nearly do."""
 
     a: int
     """Shape."""
@@ -48,11 +48,11 @@ class Contact:
     point: Array
     """(3,) half way between the surfaces; m."""
     id: int
-    """31 bits; no two of a world's contacts share it, and it stays the same from frame to frame."""
+    """31 bits; unique among the contacts of a world, and constant from frame to frame."""
     feature: int
-    """Which corners, edges and faces touch; stays the same from frame to frame."""
+    """Which corners, edges and faces touch; constant from frame to frame."""
     bend: Array | None = None
-    """(3,) what the relative velocity there gains while no body accelerates, where it was asked for: γ of a row along
+    """(3,) rate of the relative velocity there without accelerations of bodies, if it was requested: γ of a row along
     the normal or a tangent d is d · bend (see `contact_acceleration`); m/s²."""
 
     @property
@@ -64,8 +64,7 @@ class Contact:
 class Collider:
     """Finds the contacts of a model, in one world or in lanes.
 
-    They are sorted by A and B, in the order of kinds, whichever way is taken to find near pairs: each shape with each
-    (`few`) or through a tree of boxes (`many`).
+    They are sorted by A and B, in the order of kinds, for both broadphases: all pairs (`few`) or an AABB tree (`many`).
     """
 
     def __init__(
@@ -91,7 +90,7 @@ class Collider:
 
     @cached_property
     def pairs(self) -> Indices:
-        """(n, 2) shapes that may touch; of many shapes there are very many."""
+        """(n, 2) pairs of shapes that may touch; a large scene has very many."""
         return candidate_pairs(self.model)
 
     def _place_still_shapes(self) -> None:
@@ -103,7 +102,7 @@ class Collider:
         self.x.rotation[...] = turns if self.width.lanes == 1 else turns[..., None]
 
     def place(self, q: ArrayLike, v: ArrayLike | None = None) -> None:
-        """Put the shapes where a pose has them; `v` is for `bend`."""
+        """Place the shapes at a pose; `v` is for `bend`."""
 
         def call(space: Workspace) -> list[Array]:
             _place_links[space.width](space.m.handle, space.s.handle, space.w.handle)
@@ -117,23 +116,23 @@ class Collider:
         _place_shapes[self.width](space.w.handle, self.g.handle, self.x.handle)
 
     def find(self, space: Workspace, slack: float = 0.0) -> None:
-        """Contacts of the workspace's state, whose links have been placed; the list grows as it must."""
+        """Contacts of the workspace's state, whose links have been placed; the list grows as needed."""
         _check_slack(slack)
         if (most := self.search(space, slack)) > self.room:
             self._grow(most, slack)
 
     def search(self, space: Workspace, slack: float) -> int:
-        """The same; how many there are, where there may be no room for all."""
+        """The same; returns their number, which may be above the capacity."""
         self._bent = False
         return self._search.run(space.w.handle, *self._handles, slack, True)
 
     def finder(self, space: Workspace) -> Bound | None:
-        """What `find` calls, where that is one entry: it takes the slack, and which steps to go (`dispatch.PLACE`)."""
+        """The bound entry of `find`, if it is a single one: it takes the slack, and the stages (`dispatch.PLACE`)."""
         return self._search.bound(space.w.handle, *self._handles) if isinstance(self._search, Few) else None
 
     def finder_each(self, space: Workspace, ahead: Block, terrains: Block | None = None) -> Bound:
-        """What finds the contacts of lanes of worlds that look `ahead` each by itself, and may each have one of several
-        `terrains`; it takes a slack beside that, and the steps to go.
+        """The bound entry for lanes of worlds with their own prediction distances `ahead`, and optionally their own
+        `terrains`; it takes an additional slack, and the stages.
         """
         if not isinstance(self._search, Few):
             raise TypeError("shapes are looked for one world after another: make the collider with search='few'")
@@ -141,20 +140,20 @@ class Collider:
         return self._search.bound_each(space.w.handle, *self._handles, ahead.handle, chosen)
 
     def make_room(self, most: int) -> None:
-        """Room for so many contacts, and half as many again; what was found is gone."""
+        """Allocate memory for this many contacts, and half as many again; the present contacts are lost."""
         if most > HARD_CAP:
             raise MemoryError(f"{most} contacts in one world; {HARD_CAP} is the most")
         self._make_room(min(most + most // 2, HARD_CAP))
 
     def touch(self, slack: float = 0.0) -> None:
-        """Contacts of the shapes where they are."""
+        """Contacts of the shapes at their present poses."""
         _check_slack(slack)
         self._bent = False
         if (most := self._touch(slack)) > self.room:
             self._grow(most, slack)
 
     def bend(self, space: Workspace) -> None:
-        """γ of the contacts that were found, from the state of a workspace, whose links have been placed."""
+        """γ of the present contacts, from the state of a workspace, whose links have been placed."""
         blocks = (space.m, space.w, self.g, self.x, self.c)
         _bend[self.width](*(block.handle for block in blocks))
         self._bent = True
@@ -163,12 +162,12 @@ class Collider:
         return self._search.run(workspace(self.model, self.width).w.handle, *self._handles, slack, False)
 
     def _grow(self, most: int, slack: float) -> None:
-        """Make room for so many contacts, and find them again."""
+        """Allocate memory for this many contacts, and find them again."""
         self.make_room(most)
         self._touch(slack)
 
     def contacts(self, world: int = 0) -> list[Contact]:
-        """What was found in a world, in the order of the pairs."""
+        """Contacts of a world, in the order of the pairs."""
         if not 0 <= world < self.width.lanes:
             raise IndexError(f"world {world} of {self.width.lanes}")
         one = {name: a if self.width.lanes == 1 else a[..., world] for name, a in self.c.arrays.items()}

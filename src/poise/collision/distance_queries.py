@@ -1,4 +1,4 @@
-"""How far shapes are from each other and from a point: for sensors, for picking, for planning."""
+"""Distance queries between shapes and from a point to shapes: for sensors, picking and planning."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from poise.model.shape_arrays import Solid
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.intp]
 ENDLESS = 1e29
-"""A limit that no distance reaches; m."""
+"""A limit above any distance; m."""
 
 _measure = entry(measure, SHAPES, PLACES, MEASURES, MANIFOLD, extra=("float64",), lanes=False)
 
 
 class Closest(NamedTuple):
-    """Where two shapes are nearest to each other, or, if they overlap, where they come apart soonest."""
+    """The nearest points of two shapes, or those of least penetration if they overlap."""
 
     distance: float
     """Negative where they overlap; m."""
@@ -42,13 +42,13 @@ class Closest(NamedTuple):
     point_b: Floats
     """(3,) on the surface of B, `point_a` + `distance` · `normal`; m."""
     a: int
-    """Number among `model.solids`."""
+    """Index in `model.solids`."""
     b: int
-    """Number among `model.solids`."""
+    """Index in `model.solids`."""
 
 
 class Nearby(NamedTuple):
-    """The point of a shape that is nearest to a given one."""
+    """The nearest point of a shape to a given point."""
 
     distance: float
     """Negative inside the shape; m."""
@@ -57,16 +57,16 @@ class Nearby(NamedTuple):
     point: Floats
     """(3,) on the surface; m."""
     shape: int
-    """Number among `model.solids`."""
+    """Index in `model.solids`."""
 
 
 def closest(model: Model, q: ArrayLike, a: str | int, b: str | int) -> Closest:
-    """How far two shapes are apart at a pose, and where they are nearest to each other.
+    """Signed distance of two shapes at a pose, and their nearest points.
 
-    A number is that of a shape, as contacts and rays tell it. A name is that of a shape (`model.solids.names`),
-    or of a body, of whose shapes the nearest counts. Groups and masks do not matter, but shapes that are only looked at
-    (both 0) cannot be measured. Height fields and meshes are measured against convex shapes, and from the side they
-    push to: behind it there is nothing, distance inf, points NaN.
+    `a` and `b` are indices of shapes, as in contacts and ray hits, or names: of a shape (`model.solids.names`), or of a
+    body, whose nearest shape counts. Groups and masks have no effect, but visual shapes (both 0) have no distance.
+    Height fields and meshes have distances to convex shapes, on their outer side only: behind it the distance is inf
+    and points are NaN.
 
     >>> import poise
     >>> scene = poise.Scene()
@@ -111,8 +111,8 @@ def closest_points(
 ) -> list[Nearby]:
     """The nearest points of all shapes to a point (x, y, z) at a pose, the nearest shape first.
 
-    Shapes farther than `most` (m) are left out, and those of the bodies in `ignore`, as a sensor's own. With `groups`
-    only shapes count whose `group` has one of its bits. Shapes that are only looked at (group and mask 0) never do.
+    Shapes farther than `most` (m) are excluded, and those of the bodies in `ignore`, such as a sensor's own body. With
+    `groups` only shapes whose `group` has one of its bits count. Visual shapes (group and mask 0) are always excluded.
 
     >>> import poise
     >>> scene = poise.Scene()
@@ -147,7 +147,7 @@ def closest_points(
 
 
 class _Ruler:
-    """The shapes of a model, and one more: a ball of no size, for points. It does not hold the model."""
+    """The shapes of a model, and a sphere of radius 0 for points. It holds no reference to the model."""
 
     def __init__(self, model: Model) -> None:
         n = len(model.solids)
@@ -174,7 +174,7 @@ class _Ruler:
 
 
 def _one_more(name: str, array: Any) -> Any:
-    """An array of shapes with room for another at its end. Pools only get longer, and starts end where they ended."""
+    """An array of shapes with one more at its end. Pools only get longer; the ranges of the new shape are empty."""
     last = array[-1:] if name.endswith("_start") else np.zeros_like(array, shape=(1, *array.shape[1:]))
     return np.concatenate((array, last))
 
@@ -183,7 +183,7 @@ _local = threading.local()
 
 
 def _ruler(model: Model) -> _Ruler:
-    """This thread's, made once."""
+    """The instance of this thread, made once."""
     if not hasattr(_local, "known"):
         _local.known = weakref.WeakKeyDictionary()
     if model not in _local.known:
@@ -193,7 +193,7 @@ def _ruler(model: Model) -> _Ruler:
 
 
 def _shapes(name: str, model: Model, which: str | int) -> list[int]:
-    """Numbers of the shapes that are meant."""
+    """Indices of the shapes that a number or name refers to."""
     solids = model.solids
     if not isinstance(which, str):
         return [number_within(name, which, len(solids), "shapes")]
@@ -211,7 +211,7 @@ def _shapes(name: str, model: Model, which: str | int) -> list[int]:
 
 
 def _check_kinds(model: Model, pairs: NDArray[np.int32]) -> None:
-    """Refuse pairs that have no distance."""
+    """Raise ValueError for pairs that have no distance."""
     solids = model.solids
     for k in np.unique(pairs):
         if solids.group[k] == 0 and solids.mask[k] == 0:

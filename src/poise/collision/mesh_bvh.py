@@ -1,7 +1,7 @@
-"""Trees of boxes over many small things: what rays and collision search large meshes with.
+"""Bounding volume hierarchies (BVHs) over the triangles of meshes, for rays and collision.
 
-A node has either two children, side by side in the arrays, or a few items. Items are split at the median along the
-longest side of the box of their centres, so the tree is balanced: its depth is that of the logarithm.
+A node has either two children, adjacent in the arrays, or a few items. Items are split at the median along the longest
+side of the box of their centres, so the tree is balanced, with logarithmic depth.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ class BoxTree:
     """Nodes in order of their depth, the root first."""
 
     low: Floats
-    """(n, 3) least corner of each node's box."""
+    """(n, 3) lower corner of each node's box."""
     high: Floats
-    """(n, 3) greatest corner."""
+    """(n, 3) upper corner."""
     child: Indices
     """(n,) first of two children, the other one follows it; −1 of a leaf."""
     first: Indices
-    """(n,) where the items below a node begin in `order`."""
+    """(n,) start in `order` of the items below a node."""
     count: Indices
-    """(n,) how many they are."""
+    """(n,) number of these items."""
     order: Indices
-    """(m,) items, so that those below any node stand together."""
+    """(m,) items, sorted so that those below any node are contiguous."""
 
     def __len__(self) -> int:
         return len(self.child)
 
     @property
     def depth(self) -> int:
-        """Levels of the tree, which is also the room that a stack of nodes needs."""
+        """Levels of the tree, which is also the size of a stack of nodes."""
         levels, nodes = 0, np.zeros(min(len(self), 1), np.int32)
         while len(nodes):
             levels += 1
@@ -80,7 +80,7 @@ def box_tree(low: ArrayLike, high: ArrayLike, leaf: int = 4) -> BoxTree:
 
 
 def triangle_tree(vertices: ArrayLike, faces: ArrayLike, leaf: int = 4) -> BoxTree:
-    """The tree over triangles: `faces` (m, 3) are numbers of `vertices` (n, 3).
+    """The tree over triangles: `faces` (m, 3) are indices of `vertices` (n, 3).
 
     >>> triangle_tree([(0, 0, 0), (1, 0, 0), (0, 2, 0)], [(0, 1, 2)]).high.tolist()
     [[1.0, 2.0, 0.0]]
@@ -90,7 +90,7 @@ def triangle_tree(vertices: ArrayLike, faces: ArrayLike, leaf: int = 4) -> BoxTr
 
 
 def node_arrays(tree: BoxTree, reach: float) -> dict[str, NDArray[Any]]:
-    """A tree as kernels read it. Boxes are larger by a millionth of the reach: they keep what float32 rounds away."""
+    """A tree in the layout of kernels. Boxes are enlarged by a millionth of the reach, for the rounding of float32."""
     room = 1e-6 * reach
     return {
         "node_low": tree.low - room,

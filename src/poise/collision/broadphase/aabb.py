@@ -1,4 +1,4 @@
-"""Where shapes are, and boxes around them: along the world's axes, and large enough that no touch is missed."""
+"""Poses of shapes, and their axis-aligned bounding boxes (AABBs), large enough that no contact is missed."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ def absolute(v: Any) -> Any:
 
 @formula
 def ball_extent(R: Any, r: Any) -> Any:
-    """Half of the box around a ball."""
+    """Half extents of the AABB of a sphere."""
     r = R.xx * 0.0 + r
     return Vec3(r, r, r)
 
 
 @formula
 def capsule_extent(R: Any, size: Any) -> Any:
-    """Half of the box around a capsule."""
+    """Half extents of the AABB of a capsule."""
     axis = absolute(column2(R)) * size.y
     return Vec3(axis.x + size.x, axis.y + size.x, axis.z + size.x)
 
 
 @formula
 def disc(x: Any, y: Any) -> Any:
-    """Extent of a disc of radius 1 along an axis that has these parts in its plane."""
+    """Half extent of a disc of radius 1 along an axis with these components in its plane."""
     return sqrt(x * x + y * y)
 
 
 @formula
 def cylinder_extent(R: Any, size: Any) -> Any:
-    """Half of the box around a cylinder."""
+    """Half extents of the AABB of a cylinder."""
     axis, r = absolute(column2(R)) * size.y, size.x
     return Vec3(axis.x + r * disc(R.xx, R.xy), axis.y + r * disc(R.yx, R.yy), axis.z + r * disc(R.zx, R.zy))
 
 
 @formula
 def ellipsoid_extent(R: Any, size: Any) -> Any:
-    """Half of the box around an ellipsoid."""
+    """Half extents of the AABB of an ellipsoid."""
     h = Vec3(size.x * size.x, size.y * size.y, size.z * size.z)
     T = R.map(lambda x: x * x) @ h
     return T.map(sqrt)
@@ -58,13 +58,13 @@ def ellipsoid_extent(R: Any, size: Any) -> Any:
 
 @formula
 def box_extent(R: Any, bound: Any) -> Any:
-    """Half of the box around a turned box."""
+    """Half extents of the AABB of a rotated box."""
     return Mat3(*(fabs(x) for x in R.leaves())) @ bound
 
 
 @kernel
 def extent(g, i, kind, R):
-    """Half of the box around shape i."""
+    """Half extents of the AABB of shape i."""
     if kind == CAPSULE:
         return capsule_extent(R, load(g.size, i))
     if kind == SPHERE:
@@ -78,14 +78,14 @@ def extent(g, i, kind, R):
 
 @formula
 def grown(e: Any, p: Any, margin: Any) -> Any:
-    """Half of a box with a margin, and with what rounding may take from its sides: u (|p| + |e|), u = 2⁻⁵³ or 2⁻²⁴."""
+    """Half extents with a margin and the rounding error of the sides: u (|p| + |e|), u = 2⁻⁵³ or 2⁻²⁴."""
     unit = 2.0 ** -precision(p.x)
     return e.map(lambda half, place: half * (1.0 + 16.0 * unit) + fabs(place) * (4.0 * unit) + margin, p)
 
 
 @kernel
 def put_box(b, i, low, high):
-    """Box of rank i."""
+    """Write the box of rank i."""
     store(b.low_x, i, low.x)
     store(b.low_y, i, low.y)
     store(b.low_z, i, low.z)
@@ -96,19 +96,19 @@ def put_box(b, i, low, high):
 
 @kernel
 def box_low(b, i):
-    """Least corner of box i."""
+    """Lower corner of box i."""
     return Vec3(load(b.low_x, i), load(b.low_y, i), load(b.low_z, i))
 
 
 @kernel
 def box_high(b, i):
-    """Greatest corner of box i."""
+    """Upper corner of box i."""
     return Vec3(load(b.high_x, i), load(b.high_y, i), load(b.high_z, i))
 
 
 @formula
 def overlap(low_a: Any, high_a: Any, low_b: Any, high_b: Any) -> Any:
-    """Whether two boxes meet; nothing meets a box of NaN."""
+    """Whether two boxes overlap; a box with NaN overlaps none."""
     x = (low_a.x <= high_b.x) & (low_b.x <= high_a.x)
     y = (low_a.y <= high_b.y) & (low_b.y <= high_a.y)
     z = (low_a.z <= high_b.z) & (low_b.z <= high_a.z)
@@ -125,7 +125,7 @@ def reaches(n: Any, p: Any, margin: Any, low: Any, high: Any) -> Any:
 
 @kernel
 def place_shapes(w, g, x):
-    """Every shape that moves to where its link is."""
+    """Poses of all moving shapes from the poses of their links."""
     for i in range(g.n_shapes):
         link = load(g.link, i)
         if link >= 0:
@@ -137,7 +137,7 @@ def place_shapes(w, g, x):
 
 @kernel
 def bound_shapes(g, x, s, b, slack):
-    """Boxes of all shapes that have an end, margins and half of the slack around them."""
+    """Boxes of all bounded shapes, with margins and half of the slack."""
     for i in range(s.n_planes, s.n_shapes):
         shape = load(s.shape, i)
         p = load(x.position, shape)

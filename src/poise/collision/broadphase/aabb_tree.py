@@ -1,10 +1,10 @@
-"""Near pairs among many shapes: a tree of boxes with as many branches as there are lanes.
+"""Near pairs among many shapes: an AABB tree with as many branches as there are lanes.
 
-Shapes lie in slots, neighbours in space side by side; as many slots as there are lanes are a leaf, as many leaves a
-node, and so on up to a single block of nodes. One instruction compares a box with all children of a node. The order of
-the slots is kept from frame to frame and sorted anew when it has become bad: what is found does not depend on it.
-Shapes that never move have leaves of their own, which are not compared with one another. This is the broadphase of
-scenes with many shapes; `sift` is that of the others.
+Shapes are in slots, with neighbours in space in adjacent slots. A leaf has as many slots as there are lanes, a node as
+many leaves, and so on up to a single block of nodes. One instruction compares a box with all children of a node. The
+order of the slots is reused from frame to frame and sorted again when it has degraded; results do not depend on it.
+Static shapes have their own leaves, which are not compared with each other. This is the broadphase of scenes with many
+shapes; `all_pairs` is that of the others.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from poise.kernel.vec import Vec3, column2
 TREE = View(
     "Tree",
     n_slots=Count,
-    n_levels=Count,  # that of the slots, that of the leaves, …
-    n_moving=Count,  # leaves; they come first
+    n_levels=Count,  # slots, leaves, …
+    n_moving=Count,  # leaves of moving shapes; they come first
     lanes=Count,  # branches
-    shift=Count,  # log2 of that
+    shift=Count,  # log2 of `lanes`
     worlds=Count,
     n_excluded=Count,
     n_pairs=Count,
@@ -35,8 +35,8 @@ TREE = View(
     order=Index,  # of each slot, for each world: its rank, −1 where it is empty
     stack=Index,  # level, block
     work=Index,  # (1) pairs of leaves that were compared
-    tally=Index,  # of each rank, and one more: room to sort in
-    # of each rank: who may touch whom
+    tally=Index,  # of each rank, and one more: work space for sorting
+    # of each rank: collision filter
     link=Index,
     parent=Index,  # link that carries it; −2 where there is none
     group=Index,
@@ -51,7 +51,7 @@ TREE = View(
 
 @kernel
 def is_listed(pairs, n, a, b):
-    """Whether a sorted list of n pairs has a pair, a ≤ b: binary search."""
+    """Whether a sorted list of n pairs contains a pair, a ≤ b: binary search."""
     low, high = 0, n
     while low < high:
         middle = (low + high) >> 1
@@ -83,7 +83,7 @@ def allowed(r, a, b):
 
 @kernel
 def fill_slots(r, b, nodes, world):
-    """Boxes of one world's shapes to their slots."""
+    """Copy the boxes of one world's shapes to their slots."""
     for slot in range(r.n_slots):
         i = load(r.order, world * r.n_slots + slot)
         if i >= 0:
@@ -94,25 +94,25 @@ def fill_slots(r, b, nodes, world):
 
 @formula
 def lower(a: Any, b: Any) -> Any:
-    """The lesser of each part; b where they do not compare."""
+    """Componentwise minimum; b where either is NaN."""
     return a.map(minimum, b)
 
 
 @formula
 def higher(a: Any, b: Any) -> Any:
-    """The greater of each part; b where they do not compare."""
+    """Componentwise maximum; b where either is NaN."""
     return a.map(maximum, b)
 
 
 @formula
 def alike(x: Any) -> Any:
-    """A vector of three times the same."""
+    """A vector of three equal components."""
     return Vec3(x, x, x)
 
 
 @kernel
 def fit_nodes(r, nodes):
-    """Every node around its children; a box of NaN is passed over."""
+    """Refit every node to its children; boxes with NaN are ignored."""
     for level in range(1, r.n_levels):
         below, here = load(r.level_start, level - 1), load(r.level_start, level)
         for k in range(load(r.level_size, level)):
@@ -125,7 +125,7 @@ def fit_nodes(r, nodes):
 
 @kernel
 def note_allowed(r, near, n, i, block, found, world):
-    """Pairs of rank i and the slots of a block whose bits are set, the lesser rank first."""
+    """Add the pairs of rank i and the slots of a block whose bits are set, the lesser rank first."""
     while found != 0:
         j = load(r.order, world * r.n_slots + block * r.lanes + trailing_zeros(found))
         found &= found - 1
@@ -154,7 +154,7 @@ def meet_leaves(r, nodes, wide, near, n, one, other, world):
 
 @kernel
 def search_leaf(r, nodes, wide, near, n, leaf, world):
-    """Near pairs of one leaf and those from it on: down the tree, where boxes meet."""
+    """Near pairs of one leaf and all from it on: descends the tree where boxes overlap."""
     own = load(r.level_start, 1) + leaf
     low, high = box_low(nodes, own), box_high(nodes, own)
     store(r.stack, 0, r.n_levels - 1)
@@ -165,7 +165,7 @@ def search_leaf(r, nodes, wide, near, n, leaf, world):
         level, block = load(r.stack, 2 * top), load(r.stack, 2 * top + 1)
         row = (load(r.level_start, level) >> r.shift) + block
         found = mask_bits(overlap(low, high, box_low(wide, row), box_high(wide, row)))
-        past = (leaf >> (r.shift * (level - 1))) - block * r.lanes  # nodes of earlier leaves alone
+        past = (leaf >> (r.shift * (level - 1))) - block * r.lanes  # nodes with earlier leaves only
         if past > 0:
             found &= -1 << past
         while found != 0:
@@ -182,7 +182,7 @@ def search_leaf(r, nodes, wide, near, n, leaf, world):
 
 @kernel
 def search_planes(g, x, s, r, wide, near, n, world, slack):
-    """Near pairs of planes and all else."""
+    """Near pairs of planes and all other shapes."""
     for i in range(s.n_planes):
         plane = load(s.shape, i)
         p, up = load_lane(x.position, plane, world), column2(load_lane(x.rotation, plane, world))
@@ -195,7 +195,7 @@ def search_planes(g, x, s, r, wide, near, n, world, slack):
 
 @kernel
 def prepare(w, g, x, s, b, slack, moved):
-    """Boxes of all shapes, which are put where their links are if they have moved."""
+    """Boxes of all shapes, at the poses of their links if these have moved."""
     if moved:
         place_shapes(w, g, x)
     bound_shapes(g, x, s, b, slack)
@@ -203,7 +203,7 @@ def prepare(w, g, x, s, b, slack, moved):
 
 @kernel
 def count_up(r, n_ranks, key, n):
-    """Where the pairs of each rank begin in a sorted list."""
+    """Start of the pairs of each rank in a sorted list."""
     for i in range(n_ranks + 1):
         store(r.tally, i, 0)
     for k in range(n):
@@ -215,7 +215,7 @@ def count_up(r, n_ranks, key, n):
 
 @kernel
 def next_place(r, i):
-    """The next place in the list of a rank."""
+    """The next index in the list of a rank."""
     place = load(r.tally, i)
     store(r.tally, i, place + 1)
     return place
@@ -223,7 +223,7 @@ def next_place(r, i):
 
 @kernel
 def sort_pairs(s, r, near):
-    """Sort by the ranks of A and B (first by B, then by A, each pass stable), join worlds, and turn ranks to shapes."""
+    """Sort by the ranks of A and B (first by B, then by A, each pass stable), merge worlds, and map ranks to shapes."""
     n = load(near.found, 0)
     count_up(r, s.n_shapes, near.b, n)
     for k in range(n):
@@ -259,7 +259,7 @@ def join_worlds(s, near, n):
 
 @kernel
 def find_near(g, x, s, r, b, nodes, wide, near, slack):
-    """Near pairs of all worlds, sorted; `wide` is `nodes` seen in lanes. How many there are, had there been room."""
+    """Near pairs of all worlds, sorted; `wide` is `nodes` in lanes. Returns their number, even beyond the capacity."""
     n = 0
     store(r.work, 0, 0)
     for world in range(r.worlds):

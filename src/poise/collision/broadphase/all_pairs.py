@@ -1,7 +1,7 @@
 """Near pairs among few shapes: every box against every other.
 
-In one world a box meets as many others an instruction as there are lanes; in lanes of worlds, each pair is looked at in
-all worlds at once. Which pairs may touch at all is known beforehand.
+In one world an instruction compares a box with as many others as there are lanes; in lanes of worlds, it compares a
+pair in all worlds at once. The collision filter is precomputed.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ RANKS = View(
     "Ranks",
     n_shapes=Count,
     n_planes=Count,  # their ranks come first
-    lanes=Count,  # shapes an instruction
-    n_blocks=Count,  # of so many shapes
+    lanes=Count,  # shapes per instruction
+    n_blocks=Count,  # blocks of this many shapes
     shape=Index,  # of each rank
     allowed=Index,  # of each rank i and each block: bit k is set where i is less than the k-th rank and may touch it
     row_start=Index,  # of each rank, into `row`; the same pairs as a list, for lanes of worlds
     row=Index,  # ranks
 )
-"""Shapes sorted by kind, and who may touch whom."""
+"""Shapes sorted by kind, and the collision filter."""
 
 
 @kernel
 def note(near, n, a, b, lanes):
-    """Pair n, where there is room for it."""
+    """Write pair n, if the list has capacity for it."""
     if n < near.room:
         store(near.a, n, a)
         store(near.b, n, b)
@@ -38,7 +38,7 @@ def note(near, n, a, b, lanes):
 
 @kernel
 def note_block(s, near, n, i, k, found):
-    """Pairs of rank i and those of block k whose bits are set."""
+    """Add the pairs of rank i and those of block k whose bits are set."""
     a = load(s.shape, i)
     while found != 0:
         n = note(near, n, a, load(s.shape, k * s.lanes + trailing_zeros(found)), 1)
@@ -48,7 +48,7 @@ def note_block(s, near, n, i, k, found):
 
 @kernel
 def sift_shapes(g, x, s, b, wide, near, slack):
-    """Near pairs of one world; `wide` is `b` seen in lanes."""
+    """Near pairs of one world; `wide` is `b` in lanes."""
     n = 0
     for i in range(s.n_planes):
         plane = load(s.shape, i)

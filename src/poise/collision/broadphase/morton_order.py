@@ -1,4 +1,4 @@
-"""An order of boxes in which neighbours in space lie side by side."""
+"""Morton order of boxes: neighbours in space are close in the order."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from numpy.typing import NDArray
 BITS = 20
 """Cells along an axis, as a power of two."""
 FAR = 1e5
-"""Sizes from the middle at which cells end: what is farther away lies in the last one."""
+"""Extent of the cells from the middle, in sizes: boxes farther away are in the last cell."""
 
 
 def sorted_slots(low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.intp]:
-    """(n,) numbers of (n, 3) boxes, by size (in steps of 8) and then along a curve that fills space.
+    """(n,) indices of (n, 3) boxes, sorted by size (in steps of 8) and then along a space-filling curve.
 
-    Large boxes among small ones would make every leaf large that one of them is in. The curve is that of G. M. Morton,
-    A Computer Oriented Geodetic Data Base (1966): bits of the three coordinates in turn. Boxes that are not finite come
-    somewhere.
+    A large box among small ones would enlarge its leaf. The curve is that of G. M. Morton, A Computer Oriented Geodetic
+    Data Base (1966): interleaved bits of the three coordinates. The place of non-finite boxes is arbitrary.
 
     >>> sorted_slots(np.array([[0.0, 0, 0], [9, 9, 9], [0, 0, 1]]), np.array([[1.0, 1, 1], [10, 10, 10], [1, 1, 2]]))
     array([0, 2, 1])
@@ -39,7 +38,7 @@ def sorted_slots(low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray
 
 
 def _interleaved(cells: NDArray[np.int64]) -> NDArray[np.int64]:
-    """(n,) bits of (n, 3) numbers in turn."""
+    """(n,) interleaved bits of (n, 3) integers."""
     spread = cells & ((1 << BITS) - 1)
     for shift, mask in (
         (32, 0x1F00000000FFFF),

@@ -1,4 +1,4 @@
-"""Which pairs of shapes may touch."""
+"""Collision filter: which pairs of shapes may touch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from poise.model.model import Model
 
 Indices = NDArray[np.int32]
 ROOM = 1 << 22
-"""Pairs that are looked at in one go."""
+"""Pairs that are processed at once."""
 
 
 def ranks(model: Model) -> Indices:
@@ -25,7 +25,7 @@ def ranks(model: Model) -> Indices:
 
 
 def may_touch(model: Model, a: Indices, b: Indices) -> NDArray[np.bool_]:
-    """Whether shapes a may touch shapes b (see `candidate_pairs`); arrays of one shape, or that can be spread so."""
+    """Whether shapes a may touch shapes b (see `candidate_pairs`); arrays that broadcast."""
     solids = model.solids
     link_a, link_b = solids.link[a], solids.link[b]
     parent = np.append(model.link_parent, -1)
@@ -54,17 +54,17 @@ def excluded_pairs(model: Model) -> Indices:
 
 
 def _keys(count: int, a: Indices, b: Indices) -> NDArray[np.int64]:
-    """A number for each pair of numbers below `count`, whichever comes first."""
+    """An integer key for each unordered pair of integers below `count`."""
     return np.minimum(a, b).astype(np.int64) * count + np.maximum(a, b)
 
 
 def candidate_pairs(model: Model) -> Indices:
     """(n, 2) shapes that may touch, the kind of the first not above the second's, sorted by their ranks.
 
-    Left out are shapes on one link, on links of which one carries the other, shapes that never move (as planes), pairs
-    whose groups and masks do not meet, and pairs of bodies that the scene excludes; but contact pairs of the scene are
-    there, unless both shapes are on one link or never move. Bodies welded to the world do not
-    count as carrying: a pendulum collides with the floor that its joint is on.
+    Excluded are pairs on one link, on a link and its parent, of two static shapes (planes are static), pairs whose
+    groups and masks do not match, and pairs of bodies that the scene excludes. Contact pairs of the scene are included,
+    unless both shapes are on one link or static. Bodies welded to the world do not count as parents: a pendulum
+    collides with the floor that its joint is on.
 
     >>> import poise
     >>> scene = poise.Scene()

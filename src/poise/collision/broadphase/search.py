@@ -1,4 +1,4 @@
-"""How near pairs are looked for: memory and entries for few shapes (each with each) and for many (a tree)."""
+"""Broadphase search: memory and entries for few shapes (all pairs) and for many (a tree)."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from poise.model.shape_arrays import Solid
 
 Handle = NDArray[np.int64]
 FEW = 256
-"""Shapes of which every box is compared with every other; the tree is faster for more."""
+"""Number of shapes up to which all pairs of boxes are compared; the tree is faster for more."""
 MOST_PAIRS = 1 << 24
-"""Near pairs: more are a mistake."""
+"""Limit of near pairs; more are an error of the scene."""
 SORT = 2
-"""What sorting the slots costs, in searches of a tree that has just been sorted."""
+"""Cost of sorting the slots, relative to a search of a freshly sorted tree."""
 
 
 def shape_lanes(width: Width) -> Width:
@@ -61,14 +61,14 @@ _find_near = entry(
 
 
 class Search(Protocol):
-    """Finds the contacts of shapes; the number of those of the world that has most."""
+    """Finds the contacts of shapes; returns the largest number of contacts in a world."""
 
     def run(self, w: Handle, c: Handle, t: Handle, slack: float, moved: bool) -> int:
-        """Where shapes have moved, put them where their links are; write contacts that there is room for."""
+        """Update the poses of moved shapes from their links; write contacts up to the capacity."""
 
 
 def in_lanes(boxes: Block, width: Width) -> Block:
-    """The same boxes, of one world, seen in lanes."""
+    """A view in lanes of the boxes of one world."""
     return BOXES.block(width, **{k: Shared(a.reshape(-1, width.lanes)) for k, a in boxes.arrays.items()})
 
 
@@ -88,7 +88,7 @@ def _finder(width: Width) -> Entry:
 
 
 class Few:
-    """Every box with every other."""
+    """Broadphase over all pairs of boxes."""
 
     def __init__(self, model: Model, width: Width, g: Block, x: Block) -> None:
         order = ranks(model)
@@ -110,16 +110,16 @@ class Few:
         return self.bound(w, c, t)(slack, PLACE | SIFT if moved else SIFT)
 
     def bound(self, w: Handle, c: Handle, t: Handle) -> Bound:
-        """What `run` calls: it takes the slack, and which steps to go."""
+        """The bound entry that `run` calls, with the slack and the stages."""
         given = self._given
         if not given or w is not given[0] or c is not given[1] or t is not given[2]:
             self._call = Bound(_finder(self._width), self._width, w, *self._handles, c, t)
-            self._given = (w, c, t)  # last: an interrupt in between binds anew
+            self._given = (w, c, t)  # last: after an interrupt in between, the next call binds again
         return self._call
 
     def bound_each(self, w: Handle, c: Handle, t: Handle, ahead: Handle, terrains: Handle | None = None) -> Bound:
-        """The same in lanes of worlds, each with a slack (`AHEAD`) and perhaps a terrain (`TERRAINS`) of its own: it
-        takes a slack beside that, and the steps to go.
+        """The same in lanes of worlds, each with its own slack (`AHEAD`) and optionally its own terrain (`TERRAINS`):
+        the entry takes an additional slack, and the stages.
         """
         if terrains is None:
             return Bound(_find_each, self._width, w, *self._handles, c, t, ahead)
@@ -127,7 +127,7 @@ class Few:
 
 
 def _bits(allowed: NDArray[np.bool_], lanes: int) -> dict[str, Any]:
-    """Rules as bits of blocks of ranks."""
+    """The collision filter as bits of blocks of ranks."""
     n = len(allowed)
     blocks = -(-n // lanes)
     padded = np.zeros((n, blocks * lanes), np.int32)
@@ -137,14 +137,14 @@ def _bits(allowed: NDArray[np.bool_], lanes: int) -> dict[str, Any]:
 
 
 def _lists(allowed: NDArray[np.bool_]) -> dict[str, Any]:
-    """Rules as lists."""
+    """The collision filter as lists."""
     first, second = np.nonzero(allowed)
     starts = np.searchsorted(first, np.arange(len(allowed) + 1))
     return {"row_start": starts.astype(np.int32), "row": second.astype(np.int32)}
 
 
 class Many:
-    """A tree of boxes."""
+    """Broadphase with an AABB tree."""
 
     def __init__(self, model: Model, width: Width, g: Block, x: Block) -> None:
         self.width, self._wide = width, shape_lanes(width)
@@ -185,14 +185,14 @@ class Many:
         return self._call(w, *self._after, c, t, slack, 0)
 
     def _judge(self, work: int) -> None:
-        """Have the slots sorted when what a bad order has cost since the last time is what sorting costs."""
+        """Sort the slots once the accumulated cost of a degraded order exceeds the cost of sorting."""
         if self._stale:
             self._least_work, self._wasted = work, 0
         self._wasted += max(work - self._least_work, 0)
         self._stale = self._wasted > SORT * self._least_work
 
     def _sort(self) -> None:
-        """Neighbours in space to neighbouring slots, in each world."""
+        """Sort the slots of each world in Morton order."""
         lanes, worlds = self._wide.lanes, self.width.lanes
         b = {name: np.asarray(a, np.float64).reshape(-1, worlds) for name, a in self._b.arrays.items()}
         order = self._r.order.reshape(worlds, -1)

@@ -1,7 +1,7 @@
-"""Shapes that are there in some worlds alone: each world has one of several terrains.
+"""Filter of shapes that exist only in some worlds: each world has one of several terrains.
 
-Which lanes have a shape is told from the numbers of their terrains before pairs are looked at closely. What a world has
-not chosen is taken from its near pairs, so that it touches nothing there and leaves no trace in the list of contacts.
+Before the narrowphase, the terrains of lanes determine which lanes have a shape. Shapes of other terrains are removed
+from the near pairs of a world, so that it has no contacts with them, also not in the order of the list.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from poise.kernel.scalars import mask_bits, to_real
 
 TERRAINS = View(
     "Terrains",
-    n_parts=Count,  # shapes that some terrains have and others have not
-    chosen=Real,  # (1) number of each world's terrain
+    n_parts=Count,  # shapes that some terrains have and others do not
+    chosen=Real,  # (1) index of each world's terrain
     part=Index,  # shapes
     terrain_start=Index,  # of each part, into `terrain`
     terrain=Index,  # numbers of the terrains that have it
@@ -26,7 +26,7 @@ TERRAINS = View(
 
 
 def terrains_block(there: NDArray[np.bool_], width: Width, chosen: NDArray[np.generic]) -> Block:
-    """(terrains, shapes) which terrain has which shapes; `chosen` is where lanes have the numbers of theirs."""
+    """Block from (terrains, shapes), which terrain has which shapes; `chosen` are the terrains of lanes."""
     parts = np.flatnonzero(~there.all(axis=0))
     having, terrain = np.nonzero(there[:, parts].T)
     starts = np.searchsorted(having, np.arange(len(parts) + 1))
@@ -43,7 +43,7 @@ def terrains_block(there: NDArray[np.bool_], width: Width, chosen: NDArray[np.ge
 
 @kernel
 def place_terrains(z):
-    """Which lanes have which shapes."""
+    """Compute the lanes that have each shape."""
     chosen = load(z.chosen, 0)
     for i in range(z.n_parts):
         lanes = 0
@@ -54,7 +54,7 @@ def place_terrains(z):
 
 @kernel
 def keep_chosen(near, z):
-    """Leave near pairs to the lanes that have both shapes, and leave out those that no lane has; the order stays."""
+    """Restrict near pairs to the lanes that have both shapes, and remove those that no lane has; keeps the order."""
     kept = 0
     for k in range(load(near.found, 0)):
         a, b = load(near.a, k), load(near.b, k)

@@ -1,19 +1,19 @@
-"""When two moving shapes first touch: conservative advancement.
+"""Time of impact of two moving shapes: conservative advancement.
 
-Both shapes move with constant twists. At any time they are at least as far apart as along a direction n, which is kept
-while time goes on by τ. With h the support function of a shape about its centre of rotation, along n it reaches
+Both shapes move with constant twists. The gap along any direction n is a lower bound of their distance; n is fixed
+while time advances by τ. With h the support function of a shape about its centre of rotation, its extent along n is
 
     h(n + τ n × ω) + c τ² / 2 at most,   c = |ω| |ω × n| ρ
 
-ρ the farthest that a point of it is from there. h is convex, so that for τ up to any T what is between is below the
-straight line from h(n) to h(n + T n × ω). Of both shapes together this leaves a parabola below the gap, and the time
-until it is nought can pass without a touch. Passing it again and again leads to the first touch from below: it is never
-overlooked, however fast the shapes are, and none is found that does not happen. (B. Mirtich, Impulse-based Dynamic
-Simulation, 1996, has it with straight lines of slope |ω × n| ρ, which hardly get on where shapes spin beside each
-other.) Near the touch the line becomes a tangent, and the steps those of Newton's method.
+with ρ the largest distance of its points from that centre. h is convex, so that for τ up to any T it is below the
+straight line from h(n) to h(n + T n × ω). Both shapes together give a parabola below the gap, and time can advance to
+its root without contact. Repeated advancement converges to the first contact from below: no contact is missed at any
+speed, and none is found that does not happen. (B. Mirtich, Impulse-based Dynamic Simulation, 1996, uses straight lines
+of slope |ω × n| ρ, which converge slowly where shapes spin beside each other.) Near the contact the line becomes a
+tangent, and the steps those of Newton's method.
 
-Surfaces are not convex: another part of one may come nearer than that along n. Their gap shrinks no faster than any two
-points can approach each other.
+Surfaces are not convex: another part of one may come nearer than the part along n. Their gap shrinks at most at the
+largest approach speed of any two points.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from poise.kernel.vec import Vec3, cross, dot, norm
 from poise.model.shape_arrays import Solid
 
 ROUNDS = 100_000
-"""Times at most that a pair is moved on; ten are many."""
+"""Maximum number of advancements of a pair; ten are many."""
 LINES = 4
 """Straight lines that are tried, each for a shorter time."""
 PLANE, HULL = int(Solid.PLANE), int(Solid.HULL)
@@ -44,26 +44,26 @@ FLIGHTS = View(
     n_pairs=Count,
     a=Index,
     b=Index,
-    centre=Vec3,  # of each shape: its centre of rotation at the beginning; m
+    centre=Vec3,  # of each shape: its centre of rotation at the start; m
     twist=Motion,  # of each shape: (ω, velocity of that centre); rad/s, m/s
     arm=Real,  # of each shape: from there to its own centre; m
-    time=Real,  # of each pair: when it first touches; beyond the end where it does not; s
-    gap=Real,  # then; m
-    normal=Vec3,  # from A to B then
+    time=Real,  # of each pair: time of impact; beyond the end if there is none; s
+    gap=Real,  # at that time; m
+    normal=Vec3,  # from A to B at that time
     point=Vec3,  # where; m
 )
 
 
 @formula
 def after(S: Any, centre: Any, twist: Any, t: Any) -> Any:
-    """A shape after a time."""
+    """A shape at a later time."""
     turn = rotation(exp_rotation(twist.w * t))
     return Placed(centre + twist.v * t + turn @ (S.p - centre), turn @ S.R, S.half)
 
 
 @kernel
 def farthest(g, f, i):
-    """How far a point of a shape is from its centre of rotation at most, when the shape is at the beginning."""
+    """Upper bound of the distance of a shape's points from its centre of rotation, for the shape at the start."""
     return load(f.arm, i) + load(g.reach, i)
 
 
@@ -77,7 +77,7 @@ def reach_along(g, t, seat, i, S, centre, n):
 
 @kernel
 def gap_along(g, t, a, b, A, B, centre_a, centre_b, n, turn_a, turn_b):
-    """Gap along n of shapes that are as far along as their centres and turns of n say."""
+    """Gap along n of shapes at a later time, from the positions of their centres and rotated directions n."""
     reach_a = reach_along(g, t, SEAT_A, a, A, centre_a, n + turn_a)
     reach_b = reach_along(g, t, SEAT_B, b, B, centre_b, turn_b - n)
     return dot(n, centre_b - centre_a) - reach_a - reach_b
@@ -85,7 +85,7 @@ def gap_along(g, t, a, b, A, B, centre_a, centre_b, n, turn_a, turn_b):
 
 @kernel
 def safe_time(gap, slope, bend, most):
-    """How long gap + slope τ − bend τ² / 2 is positive, up to a time."""
+    """Time for which gap + slope τ − bend τ² / 2 is positive, up to a bound."""
     below = slope * slope + 2.0 * bend * gap
     rate = sqrt(maximum(below, zero(below))) - slope
     if 2.0 * gap >= most * rate:
@@ -95,7 +95,7 @@ def safe_time(gap, slope, bend, most):
 
 @kernel
 def free_time(g, f, t, a, b, A, B, centre_a, centre_b, n, spare, rest):
-    """A time, of what rest there is, in which two convex shapes keep their distance along n above `spare`."""
+    """A time, up to `rest`, for which the gap of two convex shapes along n remains above `spare`."""
     move_a, move_b = load(f.twist, a), load(f.twist, b)
     store(t.whole, SEAT_A, 0)
     store(t.whole, SEAT_B, 0)
@@ -106,7 +106,7 @@ def free_time(g, f, t, a, b, A, B, centre_a, centre_b, n, spare, rest):
         return best
     side_a, side_b = cross(n, move_a.w), cross(n, move_b.w)
     bend = zero(gap)
-    if dot(side_a, side_a) > 0.0:  # a plane is without end, but does not turn
+    if dot(side_a, side_a) > 0.0:  # a plane is unbounded, but does not rotate
         bend = norm(side_a) * norm(move_a.w) * farthest(g, f, a)
     if dot(side_b, side_b) > 0.0:
         bend = bend + norm(side_b) * norm(move_b.w) * farthest(g, f, b)
@@ -124,10 +124,10 @@ def free_time(g, f, t, a, b, A, B, centre_a, centre_b, n, spare, rest):
 
 @kernel
 def fly(g, x, f, t, k, dt, near, allow):
-    """When pair k first comes within a gap `near`, a time beyond dt where it does not; and its last touch on the way.
+    """Time at which pair k first comes within a gap `near`, beyond dt if it does not; and the last contact point.
 
-    With `allow` above 0 the pair touches now, and has first to come apart by as much; or it ends where it has gone into
-    itself by as much.
+    With `allow` above 0 the pair is in contact now, and must first separate by this distance; or the search ends when
+    the penetration has grown by it.
     """
     a, b = load(f.a, k), load(f.b, k)
     A, B = placed(g, x, a), placed(g, x, b)
@@ -175,7 +175,7 @@ def fly(g, x, f, t, k, dt, near, allow):
 
 @kernel
 def note_touch(f, k, touch):
-    """A touch, as that of pair k."""
+    """Store a contact point as that of pair k."""
     store(f.gap, k, touch.gap)
     store(f.normal, k, touch.normal)
     store(f.point, k, touch.point)
@@ -183,7 +183,7 @@ def note_touch(f, k, touch):
 
 @kernel
 def first_touch(g, x, f, t, k, dt, near):
-    """When pair k first comes within a gap `near`: to `f.time`; where it does not, a time beyond dt."""
+    """Time at which pair k first comes within a gap `near`, in `f.time`; beyond dt if it does not."""
     time, touch = fly(g, x, f, t, k, dt, near, zero(load(f.time, k)))
     note_touch(f, k, touch)
     store(f.time, k, time)
@@ -191,6 +191,6 @@ def first_touch(g, x, f, t, k, dt, near):
 
 @kernel
 def first_touches(g, x, f, t, dt, near):
-    """Of all pairs."""
+    """Times of impact of all pairs."""
     for k in range(f.n_pairs):
         first_touch(g, x, f, t, k, dt, near)

@@ -1,4 +1,4 @@
-"""Which pairs of moving shapes may come near each other at all: boxes and balls around whole motions."""
+"""Broadphase of continuous collision: pairs of moving shapes whose swept boxes and spheres come near each other."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from poise.model.shape_arrays import Solid
 
 Floats = NDArray[np.float64]
 ROOM = 1 << 20
-"""Pairs that are looked at in one go."""
+"""Pairs that are processed at once."""
 
 
 @dataclass(frozen=True)
 class Sweeps:
-    """Where shapes go: from a place (n, 3) by a way (n, 3), within balls of a radius (n,) that go along; m."""
+    """Swept spheres of shapes: from a position (n, 3) by a displacement (n, 3), with a radius (n,); m."""
 
     start: Floats
     way: Floats
@@ -26,9 +26,9 @@ class Sweeps:
 
 
 def sweeps(place: Floats, reach: Floats, arm: Floats, twist: Floats, dt: float) -> Sweeps:
-    """Sweeps of shapes at places (n, 3) that turn about centres (n, 3) away from them, `arm`, with twists (n, 6).
+    """Sweeps of shapes at positions (n, 3) that rotate about centres (n, 3) at a distance `arm`, with twists (n, 6).
 
-    A shape's centre is beside the straight way by what its arm turns: by |ω| dt |arm|, and by 2 |arm| at most.
+    A shape's centre deviates from the straight path by the rotation of its arm: by |ω| dt |arm|, at most 2 |arm|.
     """
     length = np.linalg.norm(arm, axis=1)
     aside = np.minimum(np.linalg.norm(twist[:, :3], axis=1) * dt, 2.0) * length
@@ -38,7 +38,7 @@ def sweeps(place: Floats, reach: Floats, arm: Floats, twist: Floats, dt: float) 
 def swept_pairs(model: Model, plane_normal: Floats, moves: Sweeps, near: float) -> Indices:
     """(n, 2) pairs that may touch and whose sweeps come within a distance, as `pair_filter.candidate_pairs` sorts them.
 
-    `plane_normal` (n, 3) is of planes alone.
+    `plane_normal` (n, 3) is valid only for planes.
     """
     order = ranks(model)
     planes = order[: int(np.count_nonzero(model.solids.kind == Solid.PLANE))]
@@ -53,7 +53,7 @@ def swept_pairs(model: Model, plane_normal: Floats, moves: Sweeps, near: float) 
 
 
 def _reached(plane: np.int32, others: Indices, normal: Floats, moves: Sweeps, near: float) -> Indices:
-    """Pairs of a plane and what goes down to it."""
+    """Pairs of a plane and shapes that come near it."""
     height = (moves.start[others] - moves.start[plane]) @ normal
     lowest = height + np.minimum((moves.way[others] - moves.way[plane]) @ normal, 0.0)
     below = others[~(lowest > moves.radius[others] + near + _rounding(moves, others))]
@@ -61,13 +61,13 @@ def _reached(plane: np.int32, others: Indices, normal: Floats, moves: Sweeps, ne
 
 
 def _rounding(moves: Sweeps, shapes: Indices) -> Floats:
-    """What rounding may take from a distance; m."""
+    """Rounding error of a distance; m."""
     size = np.abs(moves.start[shapes]).sum(axis=1) + np.abs(moves.way[shapes]).sum(axis=1) + moves.radius[shapes]
     return np.asarray(16.0 * np.finfo(np.float64).eps * size)
 
 
 def _meeting(model: Model, shapes: Indices, moves: Sweeps, near: float) -> Indices:
-    """Pairs of shapes whose boxes meet: sorted along the axis along which they are spread most, then compared."""
+    """Pairs of shapes whose boxes overlap: sweep and prune along the axis of largest spread."""
     if not len(shapes):
         return np.zeros((0, 2), np.int32)
     start, way = moves.start[shapes], moves.way[shapes]
@@ -91,14 +91,14 @@ def _meeting(model: Model, shapes: Indices, moves: Sweeps, near: float) -> Indic
 
 
 def _sorted(model: Model, one: Indices, other: Indices) -> Indices:
-    """Pairs, that of the lesser rank first."""
+    """Pairs, with the lesser rank first."""
     kind = model.solids.kind
     later = (kind[one] > kind[other]) | ((kind[one] == kind[other]) & (one > other))
     return np.stack((np.where(later, other, one), np.where(later, one, other)), axis=1)
 
 
 def _near_balls(pairs: Indices, moves: Sweeps, near: float) -> Indices:
-    """Those of the pairs whose balls come within a distance on their way."""
+    """The pairs whose spheres come within a distance during their motion."""
     a, b = pairs.T
     apart, way = moves.start[b] - moves.start[a], moves.way[b] - moves.way[a]
     length2 = np.einsum("ni,ni->n", way, way)

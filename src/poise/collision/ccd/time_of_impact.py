@@ -1,4 +1,4 @@
-"""First touches of moving shapes, as functions of arrays."""
+"""Times of impact of moving shapes, as functions of arrays."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ from poise.model.model import Model
 
 Array = NDArray[Any]
 NEAR = 1e-9
-"""Gap that counts as a touch; m."""
+"""Gap that counts as contact; m."""
 
 _first_touches = entry(first_touches, SHAPES, PLACES, FLIGHTS, MANIFOLD, extra=("float64", "float64"), lanes=False)
 
 
 @dataclass(frozen=True)
 class Impact:
-    """Two shapes that come to touch."""
+    """A future contact of two shapes."""
 
     a: int
     """Shape."""
     b: int
     """Shape."""
     time: float
-    """From now; s."""
+    """Time from now; s."""
     normal: Array
-    """(3,) from A to B, then."""
+    """(3,) from A to B, at that time."""
     point: Array
     """(3,) where; m."""
     gap: float
-    """Then; not above `near`, but for shapes that spin beside each other so fast that the search was given up there.
-    They have not touched before; m."""
+    """Gap at that time; at most `near`, except for shapes that spin beside each other so fast that the search ended
+    there. They have no contact before; m."""
 
 
 def impacts(model: Model, q: ArrayLike, v: ArrayLike, dt: float, near: float = NEAR) -> list[Impact]:
-    """Pairs of shapes that come within a gap `near` in the next `dt`, the first ones first.
+    """Pairs of shapes that come within a gap `near` in the next `dt`, sorted by time.
 
-    Each body goes on with its present twist, about its centre of mass. Pairs that touch already come at time 0.
+    Each body moves with its present twist, about its centre of mass. Pairs that are in contact already have time 0.
 
     >>> import poise
     >>> scene = poise.Scene()
@@ -83,7 +83,7 @@ def impacts(model: Model, q: ArrayLike, v: ArrayLike, dt: float, near: float = N
 
 
 def _moving_shapes(model: Model, q: ArrayLike, placed: Bodies) -> tuple[Block, Block, Array, Array, Array]:
-    """Shapes and their places; of each its centre of rotation, its twist there, and the arm to its own centre."""
+    """Shapes and their poses; for each its centre of rotation, its twist there, and the arm to its own centre."""
     solids = model.solids
     place, turn = places(model, q)
     com = np.einsum("nij,nj->ni", placed.rotation, model.body_com)

@@ -1,4 +1,4 @@
-"""From pairs of shapes to contacts: the table of pair functions, for one world and for lanes of worlds.
+"""Dispatch: from pairs of shapes to contacts, by a table of pair functions, for one world and for lanes of worlds.
 
 This is the narrowphase: it computes the contacts of the pairs that the broadphase finds.
 """
@@ -28,12 +28,12 @@ from poise.model.shape_arrays import Solid
 
 PLANE, SPHERE, CAPSULE = int(Solid.PLANE), int(Solid.SPHERE), int(Solid.CAPSULE)
 PLACE, SIFT = 1, 2
-"""Steps on the way to contacts, as bits: shapes to where their links are; near pairs of few shapes."""
+"""Stages of collision detection, as bits: move shapes with their links; broadphase over all pairs."""
 
 
 @kernel
 def meet(g, x, a, b, limit):
-    """Whether the surroundings of two shapes meet."""
+    """Whether the bounding spheres of two shapes, enlarged by the limit, overlap."""
     d = load(x.position, b) - load(x.position, a)
     if load(g.kind, a) == PLANE:
         near = dot(column2(load(x.rotation, a)), d) <= load(g.reach, b) + limit
@@ -51,7 +51,7 @@ def placed(g, x, i):
 
 @kernel
 def look_closely(g, x, c, t, a, b, near, limit):
-    """Touches of a pair whose surroundings meet in the lanes of a mask; each lane may have a limit of its own."""
+    """Contact points of a pair that is near in the lanes of a mask; each lane can have its own limit."""
     A, B = placed(g, x, a), placed(g, x, b)
     kind_a, kind_b = load(g.kind, a), load(g.kind, b)
     if kind_b == SPHERE:
@@ -81,7 +81,7 @@ def look_closely(g, x, c, t, a, b, near, limit):
 
 @kernel
 def collide(g, x, p, c, t, slack):
-    """Contacts of given pairs; touches within a distance `slack` and the margins of their shapes count."""
+    """Contacts of given pairs, up to a gap of `slack` plus the margins of both shapes."""
     store(c.count, 0, zero(load(c.count, 0)))
     for k in range(p.n_pairs):
         a, b = load(p.a, k), load(p.b, k)
@@ -94,7 +94,7 @@ def collide(g, x, p, c, t, slack):
 
 @kernel
 def touch_near(g, x, near, c, t, slack):
-    """Contacts of the pairs whose boxes meet; how many there are in the world that has most."""
+    """Contacts of the pairs whose boxes overlap; returns the largest number of contacts in a world."""
     store(c.count, 0, zero(load(c.count, 0)))
     for k in range(load(near.found, 0)):
         a, b = load(near.a, k), load(near.b, k)
@@ -105,7 +105,7 @@ def touch_near(g, x, near, c, t, slack):
 
 @kernel
 def find_one(w, g, x, s, b, wide, near, c, t, slack, steps):
-    """Contacts of one world: of few shapes from the start, of many once near pairs are known."""
+    """Contacts of one world, with the broadphase over all pairs if `steps` includes it."""
     if steps & PLACE:
         place_shapes(w, g, x)
     if steps & SIFT:
@@ -127,15 +127,15 @@ def find_worlds(w, g, x, s, b, near, c, t, slack, steps):
 
 @kernel
 def find_each(w, g, x, s, b, near, c, t, y, slack, steps):
-    """Contacts of lanes of worlds, each of which looks as far ahead as it wants, and by a slack farther: none feels how
-    fast others are.
+    """Contacts of lanes of worlds, each with its own prediction distance plus a common slack: the contacts of a world
+    do not depend on the speeds of others.
     """
     return 0 + find_worlds(w, g, x, s, b, near, c, t, load(y.ahead, 0) + slack, steps)
 
 
 @kernel
 def find_chosen(w, g, x, s, b, near, c, t, y, z, slack, steps):
-    """The same, where each world has the shapes of its terrain alone."""
+    """The same, for worlds that each have only the shapes of their own terrain."""
     slack = load(y.ahead, 0) + slack
     if steps & PLACE:
         place_shapes(w, g, x)

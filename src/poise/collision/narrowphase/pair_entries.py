@@ -1,6 +1,6 @@
-"""Pair functions that are too large to be compiled wherever they are called: entries of their own, called by address.
+"""Pair functions that are too large to be compiled into each caller: entries of their own, called by address.
 
-Only those of shapes that a model has are compiled.
+Only those for the shapes of a model are compiled.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ BOX, HULL = int(Solid.BOX), int(Solid.HULL)
 
 @kernel
 def find_boxes(g, t, a, b):
-    """Touches of a pair of which B is a box."""
+    """Contact points of a pair in which B is a box."""
     touch_box(t, load(g.kind, a), load(t.placed, 0), load(t.placed, 1), load(t.limit, 0))
 
 
 @kernel
 def find_convex(g, t, a, b):
-    """Touches of a pair of which B is a cylinder, an ellipsoid or a hull."""
+    """Contact points of a pair in which B is a cylinder, an ellipsoid or a hull."""
     touch_convex(g, t, a, b, load(t.placed, 0), load(t.placed, 1), load(t.limit, 0))
 
 
 @kernel
 def find_surfaces(g, t, a, b):
-    """Touches of a pair of which B is a height field or a mesh."""
+    """Contact points of a pair in which B is a height field or a mesh."""
     touch_surface(g, t, a, b, load(t.placed, 0), load(t.placed, 1), load(t.limit, 0))
 
 
@@ -47,11 +47,11 @@ FINDERS = {
     "convex": (_find_convex, {Solid.CYLINDER, Solid.ELLIPSOID, Solid.HULL}),
     "surfaces": (_find_surfaces, {Solid.FIELD, Solid.MESH}),
 }
-"""Who finds the touches of a pair by the kind of B."""
+"""Pair functions by the kind of B."""
 
 
 def manifold_block(width: Width, kinds: Iterable[int] = tuple(Solid)) -> Block:
-    """Room for the touches of a pair of shapes of these kinds, in plain numbers of the width's precision."""
+    """Memory for the contact points of a pair of these kinds, in plain numbers of the width's precision."""
     plain, here = Width(width.elem), set(kinds)
     addresses = {name: finder.address(plain) if here & of else 0 for name, (finder, of) in FINDERS.items()}
     sizes = dict.fromkeys(MANIFOLD.fields, MOST_TOUCHES) | {"n": 1, "limit": 1, "placed": 2} | WORK_ROOM
@@ -60,7 +60,7 @@ def manifold_block(width: Width, kinds: Iterable[int] = tuple(Solid)) -> Block:
 
 @kernel
 def heavy_touch(g, t, a, b, A, B, limit):
-    """Touches of a pair of shapes of which B is more than round, in plain numbers, to the manifold."""
+    """Write the contact points of a pair in which B is neither sphere nor capsule to the manifold, in plain numbers."""
     store(t.n, 0, 0)
     kind = load(g.kind, b)
     swapped = load(g.kind, a) == kind and comes_later(A, B)

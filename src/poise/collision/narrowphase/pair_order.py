@@ -1,9 +1,9 @@
-"""Which of two shapes of one kind is looked at first: the same one, whichever of them is called A.
+"""The order of two shapes of one kind in a pair function, independent of which of them is A.
 
-A pair function may prefer a face of A to one of B, or round differently when A and B change places. Where kinds differ
-the order of kinds decides; here the greater shape comes first, and of equal ones the lower one, along a direction that
-hardly anything is across: a floor before what stands on it, whose faces then are the steady ones. So swapping A and B
-flips normals and changes nothing else, to the last bit.
+A pair function may prefer a face of A to one of B, or round differently when A and B are swapped. Where kinds differ
+the order of kinds decides. Otherwise the larger shape comes first, and of equal ones the lower one, along a direction
+that is perpendicular to hardly any axis: a floor comes before the shapes on it, so that its faces are preferred. So
+swapping A and B flips normals and changes nothing else, to the last bit.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from poise.kernel.trace import formula
 from poise.kernel.vec import column0, column2
 
 ASLANT = (0.27109, 0.45361, 0.84897)
-"""No axis of a scene, and no diagonal of its boxes, is across this."""
+"""A direction that is perpendicular to no likely axis of a scene or diagonal of its boxes."""
 
 
 @formula
 def along(v: Any) -> Any:
-    """How far a vector leads along the slanting direction."""
+    """Component of a vector along the slanting direction."""
     return v.x * ASLANT[0] + v.y * ASLANT[1] + v.z * ASLANT[2]
 
 
 @formula
 def comes_later(a: Any, b: Any) -> Any:
-    """Whether A is to be looked at after B; never so of both, and of neither where they are the same."""
+    """Whether A comes after B: a strict order, false for equal shapes."""
     none, more = zero(a.p.x), b.half - a.half
     differences = (
         none + (more.x + more.y + more.z),
@@ -45,6 +45,6 @@ def comes_later(a: Any, b: Any) -> Any:
 
 @kernel
 def flip(t):
-    """Turn the normals of all touches of a pair round."""
+    """Negate the normals of all contact points of a pair."""
     for k in range(load(t.n, 0)):
         store(t.normal, k, -load(t.normal, k))

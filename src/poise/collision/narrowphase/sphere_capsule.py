@@ -1,7 +1,7 @@
-"""Touches of planes, spheres and capsules: closed forms without branches.
+"""Contact points of planes, spheres and capsules: closed forms without branches.
 
-A sphere is a point and a radius, a capsule a segment and a radius: what is between their surfaces is what is between
-their cores, less the radii. Where two cores meet, no direction is better than another: a fixed one is taken.
+A sphere is a point and a radius, a capsule a segment and a radius: the distance of their surfaces is that of their
+cores less the radii. Where two cores intersect the normal is undefined: a fixed one is used.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from poise.kernel.trace import formula, precision
 from poise.kernel.vec import Vec3, column2, cross, dot
 
 PARALLEL = 1e-12
-"""Square of the sine between two capsules that touch along a line."""
+"""Square of the sine of the angle below which two capsules count as parallel."""
 TINY = 1e-24
 """Square of a length, m², below which a vector has no direction."""
 
 
 @formula
 def clamp(x: Any, low: Any, high: Any) -> Any:
-    """X within bounds."""
+    """X clamped to bounds."""
     return minimum(maximum(x, low), high)
 
 
 @formula
 def between(pa: Any, pb: Any, ra: Any, rb: Any, fallback: Any, least2: Any = TINY) -> Any:
-    """Touch of two balls; where the square of what is between their centres is not above the least, along a fallback.
+    """Contact point of two spheres; along a fallback direction if their squared distance is not above the least.
 
-    That is turned round where the centres are the other way along it.
+    The fallback is negated if the centres are in the opposite order along it.
     """
     d = pb - pa
     d2 = dot(d, d)
@@ -44,14 +44,14 @@ def between(pa: Any, pb: Any, ra: Any, rb: Any, fallback: Any, least2: Any = TIN
 
 @formula
 def upward(like: Any) -> Any:
-    """The direction that is taken where none is better."""
+    """The fallback direction."""
     none = zero(like)
     return Vec3(none, none, none + 1.0)
 
 
 @formula
 def plane_ball(plane: Any, p: Any, r: Any) -> Any:
-    """Touch of a plane and a ball."""
+    """Contact point of a plane and a sphere at a point."""
     normal = column2(plane.R)
     gap = dot(normal, p - plane.p) - r
     return Touch(gap, normal, p - normal * (r + 0.5 * gap))
@@ -66,33 +66,33 @@ def ends(capsule: Any) -> Any:
 
 @formula
 def plane_sphere(a: Any, b: Any) -> Any:
-    """Touch of a plane and a sphere."""
+    """Contact point of a plane and a sphere."""
     return plane_ball(a, b.p, b.half.x)
 
 
 @formula
 def plane_capsule(a: Any, b: Any) -> Any:
-    """Touches of a plane and both ends of a capsule."""
+    """Contact points of a plane and both ends of a capsule."""
     low, high = ends(b)
     return plane_ball(a, low, b.half.x), plane_ball(a, high, b.half.x)
 
 
 @formula
 def sphere_sphere(a: Any, b: Any) -> Any:
-    """Touch of two spheres. The lesser of two with one centre is pushed up."""
+    """Contact point of two spheres. The lesser of two with one centre is pushed up."""
     up = upward(a.p.x)
     return between(a.p, b.p, a.half.x, b.half.x, select(comes_later(a, b), -up, up))
 
 
 @formula
 def flipped(touch: Any, swapped: Any) -> Any:
-    """A touch with its normal turned round where two shapes have changed places."""
+    """A contact point with its normal negated where two shapes were swapped."""
     return Touch(touch.gap, select(swapped, -touch.normal, touch.normal), touch.point)
 
 
 @formula
 def sphere_capsule(a: Any, b: Any) -> Any:
-    """Touch of a sphere and a capsule. A centre on the core is pushed out sideways."""
+    """Contact point of a sphere and a capsule. A centre on the core is pushed out sideways."""
     axis = column2(b.R)
     t = clamp(dot(axis, a.p - b.p), -b.half.y, b.half.y)
     return between(a.p, b.p + axis * t, a.half.x, b.half.x, Vec3(b.R.xx, b.R.yx, b.R.zx))
@@ -100,10 +100,10 @@ def sphere_capsule(a: Any, b: Any) -> Any:
 
 @formula
 def capsules_near(a: Any, b: Any, limit: Any) -> Any:
-    """Whether two capsules may be within a distance: most whose boxes meet are not, and this is soon known.
+    """Whether two capsules may be within a distance: an early rejection for most pairs whose boxes overlap.
 
-    Of cores at a small angle the nearest points are lost in rounding, and with them the square root of it of a distance
-    at most: nobody is overlooked.
+    Nearest points of cores at a small angle are inaccurate, with a distance error of at most the square root of the
+    rounding error; the test includes that error, so that it rejects no contact.
     """
     u, v, d = column2(a.R), column2(b.R), b.p - a.p
     ha, hb = a.half.y, b.half.y
@@ -121,9 +121,9 @@ def capsules_near(a: Any, b: Any, limit: Any) -> Any:
 
 @formula
 def capsule_capsule(a: Any, b: Any) -> Any:
-    """Touches of two capsules: nearest points of two segments, and where these are parallel a second pair.
+    """Contact points of two capsules: nearest points of two segments, and a second pair for parallel ones.
 
-    The first touch is the nearest one. The second is only meant where the last value, a mask, says so.
+    The first contact point is the nearest one. The second is valid where the last value, a mask, is set.
     """
     swapped = comes_later(a, b)
     a, b = select(swapped, b, a), select(swapped, a, b)
@@ -134,14 +134,14 @@ def capsule_capsule(a: Any, b: Any) -> Any:
     side = cross(u, v)
     n2 = dot(side, side)
     rounding = 2.0 ** (1 - precision(uv))
-    clear = n2 > rounding  # of less than that the nearest points are noise, but all points are as near
+    clear = n2 > rounding  # below that the nearest points are noise, but all points are equally near
     inverse = 1.0 / select(clear, n2, zero(n2) + 1.0)
     s = clamp((ud - uv * vd) * inverse, -ha, ha)
     t = clamp(uv * s - vd, -hb, hb)
     s = clamp(uv * t + ud, -ha, ha)
     sideways = side * sqrt(inverse)
     fallback = select(clear, sideways, Vec3(a.R.xx, a.R.yx, a.R.zx))
-    # where cores nearly meet, what is between them is noise, and across both of them is exact
+    # where cores nearly intersect, the vector between them is noise; the vector across both is exact
     least2 = TINY + rounding * (ha + hb) * (ha + hb)
     # parallel cores overlap along the axis of A between these two
     reach = hb * fabs(uv)

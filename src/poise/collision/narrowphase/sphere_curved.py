@@ -1,4 +1,4 @@
-"""The nearest point of a cylinder and of an ellipsoid to a point, and the touches of balls that follow: exact forms."""
+"""Exact nearest points of a cylinder and of an ellipsoid to a point, and the contact points of spheres with them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from poise.kernel.scalars import fabs, maximum, minimum, select, sqrt, zero
 from poise.kernel.vec import Vec3, dot, transpose_times
 
 NEWTON = 60
-"""Steps at most; ten are many."""
+"""Maximum number of Newton steps; ten are many."""
 
 
 @kernel
@@ -36,8 +36,8 @@ def ellipsoid_out(half, p):
 
     The nearest point is x = e² p / (t + e²), component by component, with t the greatest root of |e p / (t + e²)| = 1
     (D. Eberly, "Distance from a point to an ellipse, an ellipsoid, or a hyperellipsoid", 2013); p − x = t x / e². With
-    s = t + min e² nothing is lost where p is near the middle plane. 1 / |·| is concave in s, nearly straight and
-    grows: Newton's steps from the left never go too far (J. J. Moré, D. C. Sorensen 1983).
+    s = t + min e² there is no cancellation where p is near the middle plane. 1 / |·| is concave, nearly linear and
+    increasing in s: Newton's steps from the left never overshoot (J. J. Moré, D. C. Sorensen 1983).
     """
     none = zero(p.x)
     e = half
@@ -76,25 +76,25 @@ def ellipsoid_out(half, p):
 
 @kernel
 def above(x, nothing):
-    """A number, or nought where it is less than nothing would be."""
+    """A number, or zero where it is not above the threshold `nothing`."""
     return select(x > nothing, x, zero(x))
 
 
 @kernel
 def positive(x):
-    """A divisor; 1 in place of nought, where what is divided is nought too."""
+    """A divisor; 1 in place of zero, where the dividend is zero too."""
     return select(x > 0.0, x, zero(x) + 1.0)
 
 
 @kernel
 def ratio(w, more, s):
-    """w / (s + more), and nought where w is."""
+    """w / (s + more), and zero where w is zero."""
     return Vec3(w.x / positive(s + more.x), w.y / positive(s + more.y), w.z / positive(s + more.z))
 
 
 @kernel
 def touch_ball(g, t, b, A, B, limit):
-    """Touch of a sphere A with a cylinder or an ellipsoid."""
+    """Contact point of a sphere A with a cylinder or an ellipsoid."""
     p = transpose_times(B.R, A.p - B.p)
     if load(g.kind, b) == CYLINDER:
         distance, out = cylinder_out(B.half, p)

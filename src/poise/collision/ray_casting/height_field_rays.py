@@ -1,8 +1,8 @@
-"""Rays over height fields: from cell to cell, each lane along its own way.
+"""Rays over height fields: traversal from cell to cell, each lane along its own path.
 
-Above the field is where f(t) = z − h(x, y) is positive. Along a ray f is straight between the borders and the diagonals
-of cells, so the surface is met where it changes its sign from one such point to the next. What f is at the end of a
-cell is what it is at the beginning of the next one: nothing falls through between them.
+f(t) = z − h(x, y) is positive above the field. Along a ray f is linear between the borders and the diagonals of cells,
+so the ray hits the surface where f changes sign from one such point to the next. The value of f at the end of a cell is
+the value at the start of the next one: no ray slips through between cells.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from poise.kernel.vec import Vec3
 
 
 class Cell(Value):
-    """Heights at the corners of a cell: at least x and y, one along x, one along y, one along both; m."""
+    """Heights at the corners of a cell: at (0, 0), (1, 0), (0, 1) and (1, 1) of its x and y; m."""
 
     fields = (("h00", None), ("h10", None), ("h01", None), ("h11", None))
     __slots__ = ("h00", "h01", "h10", "h11")
@@ -39,13 +39,13 @@ def height_in(c: Any, u: Any, v: Any) -> Any:
 
 @formula
 def column_of(a: Any, most: Any) -> Any:
-    """Number of the cell in which a grid coordinate lies, as a real number."""
+    """Index of the cell of a grid coordinate, as a real number."""
     return minimum(maximum(floor(a), zero(a)), zero(a) + most)
 
 
 @kernel
 def load_cell(g, start, columns, i, j, mask):
-    """Heights about cell (i, j), column and row, in the lanes of a mask."""
+    """Heights at cell (i, j), column and row, in the lanes of a mask."""
     at = to_int(j * columns + i) + start
     return Cell(
         gather_where(g.height, at, mask),
@@ -57,7 +57,7 @@ def load_cell(g, start, columns, i, j, mask):
 
 @formula
 def next_border(a: Any, rate: Any, cell: Any) -> Any:
-    """When a grid coordinate a + t · rate leaves its cell."""
+    """The t at which a grid coordinate a + t · rate leaves its cell."""
     moves = fabs(rate) > STILL
     border = cell + select(rate > 0.0, zero(rate) + 1.0, zero(rate))
     return select(moves, (border - a) / select(moves, rate, zero(rate) + 1.0), zero(a) + NEVER)
@@ -65,7 +65,7 @@ def next_border(a: Any, rate: Any, cell: Any) -> Any:
 
 @formula
 def diagonal(a: Any, da: Any, b: Any, db: Any, start: Any, end: Any) -> Any:
-    """When a ray crosses the diagonal of its cell; where it does not between start and end, one of these."""
+    """The t at which a ray crosses the diagonal of its cell, clamped to start and end."""
     turn = da - db
     moves = fabs(turn) > STILL
     t = (b - a) / select(moves, turn, zero(turn) + 1.0)
@@ -74,20 +74,20 @@ def diagonal(a: Any, da: Any, b: Any, db: Any, start: Any, end: Any) -> Any:
 
 @formula
 def between(t0: Any, f0: Any, t1: Any, f1: Any) -> Any:
-    """Where a straight function that changes its sign is nought."""
+    """Root of a linear function that changes sign."""
     apart = f0 - f1
     return t0 + (t1 - t0) * (f0 / select(apart == 0.0, zero(apart) + 1.0, apart))
 
 
 @formula
 def changes(f0: Any, f1: Any) -> Any:
-    """Whether a function changes its sign; nought counts as above."""
+    """Whether a function changes sign; zero counts as above."""
     return (f0 < 0.0) ^ (f1 < 0.0)
 
 
 @kernel
 def meet_field(g, u, i, o, d, low, high):
-    """Where rays first meet a height field between `low` and `high`, in its own frame; NEVER where they do not."""
+    """First hit of rays with a height field between `low` and `high`, in its own frame; NEVER if there is none."""
     size = load(g.size, i)
     rows, columns = load(g.grid, 2 * i), load(g.grid, 2 * i + 1)
     start = load(g.height_start, i)

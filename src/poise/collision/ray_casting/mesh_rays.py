@@ -1,9 +1,9 @@
-"""Rays against meshes: a group of rays walks the tree of boxes together, as long as any of them meets a box.
+"""Rays against meshes: a group of rays traverses the tree of boxes together, while any of them hits a box.
 
-A triangle is looked at along the ray: the ray meets it where it is on the same side of all three edges. Which side that
-is comes from a comparison of two rounded products. Rounding may make them equal, which counts as both sides, but never
-changes their order: so no ray slips through between triangles that share an edge or a corner (Woop, Benthin and Wald
-2013, Watertight Ray/Triangle Intersection, §3).
+A triangle is projected along the ray: the ray hits it if it is on the same side of all three edges. The side is found
+by comparing two rounded products. Rounding may make them equal, which counts as both sides, but never changes their
+order: so no ray slips through between triangles that share an edge or a corner (Woop, Benthin and Wald 2013, Watertight
+Ray/Triangle Intersection, §3).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from poise.kernel.vec import Vec3, cross, dot, norm
 
 @formula
 def across(d: Any) -> Any:
-    """Two unit vectors that make a right-handed frame with d, which has unit length."""
+    """Two unit vectors that complete the unit vector d to a right-handed frame."""
     steep = fabs(d.z) > 0.7
     none = zero(d.x)
     least = Vec3(select(steep, none + 1.0, none), none, select(steep, none, none + 1.0))
@@ -31,14 +31,14 @@ def across(d: Any) -> Any:
 
 @formula
 def inverted(d: Any) -> Any:
-    """1/d of each part, large where it is nought."""
+    """1/d of each component, large where it is zero."""
     tiny = zero(d.x) + STILL
     return d.map(lambda a: 1.0 / select(fabs(a) > STILL, a, tiny))
 
 
 @formula
 def meets_box(low: Any, high: Any, o: Any, inverse: Any, near: Any, far: Any) -> Any:
-    """Whether rays are within a box somewhere between `near` and `far`."""
+    """Whether rays intersect a box between `near` and `far`."""
     ax, bx = (low.x - o.x) * inverse.x, (high.x - o.x) * inverse.x
     ay, by = (low.y - o.y) * inverse.y, (high.y - o.y) * inverse.y
     az, bz = (low.z - o.z) * inverse.z, (high.z - o.z) * inverse.z
@@ -49,14 +49,14 @@ def meets_box(low: Any, high: Any, o: Any, inverse: Any, near: Any, far: Any) ->
 
 @formula
 def seen_along(p: Any, x: Any, y: Any, d: Any) -> Any:
-    """A point in the frame of a ray, which runs along z."""
+    """A point in the frame of a ray, which is along z."""
     return Vec3(dot(p, x), dot(p, y), dot(p, d))
 
 
 @formula
 def crossing(a: Any, b: Any, c: Any) -> Any:
-    """How far along the ray a triangle is met; NEVER where it is not."""
-    # not differences of products: these may be contracted, and would then err in their sign
+    """Distance along the ray to a triangle; NEVER if there is no hit."""
+    # not differences of products: these may be contracted, which could change their sign
     pairs = [(p.x * q.y, p.y * q.x) for p, q in ((b, c), (c, a), (a, b))]
     (u0, u1), (v0, v1), (w0, w1) = pairs
     one_side = ((u0 >= u1) & (v0 >= v1) & (w0 >= w1)) | ((u0 <= u1) & (v0 <= v1) & (w0 <= w1))
@@ -69,7 +69,7 @@ def crossing(a: Any, b: Any, c: Any) -> Any:
 
 @kernel
 def meet_triangle(u, k, o, x, y, d):
-    """Where rays cross triangle k."""
+    """Distance along rays to triangle k."""
     a = seen_along(load(u.corner, 3 * k) - o, x, y, d)
     b = seen_along(load(u.corner, 3 * k + 1) - o, x, y, d)
     c = seen_along(load(u.corner, 3 * k + 2) - o, x, y, d)
@@ -85,7 +85,7 @@ def first_child_is_nearer(u, k, d):
 
 @kernel
 def meet_mesh(u, i, o, d, low, high, stack):
-    """Where rays first meet a mesh between `low` and `high`, in its own frame, and which triangle."""
+    """First hit of rays with a mesh between `low` and `high`, in its own frame, and its triangle."""
     base = load(u.node_start, i)
     found, face = spread(NEVER, d.x), to_int(zero(d.x))
     x, y = across(d)

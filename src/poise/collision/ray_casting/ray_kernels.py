@@ -1,7 +1,7 @@
 """Rays against every kind of shape, in lanes of rays: shapes are plain numbers that all rays share.
 
-A ray that begins outside a solid meets its surface from without, one that begins inside meets it from within. Normals
-point outward all the same. The surface of a height field and that of a mesh have two sides and no thickness.
+A ray that starts outside a solid hits its surface from outside, one that starts inside hits it from inside. Normals
+always point outward. The surfaces of height fields and meshes have two sides and no thickness.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FIELD, MESH = int(Solid.FIELD), int(Solid.MESH)
 
 @formula
 def plane_crossing(normal: Any, away: Any, d: Any) -> Any:
-    """Where a ray from a point `away` from a plane crosses it."""
+    """Distance along a ray to a plane, from a point at the height `away` above it."""
     height, sinking = dot(normal, away), -dot(normal, d)
     crosses = fabs(sinking) > 0.0
     return select(crosses, height / select(crosses, sinking, zero(sinking) + 1.0), zero(height) - NEVER)
@@ -46,7 +46,7 @@ def plane_crossing(normal: Any, away: Any, d: Any) -> Any:
 
 @formula
 def clip(enter: Any, leave: Any, depth: Any, rate: Any) -> Any:
-    """What a half space leaves of a span; depth + t · rate ≤ 0 is inside."""
+    """Intersection of a span with a half space; depth + t · rate ≤ 0 is inside."""
     flat = rate == 0.0
     t = -depth / select(flat, zero(rate) + 1.0, rate)
     outside = flat & (depth > 0.0)
@@ -56,7 +56,7 @@ def clip(enter: Any, leave: Any, depth: Any, rate: Any) -> Any:
 
 @kernel
 def hull_span(u, i, o, d):
-    """Inside a hull."""
+    """Span inside a hull."""
     enter, leave = spread(-NEVER, o.x), spread(NEVER, o.x)
     for k in range(load(u.plane_start, i), load(u.plane_start, i + 1)):
         normal = load(u.plane_normal, k)
@@ -66,7 +66,7 @@ def hull_span(u, i, o, d):
 
 @kernel
 def convex_span(g, u, i, kind, o, d):
-    """Inside a convex shape."""
+    """Span inside a convex shape."""
     size = load(g.size, i)
     if kind == SPHERE:
         return sphere_span(o, d, size.x)
@@ -83,7 +83,7 @@ def convex_span(g, u, i, kind, o, d):
 
 @kernel
 def meet_shape(g, u, x, i, o, d, low, high, stack):
-    """Where rays first meet shape i between `low` and `high`, NEVER where they do not; and the triangle of a mesh."""
+    """First hit of rays with shape i between `low` and `high`, NEVER if there is none; and the triangle of a mesh."""
     kind = load(g.kind, i)
     face = to_int(zero(d.x))
     R = load(x.rotation, i)
@@ -107,7 +107,7 @@ def meet_shape(g, u, x, i, o, d, low, high, stack):
 
 @kernel
 def hull_normal(u, i, p):
-    """Of the plane that a point is farthest out of."""
+    """Normal of the plane that a point is farthest outside of."""
     start = load(u.plane_start, i)
     best = dot(load(u.plane_normal, start), p) - load(u.plane_offset, start)
     normal = zero3(p.x) + load(u.plane_normal, start)
@@ -151,7 +151,7 @@ def surface_normal(g, u, x, i, p, face):
 
 @kernel
 def near_shape(g, x, i, o, d, low, high):
-    """Whether rays come near enough to shape i to look closely."""
+    """Whether rays hit the bounding sphere of shape i."""
     reach = load(g.reach, i) * 1.0001
     away = o - load(x.position, i)
     middle = -dot(away, d)
@@ -161,7 +161,7 @@ def near_shape(g, x, i, o, d, low, high):
 
 @kernel
 def cast_rays(g, u, x, r, near):
-    """The first shape that each ray meets from a distance `near` on."""
+    """The first shape that each ray hits beyond a distance `near`."""
     for k in range(r.n_groups):
         o, d = load(r.origin, k), load(r.direction, k)
         low = spread(near, d.x)

@@ -1,4 +1,4 @@
-"""What the kernels of rays read and write: surfaces made ready for rays, rays, hits."""
+"""Memory layout of the ray kernels: surfaces prepared for rays, rays, hits."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ SURFACES = View(
     node_start=Index,  # into nodes, of meshes
     node_low=Vec3,
     node_high=Vec3,
-    node_child=Index,  # number within the mesh; −1 of a leaf
-    node_first=Index,  # number of a triangle, of all
+    node_child=Index,  # index within the mesh; −1 of a leaf
+    node_first=Index,  # index of a triangle, of all
     node_count=Index,
     corner=Vec3,  # three of each triangle, in the order of the tree
     face_normal=Vec3,  # unit
 )
-"""Beside `collision_layout.SHAPES`: planes of hulls and trees over the triangles of meshes."""
+"""Besides `collision_layout.SHAPES`: planes of hulls and trees over the triangles of meshes."""
 
 RAYS = View(
     "Rays",
     n_groups=Count,
     origin=Vec3,
     direction=Vec3,  # unit
-    distance=Real,  # in: how far to look; out: of the hit; m
-    shape=Int,  # −1 where nothing is hit
+    distance=Real,  # in: the range; out: of the hit; m
+    shape=Int,  # −1 for no hit
     normal=Vec3,
-    seen=Index,  # of every shape: 0 where rays pass through
-    stack=Index,  # nodes of a tree that are still to be looked at
+    seen=Index,  # of every shape: 0 if rays pass through it
+    stack=Index,  # nodes of a tree that are still to be visited
 )
 """Groups of as many rays as there are lanes."""
 
 STACK = 128
-"""Room for nodes: a balanced tree over 2³² triangles needs a quarter of it."""
+"""Size of the stack of nodes: a balanced tree over 2³² triangles needs a quarter of it."""
 
 
 def surfaces_block(solids: Solids, width: Width) -> Block:
-    """What rays need to know of the hulls, fields and meshes among shapes."""
+    """Data of the hulls, fields and meshes among shapes for rays."""
     planes = [_planes(solids, i) for i in range(len(solids))]
     meshes = [_triangles(solids, i) for i in range(len(solids))]
     first = np.cumsum([0, *(len(mesh["face_normal"]) for mesh in meshes)])
@@ -81,16 +81,16 @@ def _highest(solids: Solids, i: int) -> float:
 
 
 def _corners(solids: Solids, i: int) -> tuple[np.ndarray, np.ndarray]:
-    """(n, 3) vertices and (m, 3) faces of a shape; faces without an area are left out."""
+    """(n, 3) vertices and (m, 3) faces of a shape, without faces of zero area."""
     vertices = solids.vertices[solids.vertex_start[i] : solids.vertex_start[i + 1]]
     faces: np.ndarray = solids.faces[solids.face_start[i] : solids.face_start[i + 1]]
-    if not len(faces):  # nothing touches it, so its hull was not sought
+    if not len(faces):  # the shape does not collide, so its hull was not computed
         faces = convex_hull(vertices)
     return vertices, faces[np.linalg.norm(_crosses(vertices[faces]), axis=1) > 0.0]
 
 
 def _crosses(corners: np.ndarray) -> np.ndarray:
-    """(m, 3) normals of triangles (m, 3, 3), twice as long as their areas are large; m²."""
+    """(m, 3) normals of triangles (m, 3, 3), with twice their areas as lengths; m²."""
     return np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
 
 
@@ -100,9 +100,9 @@ def _normals(corners: np.ndarray) -> np.ndarray:
 
 
 def _planes(solids: Solids, i: int) -> tuple[np.ndarray, np.ndarray]:
-    """Half spaces n · x ≤ offset that a hull is the meeting of.
+    """Half spaces n · x ≤ offset whose intersection is a hull.
 
-    Each touches the outermost vertex: the poor normal of a sliver takes nothing off the shape.
+    Each touches the outermost vertex, so that the inaccurate normal of a sliver cuts nothing off the shape.
     """
     if solids.kind[i] != Solid.HULL:
         return np.zeros((0, 3)), np.zeros(0)

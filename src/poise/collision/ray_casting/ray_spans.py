@@ -1,8 +1,8 @@
-"""Where a ray is inside a convex shape: from `enter` to `leave`, in the shape's own frame.
+"""Spans of rays inside convex shapes: from `enter` to `leave`, in the shape's own frame.
 
-A ray is o + t d with d of unit length and o the point of its line that is nearest to the centre of the shape: so what
-is lost by rounding depends on the size of the shape, not on how far away the ray begins. Where the ray misses the
-shape, enter > leave. Boundaries belong to shapes. Sizes are those of `model.shape_arrays`.
+A ray is o + t d with d of unit length and o the point of its line that is nearest to the centre of the shape: so
+rounding errors depend on the size of the shape, not on the distance of the ray's origin. If the ray misses the shape,
+enter > leave. Boundaries belong to shapes. Sizes are those of `model.shape_arrays`.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from poise.kernel.trace import formula
 from poise.kernel.vec import Vec3, dot
 
 NEVER = 1e30
-"""Farther than anything; finite, so that sums of it stay numbers."""
+"""Larger than any distance; finite, so that sums with it are finite."""
 STILL = 1e-18
-"""Part of a direction below which a ray does not move along an axis: a nanometre in a million kilometres."""
+"""Component of a direction below which a ray does not move along an axis: a nanometre in a million kilometres."""
 STEEP = 1e-30
-"""Square of the part of a direction across an axis, below which a ray runs along it."""
+"""Square of the component of a direction perpendicular to an axis below which a ray is parallel to it."""
 
 
 @formula
 def within(enter: Any, leave: Any, hit: Any) -> Any:
-    """A span where there is one, else an empty one."""
+    """The span if a mask is set, else an empty one."""
     return select(hit, enter, zero(enter) + NEVER), select(hit, leave, zero(leave) - NEVER)
 
 
@@ -39,7 +39,7 @@ def sphere_span(o: Any, d: Any, radius: Any) -> Any:
 
 @formula
 def round_span(o: Any, d: Any, radius: Any) -> Any:
-    """Inside an endless cylinder about z; and whether at all."""
+    """Inside an infinite cylinder about z; and whether the ray intersects it."""
     a = d.x * d.x + d.y * d.y
     slanted = a > STEEP
     inverse = 1.0 / select(slanted, a, zero(a) + 1.0)
@@ -78,10 +78,10 @@ def cylinder_span(o: Any, d: Any, size: Any) -> Any:
 
 @formula
 def capsule_end(o: Any, d: Any, size: Any, t: Any, entering: bool) -> Any:
-    """Where a line that crosses a capsule's endless cylinder at t crosses the capsule: there, or at one of its balls.
+    """Where a line that crosses a capsule's infinite cylinder at t crosses the capsule: there, or at one of its caps.
 
-    Above or below the cylinder's own part only the ball on that side can be crossed: whoever passes the disc between
-    the two is inside the ball.
+    Above or below the capsule's cylinder the line can only cross the sphere on that side: a line that passes the disc
+    between the two is inside the sphere.
     """
     z = o.z + d.z * t
     end = select(z > 0.0, zero(z) + size.y, zero(z) - size.y)
@@ -98,7 +98,7 @@ def capsule_span(o: Any, d: Any, size: Any) -> Any:
 
 @formula
 def scaled(v: Any, half: Any) -> Any:
-    """A vector in the frame in which an ellipsoid is the unit ball."""
+    """A vector in the frame in which an ellipsoid is the unit sphere."""
     return Vec3(v.x / half.x, v.y / half.y, v.z / half.z)
 
 
@@ -116,17 +116,17 @@ def ellipsoid_span(o: Any, d: Any, half: Any) -> Any:
 
 @formula
 def first_crossing(enter: Any, leave: Any, low: Any) -> Any:
-    """The first end of a span that is not before `low`; NEVER where there is none."""
+    """The first end of a span that is not before `low`; NEVER if there is none."""
     t = select(enter >= low, enter, leave)
     return select((enter <= leave) & (t >= low), t, zero(t) + NEVER)
 
 
-# ---- normals, at points that are on the surface but for rounding -----------------------------------------------------
+# ---- normals, at points that are on the surface up to rounding -------------------------------------------------------
 
 
 @formula
 def unit(v: Any) -> Any:
-    """A vector of length 1 in the same direction."""
+    """The normalized vector."""
     return v * (1.0 / sqrt(dot(v, v)))
 
 
@@ -138,14 +138,14 @@ def capsule_normal(p: Any, size: Any) -> Any:
 
 @formula
 def side(x: Any, chosen: Any) -> Any:
-    """−1 or 1 after the sign of x where an axis is chosen, else 0."""
+    """The sign of x if the axis is chosen, else 0."""
     one = zero(x) + 1.0
     return select(chosen, select(x < 0.0, -one, one), zero(x))
 
 
 @formula
 def box_normal(p: Any, half: Any) -> Any:
-    """Of the face that the point is nearest to."""
+    """Normal of the nearest face."""
     x, y, z = fabs(p.x) - half.x, fabs(p.y) - half.y, fabs(p.z) - half.z
     on_x = (x >= y) & (x >= z)
     on_y = ~on_x & (y >= z)
@@ -154,7 +154,7 @@ def box_normal(p: Any, half: Any) -> Any:
 
 @formula
 def cylinder_normal(p: Any, size: Any) -> Any:
-    """Of the mantle or of the end that the point is nearest to."""
+    """Normal of the nearest of the side and both caps."""
     across = sqrt(p.x * p.x + p.y * p.y)
     beside = across - size.x > fabs(p.z) - size.y
     inverse = 1.0 / select(beside, across, zero(across) + 1.0)

@@ -1,4 +1,4 @@
-"""Rays: what a line of sight meets first. For distance sensors, for picking, for pictures."""
+"""Ray casting: the first hit of each ray, for distance sensors, picking and pictures."""
 
 from __future__ import annotations
 
@@ -31,31 +31,31 @@ _place_shapes = entry(place_shapes, WORK, SHAPES, PLACES)
 _cast = entry(cast_rays, SHAPES, SURFACES, PLACES, RAYS, extra=("float64",))
 _WIDTHS = (F64, F64, F64, F64X8)
 FARTHEST = 1e15
-"""Coordinates beyond this are mistakes; m."""
+"""Largest coordinate that is accepted; m."""
 _GROUPS = 4096
-"""Groups of rays that go through the kernel at a time."""
+"""Groups of rays per call of the kernel."""
 
 
 class Hits(NamedTuple):
-    """What rays have met. Where a ray meets nothing: distance inf, shape −1, point and normal NaN."""
+    """Hits of rays. Without a hit: distance inf, shape −1, point and normal NaN."""
 
     distance: Floats
     """(…,) from the origin of the ray; m."""
     point: Floats
     """(…, 3) m."""
     normal: Floats
-    """(…, 3) unit, out of the shape, whichever side the ray comes from."""
+    """(…, 3) unit, out of the shape, for rays from either side."""
     shape: Numbers
-    """(…,) number among `model.solids`."""
+    """(…,) index in `model.solids`."""
 
     @property
     def hit(self) -> NDArray[np.bool_]:
-        """(…,) whether there is anything."""
+        """(…,) whether the ray has a hit."""
         return np.asarray(self.shape >= 0)
 
 
 class _Sight:
-    """The shapes of a model, made ready for rays. It does not hold the model, which it is kept for."""
+    """The shapes of a model, prepared for rays. It is cached for the model, but holds no reference to it."""
 
     def __init__(self, model: Model) -> None:
         n = len(model.solids)
@@ -68,7 +68,7 @@ class _Sight:
         self.r: Block | None = None
 
     def place(self, model: Model, q: ArrayLike) -> None:
-        """Bring the shapes to where they are at a pose."""
+        """Place the shapes at a pose."""
         worlds = Worlds(model, np.float64, {"q": q})
         if worlds.count is not None:
             raise ValueError(f"q has shape {np.shape(q)}; rays are cast at one pose, ({model.nq},)")
@@ -81,7 +81,7 @@ class _Sight:
         worlds.run(call)
 
     def rays(self, groups: int) -> Block:
-        """Room for so many groups of rays."""
+        """Memory for this many groups of rays."""
         if self.r is None or len(self.r.distance) < groups:
             sizes = dict.fromkeys(("origin", "direction", "distance", "shape", "normal"), groups)
             self.r = RAYS.block(F64X8, n_groups=groups, seen=len(self.x.position), stack=STACK, **sizes)
@@ -93,7 +93,7 @@ _local = threading.local()
 
 
 def _sight(model: Model) -> _Sight:
-    """This thread's, made once."""
+    """The instance of this thread, made once."""
     if not hasattr(_local, "known"):
         _local.known = weakref.WeakKeyDictionary()
     if model not in _local.known:
@@ -128,12 +128,12 @@ def cast(
     far: float = math.inf,
     ignore: Sequence[str | int] = (),
 ) -> Hits:
-    """What rays from `origins` (…, 3) along `directions` (…, 3) meet first, at a pose.
+    """The first hits of rays from `origins` (…, 3) along `directions` (…, 3), at a pose.
 
-    Origins and directions are broadcast against each other; directions may be of any length. What is nearer than `near`
-    or farther than `far` (m) is not seen, nor are the shapes of the bodies in `ignore`, as a sensor's own. A ray that
-    begins inside a solid meets its surface from within; the normal points outward all the same, and so tells. Planes
-    are met from below too. Height fields and meshes have surfaces only: a ray may begin between them.
+    Origins and directions are broadcast against each other; directions may have any length. Hits nearer than `near` or
+    farther than `far` (m) do not count, nor do shapes of the bodies in `ignore`, such as a sensor's own body. A ray
+    that starts inside a solid hits its surface from inside; the normal still points outward. Planes are hit from below
+    too. Height fields and meshes are surfaces without thickness: a ray may start on either side.
 
     >>> import poise
     >>> scene = poise.Scene()
@@ -171,7 +171,7 @@ def _run(
     lanes, count = F64X8.lanes, len(start)
     groups = -(-count // lanes)
     r = sight.rays(groups)
-    rows = np.minimum(np.arange(groups * lanes), count - 1)  # the last group is filled up with the last ray
+    rows = np.minimum(np.arange(groups * lanes), count - 1)  # the last ray fills up the last group
     r.origin[:groups] = start[rows].reshape(groups, lanes, 3).swapaxes(1, 2)
     r.direction[:groups] = along[rows].reshape(groups, lanes, 3).swapaxes(1, 2)
     r.distance[:groups] = far
@@ -190,7 +190,7 @@ def _checked_rays(origins: Any, directions: Any) -> tuple[Floats, Floats]:
     if not largest.all():
         where = np.argwhere(largest[..., 0] == 0.0)[0]
         raise ValueError(f"directions{where.tolist() if len(where) else ''} is (0, 0, 0), which leads nowhere")
-    along = along / largest  # no square leaves the range of numbers
+    along = along / largest  # squares cannot overflow
     along = along / np.linalg.norm(along, axis=-1, keepdims=True)
     try:
         shape = np.broadcast_shapes(start.shape, along.shape)

@@ -1,11 +1,11 @@
-"""Touches of two boxes, in the axes of A.
+"""Contact points of two boxes, in the axes of A.
 
-Convex polytopes that overlap are parted the shortest way along the normal of a face of either or across an edge of
-each: fifteen axes for boxes (S. Gottschalk, M. C. Lin and D. Manocha, "OBBTree", SIGGRAPH 1996, §5). Seen along that
-axis, the face of A and the face of B that are turned to each other share a polygon, whose corners are the touches.
+The axis of least penetration of two convex polytopes is the normal of a face of either, or a cross product of two
+edges: fifteen axes for boxes (S. Gottschalk, M. C. Lin and D. Manocha, "OBBTree", SIGGRAPH 1996, §5). Projected along
+that axis, the facing faces of A and B intersect in a polygon, whose corners are the contact points.
 
-Boxes that are apart are at least as far from each other as along the best of these axes, and no farther unless two
-corners, or a corner and an edge, are nearest: then the edges of B are measured one by one, and the polygon is taken
+The distance of separated boxes is at least the gap along the best of these axes. It is larger only if two corners, or a
+corner and an edge, are nearest: then the distances of B's edges are computed one by one, and the faces are projected
 along the line between the nearest points.
 """
 
@@ -38,12 +38,12 @@ from poise.kernel.trace import formula
 from poise.kernel.vec import Vec3, dot, transpose, transpose_times
 
 ROUNDED = 160
-"""Feature of a touch whose faces, by rounding, share no corner."""
+"""Feature of a contact point when, by rounding, the faces share no corner."""
 
 
 @formula
 def rows_size(C: Any, h: Any) -> Any:
-    """Half the extents, along the axes of one box, of another whose axes are the columns of C."""
+    """Half extents, along the axes of one box, of another box whose axes are the columns of C."""
     return Vec3(
         fabs(C.xx) * h.x + fabs(C.xy) * h.y + fabs(C.xz) * h.z,
         fabs(C.yx) * h.x + fabs(C.yy) * h.y + fabs(C.yz) * h.z,
@@ -53,10 +53,10 @@ def rows_size(C: Any, h: Any) -> Any:
 
 @formula
 def edge_gaps(u: Any, v: Any, w: Any, d: Any, ha: Any, hv: Any, hw: Any) -> Any:
-    """Gaps along the vectors across each axis of A and the axis u of B, whose other axes are v and w.
+    """Gaps along the cross products of each axis of A and the axis u of B, whose other axes are v and w.
 
-    Each vector is exactly across both, however parallel they are: along a unit vector, even a noisy one, a gap is never
-    above the true one.
+    Each vector is exactly perpendicular to both, even for nearly parallel axes: the gap along any unit vector, even a
+    noisy one, is a lower bound of the distance.
     """
     d_side, v_side, w_side = _across(u, d), _across(u, v), _across(u, w)
     x, y, z = fabs(u.x), fabs(u.y), fabs(u.z)
@@ -77,9 +77,9 @@ def _across(u: Any, v: Any) -> Any:
 
 @kernel
 def best_axis(C, d, ha, hb, nothing, limit):
-    """The axis along which the gap is the largest, from A to B; that gap; whether it is across edges.
+    """The axis of the largest gap, from A to B; that gap; whether it is a cross product of edges.
 
-    Faces are preferred to edges. The search ends when a gap is above the limit.
+    Face normals are preferred to cross products. The search ends when a gap is above the limit.
     """
     one = zero(d.x) + 1.0
     gaps = absolute(d) - ha - rows_size(C, hb)
@@ -109,7 +109,7 @@ def best_axis(C, d, ha, hb, nothing, limit):
 
 @formula
 def edge_of(C: Any, d: Any, h: Any, k: Any, sides: Any) -> Any:
-    """Middle, direction and half the length of an edge of B along its axis k; bits tell the sides of the next two."""
+    """Middle, direction and half length of an edge of B along axis k; bits give its sides along the next two axes."""
     one = zero(d.x) + 1.0
     size = turned(h, k, one)
     x, y = select((sides & 1) == 1, size.x, -size.x), select((sides & 2) == 2, size.y, -size.y)
@@ -118,9 +118,9 @@ def edge_of(C: Any, d: Any, h: Any, k: Any, sides: Any) -> Any:
 
 @kernel
 def nearest_edge(C, d, ha, hb, n, nothing, limit):
-    """Distance of A from the edges of B, if within a limit, else more; the nearest point of them, the vector to it.
+    """Distance of A from the edges of B, or more than the limit; the nearest point on them, and the vector to it.
 
-    An edge that is far along n is far.
+    Edges whose gap along n is above the limit are skipped.
     """
     reach = dot(absolute(n), ha)
     best, nearest, off = limit + nothing, d, d
@@ -137,7 +137,7 @@ def nearest_edge(C, d, ha, hb, n, nothing, limit):
 
 @kernel
 def box_box(t, A, B, limit):
-    """Up to four touches of two boxes, the deepest among them."""
+    """Up to four contact points of two boxes, the deepest among them."""
     C, d = transpose(A.R) @ B.R, transpose_times(A.R, B.p - A.p)
     nothing = grain(d.x) * (total(A.half) + total(B.half) + total(absolute(d)))
     n, gap, edges = best_axis(C, d, A.half, B.half, nothing, limit)
@@ -154,17 +154,17 @@ def box_box(t, A, B, limit):
             count = choose(t, cut(t, count, faces, limit, edges), nothing)
             put_chosen(t, count, A, faces.n, k, way, limit)
             return
-        if look == 0:  # no axis shows what is nearest: a corner and a corner, or a corner and an edge
+        if look == 0:  # two corners, or a corner and an edge, are nearest
             distance, x, off = nearest_edge(C, d, A.half, B.half, n, nothing, limit)
             edges = True
-            if distance > nothing:  # else no two points tell a direction
+            if distance > nothing:  # else the direction is undefined
                 gap, n = distance, off * (1.0 / distance)
     put(t, limit, gap, A.R @ n, A.p + A.R @ (x - n * (0.5 * gap)), ROUNDED)
 
 
 @kernel
 def put_chosen(t, count, A, n, k, way, limit):
-    """The chosen corners of the shared polygon as touches."""
+    """The chosen corners of the shared polygon as contact points."""
     normal = A.R @ turned_back(n, k, way)
     for i in range(count):
         c = load(t.whole, CHOSEN + i)

@@ -1,8 +1,8 @@
-"""Touches of a box and a segment with a radius, in the axes of the box.
+"""Contact points of a box and a segment with a radius, in the axes of the box.
 
-The segment is q + s u, u of unit length, s from −half to half. Seen along the normal, part of it is over a face of the
-box. The touches are at the ends of this part (features 0 and 1): both where the segment lies along the face, or along
-one of its edges, else the nearer one.
+The segment is q + s u, u of unit length, s from −half to half. Projected along the normal, part of it is over a face of
+the box. The contact points are at the ends of this part (features 0 and 1): both if the segment is parallel to the face
+or to one of its edges, else the nearer one.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from poise.kernel.vec import dot
 
 @formula
 def skin(s: Any, half: Any, radius: Any, c: Any) -> Any:
-    """How far the surface of a capsule is from the point s of its core, against a normal whose cosine with it is c.
+    """Distance from the point s of a capsule's core to its surface, against a normal whose cosine with the core is c.
 
-    Through the round side, or through the cap of an end: |(s − end) u − τ n| = radius.
+    Through the cylinder, or through the cap of an end: |(s − end) u − τ n| = radius.
     """
     across = maximum(1.0 - c * c, zero(c) + STILL)
     side = radius / sqrt(across)
@@ -46,16 +46,16 @@ def skin(s: Any, half: Any, radius: Any, c: Any) -> Any:
 
 @kernel
 def through_axis(q, u, half, h, nothing):
-    """The shortest way out of the box for a segment that meets it.
+    """Direction of least penetration of a segment that intersects the box.
 
-    It is along an axis of the box, or across such an axis and the segment. Faces are preferred.
+    It is an axis of the box, or perpendicular to such an axis and the segment. Face normals are preferred.
     """
     one = zero(q.x) + 1.0
     gaps = absolute(q) - h - absolute(u) * half
     k = largest(gaps, nothing)
     best, out = part(gaps, k) + nothing, axis(k, one)
     for i in range(3):
-        n = across_axis(i, u)  # has no part along u, to the last place
+        n = across_axis(i, u)  # perpendicular to u, to the last place
         gap = fabs(dot(n, q)) - dot(absolute(n), h)
         if dot(n, n) > 0.5 and gap > best:
             best, out = gap, n
@@ -64,7 +64,7 @@ def through_axis(q, u, half, h, nothing):
 
 @kernel
 def touch_segment(t, box, q, u, half, radius, s, out, nothing, limit):
-    """Touches along a normal out of the box; the normals told point into it. At s the segment is nearest."""
+    """Contact points along a normal out of the box; reported normals point into it. The segment is nearest at s."""
     one = zero(s) + 1.0
     k = largest(absolute(out), grain(s))
     side = signed(one, part(out, k))
@@ -73,7 +73,7 @@ def touch_segment(t, box, q, u, half, radius, s, out, nothing, limit):
     x_low, x_high = span(start.x, along.x, h.x + nothing)
     y_low, y_high = span(start.y, along.y, h.y + nothing)
     low, high = maximum(maximum(x_low, y_low), -half), minimum(minimum(x_high, y_high), half)
-    if high < low:  # by rounding: it is seen just beside the face
+    if high < low:  # by rounding: its projection is just beside the face
         low, high = s, s
     nearer = 0 if along.z >= 0.0 else 1
     lies = high > low + 8.0 * nothing and fabs(along.z) <= LYING

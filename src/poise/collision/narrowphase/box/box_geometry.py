@@ -1,7 +1,7 @@
-"""Formulas about one box: what of it is nearest, and how things are seen from it along a direction.
+"""Formulas of one box: nearest points, and projections along a direction.
 
 A box is centred on the origin of its own axes and has half edges h; everything here is in these axes. A length below
-`grain` times the sizes at hand counts as nothing: rounding makes such differences.
+`grain` times the sizes of the shapes counts as zero: rounding makes such differences.
 """
 
 from __future__ import annotations
@@ -15,35 +15,35 @@ from poise.kernel.vec import Vec3, dot
 
 _GRAIN = {24: 2e-6, 53: 1e-10}
 STILL = 1e-30
-"""Part of a unit vector that is not worth a division."""
+"""Component of a unit vector that counts as zero in divisions."""
 FAR = 1e32
-"""More than any length, m, in float32 too."""
+"""More than any length, also in float32; m."""
 
 
 @formula
 def grain(x: Any) -> Any:
-    """What counts as nothing beside 1 in the precision of x."""
+    """Relative tolerance of lengths in the precision of x."""
     return zero(x) + _GRAIN[precision(x)]
 
 
 @formula
 def part(v: Any, k: Any) -> Any:
-    """Component k, a number that is known when the kernel runs."""
+    """Component k, an index at run time."""
     return select(k == 0, v.x, select(k == 1, v.y, v.z))
 
 
 @formula
 def axis(k: Any, size: Any) -> Any:
-    """Vector of a size along axis k, a number that is known when the kernel runs."""
+    """Vector of a length along axis k, an index at run time."""
     o = zero(size)
     return Vec3(select(k == 0, size, o), select(k == 1, size, o), select(k == 2, size, o))
 
 
 @formula
 def across_axis(k: Any, u: Any) -> Any:
-    """Unit vector across axis k, known when the kernel runs, and u; nought where they are parallel.
+    """Unit vector along the cross product of axis k, an index at run time, and u; zero where they are parallel.
 
-    It has no part along either, to the last place.
+    It is perpendicular to both, to the last place.
     """
     o = zero(u.x)
     x = select(k == 0, o, select(k == 1, u.z, -u.y))
@@ -80,7 +80,7 @@ def within(v: Any, h: Any) -> Any:
 
 @formula
 def largest(v: Any, slack: Any) -> Any:
-    """Which component is the largest; a later one must be so by a slack, lest ties flicker."""
+    """Index of the largest component; a later one must be larger by a slack, so that ties do not flicker."""
     y = v.y > v.x + slack
     z = v.z > select(y, v.y, v.x) + slack
     none = zero(v.x)
@@ -101,8 +101,8 @@ def slope(q: Any, u: Any, h: Any, s: Any) -> Any:
 def nearest_along(q: Any, u: Any, half: Any, h: Any) -> Any:
     """The s from −half to half whose point q + s u is nearest to the box.
 
-    The squared distance is convex in s. Its derivative grows in straight pieces between the crossings of the six
-    planes of faces: the piece that holds its root is found by looking at every crossing.
+    The squared distance is convex in s. Its derivative is piecewise linear and increasing, with kinks at the six planes
+    of faces: evaluating it at every kink finds the piece with its root.
     """
     first, last = slope(q, u, h, -half), slope(q, u, h, half)
     low, high, g_low, g_high = -half, half, first, last
@@ -120,7 +120,7 @@ def nearest_along(q: Any, u: Any, half: Any, h: Any) -> Any:
     return select(first >= 0.0, -half, select(last <= 0.0, half, inside))
 
 
-# ---- seen along a direction ------------------------------------------------------------------------------------------
+# ---- projections along a direction -----------------------------------------------------------------------------------
 
 
 @formula
@@ -142,14 +142,14 @@ def turned_back(v: Any, k: Any, way: Any) -> Any:
 
 @formula
 def seen(v: Any, n: Any, level: Any) -> Any:
-    """Where the line through v along n meets the plane z = level (x and y), and how far v is from there along n."""
+    """Intersection (x, y) of the line through v along n with the plane z = level, and v's distance from it along n."""
     gap = (v.z - level) / n.z
     return Vec3(v.x - n.x * gap, v.y - n.y * gap, gap)
 
 
 @formula
 def span(x: Any, d: Any, half: Any) -> Any:
-    """From where to where x + s d is between −half and half; the first is above the second where it never is."""
+    """Interval of s in which x + s d is between −half and half; its start is above its end where it is empty."""
     moves = fabs(d) > STILL
     inverse = 1.0 / select(moves, d, zero(d) + 1.0)
     a, b = (-half - x) * inverse, (half - x) * inverse
@@ -158,20 +158,20 @@ def span(x: Any, d: Any, half: Any) -> Any:
     return select(moves, minimum(a, b), -still), select(moves, maximum(a, b), still)
 
 
-# ---- a ball ----------------------------------------------------------------------------------------------------------
+# ---- a sphere --------------------------------------------------------------------------------------------------------
 
 
 @formula
 def direction(v: Any, length2: Any) -> Any:
-    """A vector of a squared length as a unit vector."""
+    """A vector of a given squared length, normalized."""
     return v * (1.0 / sqrt(select(length2 > 0.0, length2, zero(length2) + 1.0)))
 
 
 @formula
 def ball_gap(x: Any, h: Any, nothing: Any) -> Any:
-    """Distance of a point x from the surface, negative inside; the way out; the point of the surface that is nearest.
+    """Signed distance of a point x from the surface, negative inside; outward normal; nearest point of the surface.
 
-    Inside, the way out is through the nearest face.
+    Inside, the normal is that of the nearest face.
     """
     foot = within(x, h)
     off = x - foot

@@ -1,7 +1,7 @@
-"""Touches of a box with a plane, a sphere, a capsule or a box.
+"""Contact points of a box with a plane, a sphere, a capsule or a box.
 
-All are exact: distances of what is apart, and of what overlaps the shortest way out. Corner k of a box has the positive
-end of axis i where bit i of k is set.
+All are exact: the distance of separated shapes, and the least penetration of overlapping ones. Corner k of a box is at
+the positive end of axis i if bit i of k is set.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PLANE, SPHERE, CAPSULE = int(Solid.PLANE), int(Solid.SPHERE), int(Solid.CAPSULE)
 
 @kernel
 def touch_box(t, kind_a, A, B, limit):
-    """Touches of a box with a plane, a sphere, a capsule or a box."""
+    """Contact points of a box with a plane, a sphere, a capsule or a box."""
     if kind_a == PLANE:
         plane_box(t, A, B, limit)
     elif kind_a == SPHERE:
@@ -32,7 +32,7 @@ def touch_box(t, kind_a, A, B, limit):
 
 @kernel
 def plane_box(t, A, B, limit):
-    """The corners of the face that is turned to the plane; the deepest corner of all is one of them."""
+    """The corners of the face that faces the plane; the deepest corner of all is one of them."""
     normal = column2(A.R)
     n = transpose_times(B.R, normal)
     k = largest(absolute(n), grain(n.x))
@@ -54,7 +54,7 @@ def corner_of(h, corner):
 
 @kernel
 def sphere_box(t, A, B, limit):
-    """One touch: nearest to the centre, or out through the nearest face."""
+    """One contact point: nearest to the centre, or out through the nearest face."""
     x = transpose_times(B.R, A.p - B.p)
     distance, out, foot = ball_gap(x, B.half, grain(x.x) * (total(B.half) + total(absolute(x))))
     gap = distance - A.half.x
@@ -63,7 +63,7 @@ def sphere_box(t, A, B, limit):
 
 @kernel
 def capsule_box(t, A, B, limit):
-    """At both ends of what lies along a face or an edge, else where the core is nearest."""
+    """At both ends of the part that is parallel to a face or an edge, else where the core is nearest."""
     q = transpose_times(B.R, A.p - B.p)
     u = transpose_times(B.R, column2(A.R))
     radius, half = A.half.x, A.half.y

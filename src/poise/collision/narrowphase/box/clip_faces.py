@@ -1,11 +1,11 @@
-"""The polygon that two faces of boxes share when they are seen along a normal, and which of its corners are kept.
+"""The intersection polygon of two faces of boxes, projected along a normal, and the selection of its corners.
 
-Everything is in the axes of the face of A: x and y in it, and in place of z the gap along the normal. A corner of the
+Everything is in the axes of the face of A: x and y in it, and instead of z the gap along the normal. A corner of the
 polygon is a corner of B's face (feature: number of the corner, 0 to 7), one of A's (8 to 15) or a crossing of two edges
-(16 to 159). What is nearer to a corner than a thousandth of the smallest edge is called by its name, so that boxes
-whose corners meet keep their features while they tremble.
+(16 to 159). A point within a thousandth of the smallest edge of a corner has the feature of that corner, so that boxes
+whose corners meet keep their features when they jitter.
 
-`t.points` holds the corners, `t.whole` their features, the names of the faces' corners and edges, and the choice.
+`t.points` holds the corners, `t.whole` their features, the ids of the faces' corners and edges, and the selection.
 """
 
 from __future__ import annotations
@@ -21,23 +21,24 @@ from poise.kernel.values import Value
 from poise.kernel.vec import Vec3, transpose_times
 
 LYING = 0.5
-"""Rise of the gap over the distance above which two faces, or a segment and a face, do not lie along each other."""
+"""Slope of the gap above which two faces, or a segment and a face, do not count as parallel."""
 NEAR = 1e-3
-"""Part of an edge that belongs to the corner at its end."""
+"""Fraction of an edge that counts as the corner at its end."""
 CLEARLY = 1.01
-"""How much better a later choice must be, so that ties do not flicker."""
+"""Factor by which a later candidate must be better, so that ties do not flicker."""
 STEADY = 1.03
-"""Worth of a corner of a box beside that of a crossing, which wanders when nearly parallel edges cross."""
+"""Weight of a corner of a box over a crossing, which wanders when nearly parallel edges cross."""
 CROSSINGS = 16
 """First feature that is a crossing."""
 CHOSEN, COUNT, FEATURES, CORNERS, EDGES = 0, 15, 16, 32, 40
-"""Where things lie in t.whole; of corners and edges there are four of A and four of B."""
+"""Offsets in t.whole; there are four corners and edges of A and four of B."""
 
 
 class Faces(Value):
-    """A normal n and two faces seen along it, A's ±h.x by ±h.y at h.z and B's c ± u ± v.
+    """A normal n and two faces projected along it, A's ±h.x by ±h.y at h.z and B's c ± u ± v.
 
-    `near` is what belongs to a corner: as parts of u and v, and in m. `nothing` is what rounding makes; m.
+    `near` is the size of a corner's neighbourhood: as fractions of u and v, and in m. `nothing` is the rounding error
+    of lengths; m.
     """
 
     fields = (("n", Vec3), ("c", Vec3), ("u", Vec3), ("v", Vec3), ("h", Vec3), ("near", Vec3), ("nothing", None))
@@ -53,7 +54,7 @@ class Faces(Value):
 
 @kernel
 def name_features(t, k_a, face_a, k_b, face_b):
-    """Numbers of the corners and edges of a face of each box, at the side (0 or 1) of its axis k."""
+    """Ids of the corners and edges of a face of each box, at the side (0 or 1) of its axis k."""
     for of_b in range(2):
         k, face = (k_b, face_b) if of_b else (k_a, face_a)
         i, j = (k + 1) % 3, (k + 2) % 3
@@ -61,14 +62,14 @@ def name_features(t, k_a, face_a, k_b, face_b):
             for other in range(2):
                 corner = (face << k) | (side << i) | (other << j)
                 store(t.whole, CORNERS + 4 * of_b + side + 2 * other, corner + 8 * (1 - of_b))
-            # an edge along an axis has the sides of the next two
+            # an edge along an axis has the sides of the next two axes
             store(t.whole, EDGES + 4 * of_b + side, 4 * j + face + 2 * side)
             store(t.whole, EDGES + 4 * of_b + 2 + side, 4 * i + side + 2 * face)
 
 
 @kernel
 def facing(t, C, d, ha, hb, n, k, way, nothing):
-    """The face of A at the end `way` of axis k and the face of B that is turned to it, seen along n."""
+    """The face of A at the end `way` of axis k and the facing face of B, projected along n."""
     one = zero(nothing) + 1.0
     n_b = transpose_times(C, n)
     kb = largest(absolute(n_b), grain(nothing))
@@ -92,7 +93,7 @@ def facing(t, C, d, ha, hb, n, k, way, nothing):
 
 @kernel
 def keep(t, p, feature, near):
-    """Add a corner to the others; of two with one name or in one place the deeper stays, with the better name."""
+    """Add a corner; of two with the same id or place the deeper one is kept, with the better id."""
     n = load(t.whole, COUNT)
     found = n
     for i in range(n):
@@ -112,7 +113,7 @@ def keep(t, p, feature, near):
 
 @kernel
 def clip_edge(t, f, e):
-    """Add the ends of what edge e of B's face (two along u, two along v) has within A's face."""
+    """Add the ends of the part of edge e of B's face (two along u, two along v) inside A's face."""
     side = e & 1
     along, across = (f.u, f.v) if e < 2 else (f.v, f.u)
     near = f.near.x if e < 2 else f.near.y
@@ -143,7 +144,7 @@ def clip_edge(t, f, e):
 
 @kernel
 def clip_corners(t, f):
-    """Add the corners of A's face that are within B's."""
+    """Add the corners of A's face that are inside B's."""
     inverse = 1.0 / (f.u.x * f.v.y - f.u.y * f.v.x)
     for corner in range(4):
         x = f.h.x if corner & 1 else -f.h.x
@@ -159,7 +160,7 @@ def clip_corners(t, f):
 
 @kernel
 def share(t, f):
-    """Corners of the polygon that two faces share; their number."""
+    """Corners of the intersection polygon of two faces; their number."""
     store(t.whole, COUNT, 0)
     for e in range(4):
         clip_edge(t, f, e)
@@ -167,12 +168,12 @@ def share(t, f):
     return load(t.whole, COUNT) + 0
 
 
-# ---- which are kept --------------------------------------------------------------------------------------------------
+# ---- selection of corners --------------------------------------------------------------------------------------------
 
 
 @kernel
 def deepest(t, n, nothing):
-    """The corner of least gap; the first of those that tie."""
+    """The corner of least gap; the first one of ties."""
     best = 0
     for i in range(1, n):
         if load(t.points, i).z < load(t.points, best).z - nothing:
@@ -182,7 +183,7 @@ def deepest(t, n, nothing):
 
 @kernel
 def cut(t, count, f, limit, lying_only):
-    """Leave out corners whose gap is above a limit and, if told so, where the faces do not lie along each other."""
+    """Remove corners whose gap is above a limit and, if a flag is set, those where the faces are not parallel."""
     p = load(t.points, deepest(t, count, f.nothing))
     m = 0
     for i in range(count):
@@ -205,9 +206,9 @@ def turn(p: Any, q: Any, r: Any) -> Any:
 
 @kernel
 def farthest(t, n, known):
-    """The corner that is farthest from `known` chosen ones: from one, off the line of two, outside a triangle.
+    """The corner that is farthest from `known` chosen ones: from a point, a line of two, or outside a triangle.
 
-    −1 where there is none.
+    −1 if there is none.
     """
     first, last = load(t.whole, CHOSEN), load(t.whole, CHOSEN + known - 1)
     second = load(t.whole, CHOSEN + minimum(known - 1, 1))
@@ -231,7 +232,7 @@ def farthest(t, n, known):
 
 @kernel
 def choose(t, n, nothing):
-    """Choose up to four corners that spread well, the deepest first; their number."""
+    """Select up to four well spread corners, the deepest first; their number."""
     if n <= 4:
         for i in range(n):
             store(t.whole, CHOSEN + i, i)

@@ -1,7 +1,8 @@
-"""The flat sides and straight lines that shapes touch with, and what two of them share.
+"""Contact faces and edges of shapes, and clipping of one by another.
 
-A side is a list of corners, counter-clockwise seen from outside; a straight line has two corners, and what is round
-has one. Each corner has a name that stays with it; an edge has that of the corner at which it begins.
+A face (side) is a list of corners, counter-clockwise seen from outside; an edge (straight line) has two corners, a
+point of a curved surface is one corner. Each corner has an id that is constant over time; an edge has the id of its
+first corner.
 """
 
 from __future__ import annotations
@@ -30,29 +31,29 @@ from poise.kernel.trace import constant, formula, precision
 from poise.kernel.vec import Vec3, dot, transpose_times
 
 MOST = 64
-"""Corners of a side that are looked at; of more, only some are."""
+"""Maximum number of corners of a face; of a face with more, only some are used."""
 RIM = 16
-"""Points that stand for the rim of a cylinder."""
+"""Points that approximate the rim of a cylinder."""
 STANDING = 0.7
 """Cosine between axis and normal above which a cylinder touches with its cap and not with its side."""
 NAMES = 4096
-"""Names of the corners of one shape."""
+"""Number of ids of the corners of one shape."""
 FRAME, FIRST, SECOND = 16, 128, 384
-"""Places of corners in `points`, and of their names in `whole`: the side that clips, what is clipped, and by turns what
-is left of it."""
+"""Offsets of corners in `points`, and of their ids in `whole`: the face that clips, the clipped polygon, and two
+buffers for intermediate polygons."""
 EDGES = 512
-"""How far behind the name of a corner that of the edge that begins there is."""
+"""Offset from the id of a corner to that of the edge that starts there."""
 
 
 @formula
 def upright(like: Any) -> Any:
-    """Tilt of a cylinder below which no point of its rim is lower than the others."""
+    """Tilt of a cylinder below which all points of its rim count as equally low."""
     return constant(1e-7 if precision(like) > 24 else 1e-3, like)
 
 
 @kernel
 def put_corner(t, place, point, name):
-    """A corner with its name, which is also that of the edge that begins there."""
+    """A corner with its id, which is also that of the edge that starts there."""
     store(t.points, place, point)
     store(t.whole, place, name % NAMES)
     store(t.whole, place + EDGES, name % NAMES)
@@ -60,7 +61,7 @@ def put_corner(t, place, point, name):
 
 @kernel
 def box_side(t, S, n, place):
-    """The four corners of the face of a box that is turned most to n, in its axes."""
+    """The four corners of the face of a box whose normal is nearest to n, in its axes."""
     x, y, z = fabs(n.x), fabs(n.y), fabs(n.z)
     tie = 1.0 + 64.0 * rounding(x)
     k = 0 if x * tie >= y and x * tie >= z else (1 if y * tie >= z else 2)
@@ -88,7 +89,7 @@ def box_side(t, S, n, place):
 
 @kernel
 def cylinder_side(t, S, n, place):
-    """The rim of a cap that is turned to n, beginning with its lowest point; or the line on the side."""
+    """The rim of the cap that faces n, starting with its lowest point; or the line on the side."""
     r, half = S.half.x, S.half.y
     none = zero(r)
     tilt2 = n.x * n.x + n.y * n.y
@@ -110,7 +111,7 @@ def cylinder_side(t, S, n, place):
 
 @kernel
 def hull_side(g, t, seat, i, S, n, place):
-    """The side at the highest corner of a hull that is turned most to n."""
+    """The face at the highest corner of a hull whose normal is nearest to n."""
     top = top_corner(g, t, seat, i, n)
     best, most = -1, zero(n.x) - 2.0
     for e in range(load(g.around_start, top), load(g.around_start, top + 1)):
@@ -131,7 +132,7 @@ def hull_side(g, t, seat, i, S, n, place):
 
 @kernel
 def facet_side(t, S, n, place):
-    """The triangle of a surface that is looked at; seen from behind it runs the other way round."""
+    """The current triangle of a surface; with reversed order when it is seen from behind."""
     normal = load(t.points, FACET + 3)
     way = 1.0 if dot(normal, n) >= 0.0 else -1.0
     for k in range(3):
@@ -142,7 +143,7 @@ def facet_side(t, S, n, place):
 
 @kernel
 def side_towards(g, t, seat, i, S, n, place):
-    """What a shape touches with in direction n, at a place: number of corners, outward normal."""
+    """The contact face, edge or point of a shape in direction n, at a place: number of corners, outward normal."""
     kind = core_kind(g, i)
     local = transpose_times(S.R, n)
     if kind == TRIANGLE:
@@ -163,12 +164,12 @@ def side_towards(g, t, seat, i, S, n, place):
     return 1, n
 
 
-# ---- what two of them share ------------------------------------------------------------------------------------------
+# ---- clipping --------------------------------------------------------------------------------------------------------
 
 
 @kernel
 def clip(t, source, target, n_corners, p, q, edge):
-    """What of a polygon is left of the line from p to q, both in the plane: number of corners."""
+    """The part of a polygon left of the line from p to q, both in the plane: number of corners."""
     dx, dy = q.x - p.x, q.y - p.y
     length = sqrt(dx * dx + dy * dy)
     slack = 16.0 * rounding(length) * length * (length + fabs(p.x) + fabs(p.y))
@@ -180,9 +181,9 @@ def clip(t, source, target, n_corners, p, q, edge):
         here = load(t.points, source + i)
         name, edge_here = load(t.whole, source + i), load(t.whole, source + i + EDGES)
         off = dx * (here.y - p.y) - dy * (here.x - p.x)
-        closing = i == 0 and n_corners == 2  # a line has no way back
+        closing = i == 0 and n_corners == 2  # a line has no closing edge
         if (off < -slack) != (off_before < -slack) and not closing:
-            # within the slack both may be outside, and the line be met before or behind the edge
+            # within the slack both may be outside, and the crossing be before or behind the edge
             share = clamp(off_before / (off_before - off), zero(off), zero(off) + 1.0)
             store(t.points, target + kept, before + (here - before) * share)
             store(t.whole, target + kept, (1 + edge_before) * 2 * NAMES + edge)
@@ -199,7 +200,7 @@ def clip(t, source, target, n_corners, p, q, edge):
 
 @kernel
 def clip_by_frame(t, n_frame, n_corners):
-    """What of the polygon at FIRST is within the one at FRAME: (where it is, number of corners).
+    """The part of the polygon at FIRST inside the one at FRAME: (its offset, number of corners).
 
     I. E. Sutherland, G. W. Hodgman, "Reentrant polygon clipping", CACM 1974. The frame is counter-clockwise.
     """

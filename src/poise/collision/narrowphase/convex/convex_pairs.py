@@ -1,4 +1,4 @@
-"""Touches of a cylinder, an ellipsoid or a hull with any convex shape."""
+"""Contact points of a cylinder, an ellipsoid or a hull with any convex shape."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from poise.kernel.vec import column2, dot, norm, zero3
 
 @kernel
 def touch_convex(g, t, a, b, A, B, limit):
-    """Touches of a cylinder, an ellipsoid or a hull with any convex shape."""
+    """Contact points of a cylinder, an ellipsoid or a hull with any convex shape."""
     store(t.whole, SEAT_A, 0)
     store(t.whole, SEAT_B, 0)
     if load(g.kind, a) == PLANE:
@@ -29,7 +29,7 @@ def touch_convex(g, t, a, b, A, B, limit):
 
 @kernel
 def touch_cores(g, t, a, b, A, B, limit):
-    """Touches of any two shapes with cores: the least gap of these, then what touches there."""
+    """Contact points of any two shapes with cores: their signed distance, then the contact manifold there."""
     ra, rb = core_radius(g, a, A), core_radius(g, b, B)
     from_a, from_b = Placed(zero3(ra), A.R, A.half), Placed(B.p - A.p, B.R, B.half)
     size = load(g.reach, a) + load(g.reach, b) + norm(from_b.p)
@@ -41,13 +41,13 @@ def touch_cores(g, t, a, b, A, B, limit):
 
 @kernel
 def touch_plane(g, t, b, A, B, limit):
-    """Touches with a plane: the deepest point, and the corners of the side that is turned to the plane."""
+    """Contact points with a plane: the deepest point, and the corners of the face that faces the plane."""
     normal = column2(A.R)
     lowest = core_point(g, t, SEAT_B, b, B, -normal)
     gap = dot(normal, lowest - A.p)
     if gap > limit:
         return
-    # seen from B, which is nearer than the origin of the plane may be
+    # relative to B, since the origin of the plane may be far away
     from_b = Placed(zero3(gap), B.R, B.half)
     o = lowest - B.p - normal * gap
     n_corners, _ = side_towards(g, t, SEAT_B, b, from_b, -normal, FIRST)

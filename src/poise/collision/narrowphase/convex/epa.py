@@ -1,12 +1,13 @@
-"""How deep two convex cores are in each other: the expanding polytope of van den Bergen.
+"""EPA: penetration depth of two convex cores by the expanding polytope algorithm of van den Bergen.
 
-G. van den Bergen, "Proximity queries and penetration depth computation on 3D game objects", GDC 2001. W is the set of
-all differences, a point of B less a point of A. A polytope with corners on the surface of W grows at the side nearest
-to the origin; what that side is away is at most the depth, and what W reaches along any direction at least.
+G. van den Bergen, "Proximity queries and penetration depth computation on 3D game objects", GDC 2001. W is the
+Minkowski difference: all points of B less points of A. A polytope with corners on the surface of W is expanded at the
+face nearest to the origin. The distance of that face is a lower bound of the depth; the extent of W along any direction
+is an upper bound.
 
-The origin need not be inside: where cores only touch, the side that it is in front of is the one to grow at, and the
-first that does not move on separates them. Normals point inwards here, which is from A to B, and the level n · w of a
-side is positive where the origin is in front of it.
+The origin may be outside: for cores that only touch, the polytope is expanded at the face that the origin is in front
+of, and the first face that does not move further separates them. Normals point inward here, from A to B, and the level
+n · w of a face is positive if the origin is in front of it.
 """
 
 from __future__ import annotations
@@ -20,28 +21,27 @@ from poise.kernel.vec import Vec3, cross, dot
 
 MOST_CORNERS, MOST_SIDES = 512, 1100
 NONE = -1e30
-"""Level of a side that is gone, or is a mere line: it is never the nearest."""
+"""Level of a face that is removed or degenerate: it is never the nearest."""
 
 CORNER = 16
 NORMAL = CORNER + MOST_CORNERS
 TRIED = NORMAL + MOST_SIDES
-"""Places in `points`: corners, normals of sides, directions that were tried."""
+"""Offsets in `points`: corners, normals of faces, evaluated directions."""
 LEVEL = 16
 GAP = LEVEL + MOST_SIDES
-"""Places in `numbers`: levels of sides, gaps along the directions that were tried."""
+"""Offsets in `numbers`: levels of faces, gaps along evaluated directions."""
 SIDE = 16
 MARK = SIDE + 6 * MOST_SIDES
 STACK = MARK + MOST_SIDES
 RIM = STACK + MOST_SIDES
 AT = RIM + 3 * MOST_SIDES
-"""Places in `whole`: of a side its three corners and the sides beyond its three edges; the round in which it was last
-seen; sides to look at; edges of the hole (first corner, second corner, side beyond); the new side
-that begins at a corner."""
+"""Offsets in `whole`: three corners and three neighbours of each face; the round in which it was last visited; the
+stack of faces; edges of the hole (first corner, second corner, neighbour); the new face that starts at a corner."""
 
 
 @kernel
 def corner_at(g, t, a, b, A, B, n, place):
-    """The corner of W that is least along n, kept at a place."""
+    """The support point of W that is least along n, stored at index `place`."""
     pa, pb = nearest_points(g, t, a, b, A, B, n)
     store(t.points, CORNER + place, pb - pa)
     return pb - pa
@@ -79,7 +79,7 @@ def first_corners(g, t, a, b, A, B):
 
 @kernel
 def set_side(t, side, i, j, k, noise):
-    """A side with three corners, counter-clockwise from outside: its normal and level."""
+    """A face with three corners, counter-clockwise from outside: its normal and level."""
     store(t.whole, SIDE + 6 * side, i)
     store(t.whole, SIDE + 6 * side + 1, j)
     store(t.whole, SIDE + 6 * side + 2, k)
@@ -98,7 +98,7 @@ def set_side(t, side, i, j, k, noise):
 
 @kernel
 def set_beyond(t, side, i, j, k):
-    """The sides beyond the three edges of a side."""
+    """The neighbours across the three edges of a face."""
     store(t.whole, SIDE + 6 * side + 3, i)
     store(t.whole, SIDE + 6 * side + 4, j)
     store(t.whole, SIDE + 6 * side + 5, k)
@@ -106,7 +106,7 @@ def set_beyond(t, side, i, j, k):
 
 @kernel
 def first_sides(t, noise):
-    """A tetrahedron of the first four corners, turned outward."""
+    """A tetrahedron of the first four corners, oriented outward."""
     p = load(t.points, CORNER)
     u, v = load(t.points, CORNER + 1) - p, load(t.points, CORNER + 2) - p
     if dot(cross(u, v), load(t.points, CORNER + 3) - p) > 0.0:
@@ -127,7 +127,7 @@ def first_sides(t, noise):
 
 @kernel
 def nearest_side(t, n_sides):
-    """The side of greatest level; −1 where there is none."""
+    """The face of greatest level; −1 if there is none."""
     best, top = -1, zero(load(t.numbers, LEVEL)) + NONE
     for side in range(n_sides):
         level = load(t.numbers, LEVEL + side)
@@ -138,10 +138,10 @@ def nearest_side(t, n_sides):
 
 @kernel
 def open_hole(t, start, corner, noise):
-    """Take away the sides that a corner is in front of: (sides taken, edges of the hole).
+    """Remove the faces that a corner is in front of: (faces removed, edges of the hole).
 
-    They are one patch about the side to start from. A side that is a mere line goes with any neighbour. What is taken
-    away lies in the stack.
+    They form one patch around the first face. Degenerate faces are removed with any neighbour. The removed faces are in
+    the stack.
     """
     w = load(t.points, CORNER + corner)
     store(t.whole, MARK + start, corner)
@@ -169,7 +169,7 @@ def open_hole(t, start, corner, noise):
 
 @kernel
 def is_loop(t, n_rim, n_corners):
-    """Whether the edges of a hole are one loop: no corner begins two of them, and each is followed by another."""
+    """Whether the edges of a hole form one loop: no corner starts two of them, and each is followed by another."""
     for corner in range(n_corners):
         store(t.whole, AT + corner, -1)
     for k in range(n_rim):
@@ -190,7 +190,7 @@ def is_loop(t, n_rim, n_corners):
 
 @kernel
 def close_hole(t, corner, taken, n_rim, n_sides, noise):
-    """Sides from the edges of a hole to a corner; how many places for sides are in use."""
+    """Add faces from the edges of a hole to a corner; returns the number of face slots in use."""
     for k in range(taken):
         store(t.numbers, LEVEL + load(t.whole, STACK + k), zero(noise) + NONE)
     for k in range(n_rim):
@@ -218,7 +218,7 @@ def close_hole(t, corner, taken, n_rim, n_sides, noise):
 
 @kernel
 def note_direction(g, t, a, b, A, B, normal, tried, place):
-    """The gap along a direction, remembered as number `tried`; the corner of W found there is kept at a place."""
+    """The gap along a direction, stored as number `tried`; its support point of W is stored at an index."""
     gap = dot(normal, corner_at(g, t, a, b, A, B, normal, place))
     store(t.points, TRIED + tried, normal)
     store(t.numbers, GAP + tried, gap)
@@ -227,10 +227,10 @@ def note_direction(g, t, a, b, A, B, normal, tried, place):
 
 @kernel
 def search_depth(g, t, a, b, A, B, size, close_enough, most):
-    """Try directions in which two cores that overlap may come apart soonest: (how many, whether the best is proved).
+    """Directions of small penetration of two overlapping cores: (their number, whether the best is proved).
 
-    It is where no direction can be better by more than a fraction `close_enough` of the depth. With `most` corners the
-    search is given up.
+    It is proved when no direction can be better by more than a fraction `close_enough` of the depth. The search ends
+    without proof at `most` corners.
     """
     noise = 4.0 * rounding(size) * size
     first_corners(g, t, a, b, A, B)

@@ -1,13 +1,13 @@
-"""How far two convex cores are apart: the method of Gilbert, Johnson and Keerthi.
+"""GJK: distance of two convex cores by the method of Gilbert, Johnson and Keerthi.
 
 E. G. Gilbert, D. W. Johnson, S. S. Keerthi, "A fast procedure for computing the distance between complex objects in
-three-dimensional space", IEEE J. Robotics and Automation 1988. The set W of all differences, a point of B less a point
-of A, is searched for the point v nearest to the origin: a simplex of up to four of its corners moves towards the
-origin, always taking up the corner w that is least along v. For n = v / |v|
+three-dimensional space", IEEE J. Robotics and Automation 1988. v is the point nearest to the origin of the Minkowski
+difference W (points of B less points of A): a simplex of up to four corners of W moves towards the origin, and adds the
+support point w that is least along v in each iteration. For n = v / |v|
 
     n · w ≤ distance ≤ |v|
 
-so that it is known at any time how good the answer is, and the lower bound is what is reported.
+bounds the error in each iteration. The reported distance is the lower bound.
 """
 
 from __future__ import annotations
@@ -23,10 +23,9 @@ from poise.kernel.values import Value
 from poise.kernel.vec import Vec3, cross, dot, zero3
 
 APART, MEETING, FAR = 0, 1, 2
-"""What a search can find: cores that are apart, that meet or nearly do, that are surely farther apart than asked."""
+"""Results of a search: cores that are separated, that intersect or nearly do, that are farther apart than the limit."""
 CORNERS, POINTS_A, POINTS_B, WEIGHTS = 0, 4, 8, 0
-"""Places of the simplex: its corners and the points of A and B that they are made of in `points`, in `numbers` the
-weights of v."""
+"""Offsets of the simplex: its corners and their points of A and B in `points`, the weights of v in `numbers`."""
 ROUNDS = 100
 
 
@@ -49,9 +48,9 @@ def good_enough(like: Any) -> Any:
 
 @formula
 def triangle_normal(u: Any, v: Any, w: Any) -> Any:
-    """u × v of a triangle with edges u, v from a corner and w = v − u, and the squares of two edges multiplied.
+    """u × v of a triangle with edges u, v from a corner and w = v − u, and the product of the squares of two edges.
 
-    From its two shortest edges: of a long one and another little is known of what is between them.
+    It uses the two shortest edges: the cross product of a long edge and another loses accuracy.
     """
     uu, vv, ww = dot(u, u), dot(v, v), dot(w, w)
     u_longest, v_longest = (uu > vv) & (uu > ww), (vv >= uu) & (vv > ww)
@@ -104,7 +103,7 @@ def on_triangle(t, last, best):
 
 @kernel
 def holds_origin(t):
-    """Whether a tetrahedron has the origin inside it."""
+    """Whether the origin is inside a tetrahedron."""
     p = load(t.points, CORNERS)
     u, v, w = load(t.points, CORNERS + 1) - p, load(t.points, CORNERS + 2) - p, load(t.points, CORNERS + 3) - p
     vw = cross(v, w)
@@ -119,7 +118,7 @@ def holds_origin(t):
 
 @kernel
 def copy_corner(t, source, target):
-    """Put a corner of the simplex, and what it is made of, at another place."""
+    """Copy a corner of the simplex, with its points of A and B, to another index."""
     store(t.points, CORNERS + target, load(t.points, CORNERS + source))
     store(t.points, POINTS_A + target, load(t.points, POINTS_A + source))
     store(t.points, POINTS_B + target, load(t.points, POINTS_B + source))
@@ -127,9 +126,9 @@ def copy_corner(t, source, target):
 
 @kernel
 def shrink(t, last, before):
-    """The least simplex at the last corner with the point v nearest to the origin in it: (corners, v, square of v).
+    """The smallest simplex at the last corner that contains v, its point nearest to the origin: (corners, v, |v|²).
 
-    Nothing changes where v would not be nearer than before: then the number of corners is 0.
+    If v would not be nearer than before the simplex is unchanged and the number of corners is 0.
     """
     p = load(t.points, CORNERS + last)
     best = dot(p, p)
@@ -157,7 +156,7 @@ def shrink(t, last, before):
 
 @kernel
 def add_corner(t, count, pa, pb):
-    """Take up a corner."""
+    """Add a corner."""
     store(t.points, CORNERS + count, pb - pa)
     store(t.points, POINTS_A + count, pa)
     store(t.points, POINTS_B + count, pb)
@@ -176,9 +175,9 @@ def witness(t, count, normal, gap):
 
 @kernel
 def search_gap(g, t, a, b, A, B, normal, limit, size):
-    """How far two cores are apart, starting from a direction: what was found, and where.
+    """Distance of two cores, starting from a direction: the result of the search, and the nearest points.
 
-    `size` is the extent of what is looked at: differences below its rounding error mean nothing.
+    `size` is the extent of both shapes: differences below its rounding error count as zero.
     """
     stand_alone()
     noise = 4.0 * rounding(size) * size
@@ -212,5 +211,5 @@ def search_gap(g, t, a, b, A, B, normal, limit, size):
             break
         count, v, d2 = more, v_next, d2_next
     if found == APART and gap < -noise:
-        found = MEETING  # rounding has stopped the search on what is long and thin: nothing proves them apart
+        found = MEETING  # rounding has stopped the search on a long thin simplex: separation is not proved
     return found, witness(t, count, best, gap)

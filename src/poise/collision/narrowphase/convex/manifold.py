@@ -1,10 +1,10 @@
-"""From the least gap of two convex shapes to the touches that hold them: sides and lines on sides, lines on lines.
+"""Contact manifold of two convex shapes from their signed distance: faces and edges on faces, edges on edges.
 
-A side whose normal is the direction of the least gap is a frame: what the other shape touches with is clipped by it,
-and each corner that is left has a gap of its own along the normal. Of many corners four are kept that spread well, the
-deepest among them. Where two edges that cross are nearest, the sides beside them are seen along the direction of the
-least gap, and corners are kept where the sides lie along each other: faces that lie on each other, turned by rounding,
-have as many contacts as those that lie flat. What is round has one touch.
+A face whose normal is the direction of the signed distance is the reference face: it clips the face or edge of the
+other shape (the incident one), and each remaining corner has its own gap along the normal. Of many corners four well
+spread ones are kept, the deepest among them. Where two crossing edges are nearest, their faces are projected along the
+direction of the signed distance, and corners are kept if the faces are parallel: faces that are in contact, rotated by
+rounding, have as many contact points as flat ones. A curved surface has one contact point.
 """
 
 from __future__ import annotations
@@ -31,32 +31,32 @@ from poise.kernel.trace import constant, formula, precision
 from poise.kernel.vec import Vec3, column2, cross, dot
 
 OF_B = 8 * NAMES * NAMES
-"""Comes on top of the features of corners of A that a side of B frames."""
+"""Offset of the features of corners of A that a face of B clips."""
 DEEPEST = 16 * NAMES * NAMES
-"""Feature of the deepest place where it is no corner."""
+"""Feature of the deepest point if it is no corner."""
 ABREAST = 1e-3
-"""Sine between two straight lines below which they touch along their length."""
+"""Sine of the angle between two straight lines below which they count as parallel."""
 THIN = 1e-6
-"""Area over square length below which corners are on one line."""
+"""Area over square length below which corners count as collinear."""
 TURNED_TO = 0.5
-"""Cosine between the direction of the least gap and the normal of a side, above which the side frames the other."""
+"""Cosine between the direction of the signed distance and the normal of a face above which it is a reference face."""
 
 
 @formula
 def alike(like: Any) -> Any:
-    """Difference of gaps over the size of shapes, up to which curved shapes touch with equal depth."""
+    """Difference of gaps over the size of shapes up to which points of curved shapes count as equally deep."""
     return constant(1e-10 if precision(like) > 24 else 1e-5, like)
 
 
 @formula
 def aside(like: Any) -> Any:
-    """How far, over the size of shapes, nearest points may be from facing each other along the normal of a side."""
+    """Tolerance, over the size of shapes, of the tangential offset of nearest points along the normal of a face."""
     return constant(1e-5 if precision(like) > 24 else 1e-3, like)
 
 
 @kernel
 def put_nearest(t, near, origin, ra, rb):
-    """One touch, where two shapes are nearest."""
+    """One contact point, where two shapes are nearest."""
     middle = (near.a + near.b + near.normal * (ra - rb)) * 0.5
     gap = near.gap - ra - rb
     put(t, gap, gap, near.normal, origin + middle, DEEPEST)
@@ -64,13 +64,13 @@ def put_nearest(t, near, origin, ra, rb):
 
 @kernel
 def frame_gap(g, t, a, b, A, B, near, normal, size):
-    """Whether the least gap is along the normal of a side, but for rounding, and the gap along that."""
+    """Whether the signed distance is along the normal of a face, up to rounding; the gap along the normal."""
     pa, pb = nearest_points(g, t, a, b, A, B, normal)
     gap = dot(normal, pb - pa)
     noise = maximum(16.0 * rounding(size) * size, 1e-10 * fabs(near.gap))
-    # of a triangle, more may mean across an edge where the surface goes on
+    # for a triangle, a larger deviation may be across an edge where the surface continues
     same = gap >= near.gap - noise and (b >= 0 or gap <= near.gap + noise)
-    # deep in what is round many directions are as good, each with points of its own
+    # deep inside curved shapes many directions are equally good, each with other nearest points
     turn, most = near.normal - normal, aside(size) * size
     here = dot(turn, turn) * near.gap * near.gap <= most * most
     return dot(near.normal, normal) > 0.999 and same and here, gap
@@ -81,7 +81,7 @@ def frame_gap(g, t, a, b, A, B, near, normal, size):
 
 @kernel
 def deepest(t, place, n_corners, noise):
-    """The corner of least gap, the first of those that tie."""
+    """The corner of least gap; the first one of ties."""
     best = place
     for i in range(place + 1, place + n_corners):
         if load(t.points, i).z < load(t.points, best).z - noise:
@@ -91,7 +91,7 @@ def deepest(t, place, n_corners, noise):
 
 @kernel
 def spread_score(p, q, r, c, known):
-    """How much a corner adds to those that are known: distance, area, area outside a triangle."""
+    """Spread that a corner adds to those already chosen: distance, area, area outside a triangle."""
     if known == 1:
         return (c.x - p.x) * (c.x - p.x) + (c.y - p.y) * (c.y - p.y)
     if known == 2:
@@ -102,7 +102,7 @@ def spread_score(p, q, r, c, known):
 
 @kernel
 def choose(t, place, n_corners, limit, noise):
-    """Up to four corners that spread well, the deepest first, put in front: how many."""
+    """Move up to four well spread corners to the front, the deepest first: their number."""
     known = 0
     p = q = r = load(t.points, deepest(t, place, n_corners, noise))
     reach2 = zero(noise)
@@ -135,12 +135,12 @@ def swap(t, i, j):
     store(t.whole, j, name)
 
 
-# ---- touches ---------------------------------------------------------------------------------------------------------
+# ---- contact points --------------------------------------------------------------------------------------------------
 
 
 @kernel
 def in_plane(t, place, n_corners, o, x, y, z):
-    """Corners as they are seen in a plane: along its axes, and the height over it."""
+    """Corners in the coordinates of a plane: along its axes, and the height over it."""
     for i in range(place, place + n_corners):
         p = load(t.points, i) - o
         store(t.points, i, Vec3(dot(x, p), dot(y, p), dot(z, p)))
@@ -148,9 +148,9 @@ def in_plane(t, place, n_corners, o, x, y, z):
 
 @kernel
 def touch_side(t, n_frame, n_corners, o, outward, nearest, gap, radius, of_b, origin, limit, size):
-    """Touches of what is at FIRST with the side at FRAME (0 corners: a plane) through o.
+    """Contact points of the polygon at FIRST with the face at FRAME (0 corners: a plane) through o.
 
-    `nearest` is the point of the former that is nearest to the side, with a gap, before its radius.
+    `nearest` is the point of the former that is nearest to the face, with a gap, before its radius.
     """
     none = zero(size)
     across = Vec3(none + 1.0, none, none) if fabs(outward.x) < 0.6 else Vec3(none, none + 1.0, none)
@@ -175,7 +175,7 @@ def touch_side(t, n_frame, n_corners, o, outward, nearest, gap, radius, of_b, or
 
 @kernel
 def keep_lying(t, place, n_corners, noise):
-    """Leave out corners at which sides do not lie along each other, seen from the deepest one: how many are left."""
+    """Remove corners at which faces are not parallel, relative to the deepest corner: the number of the others."""
     p, kept = load(t.points, deepest(t, place, n_corners, noise)), 0
     for i in range(place, place + n_corners):
         c = load(t.points, i)
@@ -188,8 +188,8 @@ def keep_lying(t, place, n_corners, noise):
 
 @kernel
 def touch_across(t, n_frame, n_corners, normal, outward, near, radius, of_b, origin, limit, size):
-    """Touches of what is at FIRST with the side at FRAME, seen along the direction of the least gap, which is not the
-    normal of the side; `normal` is that direction away from the side, and gaps are along it.
+    """Contact points of the polygon at FIRST with the face at FRAME, projected along the direction of the signed
+    distance, which is not the normal of the face; `normal` is that direction away from the face, and gaps are along it.
     """
     none, o = zero(size), load(t.points, FRAME)
     lean = outward * (1.0 / dot(outward, normal))
@@ -214,14 +214,14 @@ def touch_across(t, n_frame, n_corners, normal, outward, near, radius, of_b, ori
 
 @kernel
 def touch_lines(t, A, B, near, origin, limit):
-    """Touches of two cylinders, or a capsule and a cylinder, side by side: at both ends of what they share, if so."""
+    """Contact points of two cylinders, or a capsule and a cylinder, side by side: at both ends of their overlap."""
     u, v = column2(A.R), column2(B.R)
     d, uv = B.p - A.p, dot(u, v)
     across = cross(u, v)
     tilt = maximum(fabs(dot(u, near.normal)), fabs(dot(v, near.normal)))
     if dot(across, across) > ABREAST * ABREAST or tilt > ABREAST:
         return
-    # so far from the ends that what is round there leans over them no more
+    # so far from the ends that the round parts do not reach beyond them
     inset = maximum(sqrt(dot(across, across)), tilt) * maximum(A.half.x, B.half.x)
     middle, reach = dot(u, d), B.half.y * fabs(uv) - inset
     low, high = maximum(middle - reach, inset - A.half.y), minimum(middle + reach, A.half.y - inset)
@@ -243,7 +243,7 @@ def touch_lines(t, A, B, near, origin, limit):
 
 @kernel
 def touch_near(g, t, a, b, A, B, near, ra, rb, origin, limit, size):
-    """Touches of two shapes whose cores are nearest along a direction; `limit` is for the gap of the cores."""
+    """Contact points of two shapes whose cores are nearest along a direction; `limit` bounds the gap of the cores."""
     n_a, outward = side_towards(g, t, SEAT_A, a, A, near.normal, FRAME)
     framed, gap = frame_gap(g, t, a, b, A, B, near, outward, size)
     if n_a > 2 and framed:

@@ -1,4 +1,4 @@
-"""The list of touches of one pair."""
+"""The list of contact points of one pair."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from poise.kernel.memory import load, store
 
 @kernel
 def put(t, limit, gap, normal, point, feature):
-    """Add a touch, if its gap is within a limit."""
+    """Add a contact point, if its gap is within a limit."""
     if gap <= limit:
         n = load(t.n, 0)
         store(t.gap, n, gap)

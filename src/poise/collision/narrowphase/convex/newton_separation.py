@@ -1,15 +1,16 @@
-"""From a direction to the one of greatest gap near it, by Newton's method.
+"""Newton's method for the direction of greatest gap near a given one.
 
-With w = p_B − p_A between the points that limit the gap along n, the gap is n · w; as n turns by x, across n, w changes
-by −(P_A + P_B) x, with P the radii of curvature (see `contact_acceleration`). The gap is greatest where w is along n,
-so that
+With w = p_B − p_A between the support points along n, the gap is n · w. When n rotates by x, perpendicular to n, w
+changes by −(P_A + P_B) x, with P the radii of curvature (see `contact_acceleration`). The gap is greatest where w is
+parallel to n, so that
 
     (P_A + P_B + gap) x = w − (n · w) n
 
-On balls one step leads there. It is deep in what is nearly a ball that pushing apart hardly gets on: P + gap, all that
-tells one direction from another, is small.
+For spheres one step suffices. The method matters deep inside nearly spherical shapes, where pushing them apart
+converges slowly: P + gap, the curvature of the gap over directions, is small there.
 
-At an edge, or the side of a cylinder, the gap has a crease: n must stay across the edge, and turns about it only.
+At an edge, or the side of a cylinder, the gap has a crease: n must remain perpendicular to the edge, and rotates only
+about it.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ from poise.kernel.vec import column0, column1, column2, cross, dot, rotate_sym, 
 
 STEPS = 8
 FARTHEST = 4.0
-"""Square of the greatest turn: more comes of a gap that is not greatest anywhere near."""
+"""Square of the largest rotation: a larger one results from a gap without a maximum nearby."""
 
 
 @kernel
 def core_radii(g, i, S, n):
-    """P of the core of a shape where its outward normal is n, but for what is straight."""
+    """P of the core of a shape where its outward normal is n, without straight directions."""
     kind, none = core_kind(g, i), zero(n.x)
     P = diagonal(none, none, none)
     if kind == CYLINDER:
@@ -52,7 +53,7 @@ def core_radii(g, i, S, n):
 
 @kernel
 def hull_crease(g, t, seat, i, S, n):
-    """The edge of a hull that n is across, at the corner that is farthest along n, or 0."""
+    """The edge of a hull that is perpendicular to n, at the support point along n, or 0."""
     local = transpose_times(S.R, n)
     top = top_corner(g, t, seat, i, local)
     p, crease = load(g.vertex, top), zero3(n.x)
@@ -80,7 +81,7 @@ def crease_of(g, t, seat, i, S, n):
 
 @kernel
 def climb(g, t, a, b, A, B, normal, steps):
-    """A direction of greater gap near another one, so many steps on at most, and the gap along it."""
+    """A direction of greater gap near a given one, after at most `steps` steps, and the gap along it."""
     stand_alone()
     pa, pb = nearest_points(g, t, a, b, A, B, normal)
     gap = dot(normal, pb - pa)

@@ -1,4 +1,4 @@
-"""The least gap of each of a list of pairs."""
+"""The signed distance of each of a list of pairs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MEASURES = View(
     n_pairs=Count,
     a=Index,
     b=Index,
-    found=Index,  # 1 where there is anything within the limit
+    found=Index,  # 1 if the distance is within the limit
     gap=Real,
     normal=Vec3,  # from A to B
     point=Vec3,  # half way between the surfaces
@@ -22,7 +22,7 @@ MEASURES = View(
 
 @kernel
 def measure(g, x, p, t, limit):
-    """The least gap of every pair, where it is within a limit."""
+    """The signed distance of every pair, where it is within a limit."""
     for k in range(p.n_pairs):
         a, b = load(p.a, k), load(p.b, k)
         touch, found = nearest(g, t, a, b, placed(g, x, a), placed(g, x, b), limit)

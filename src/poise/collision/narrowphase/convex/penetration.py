@@ -1,19 +1,19 @@
-"""The least gap of two convex cores, apart or in each other.
+"""Signed distance of two convex cores, separated or overlapping.
 
-Where cores overlap, the gap along a direction n, n · (p_B − p_A) of the points that limit it, is to be made as great as
-can be; it is negative. The expanding polytope finds the right region; what it finds is made exact so: push B out along
-n until the cores are apart by m, find the direction n' in which they are apart then, and go on from there. With h the
-depth along n, the cores are apart by at least m, so that
+For overlapping cores the gap along a direction n, n · (p_B − p_A) of the support points, is negative and is maximized
+over n. EPA finds the region of the maximum; its direction is then refined: translate B along n until the cores are
+separated by m, find the direction n' of their distance, and repeat from n'. With h the depth along n, the separation is
+at least m, so that
 
     depth along n' ≤ (h + m) n · n' − m ≤ h
 
-it never gets worse, and stays where the two nearest points face each other along n: on polytopes after one or two
-rounds, on curved shapes the faster the shallower the overlap is; there, Newton's method goes before (see
-`newton_separation`). Cores that hardly are apart are treated the same: the direction between points that nearly
-coincide is noise, between cores pushed apart it is exact.
+The depth never increases, and a fixed point has both nearest points aligned along n: on polytopes after one or two
+rounds; on curved shapes convergence is faster for shallower overlaps, and Newton's method is used before (see
+`newton_separation`). Cores with a tiny separation are treated the same way: the direction between points that nearly
+coincide is noise, between translated cores it is exact.
 
-The points face each other along n only as well as the last round has not turned it any more. So whatever direction is
-found to be better in the end, along a feature, is pushed along once more.
+The points are aligned along n up to the rotation of n in the last round. So a better direction along a feature that is
+found in the end is refined once more.
 """
 
 from __future__ import annotations
@@ -47,50 +47,50 @@ from poise.kernel.vec import Vec3, column0, column1, column2, dot, zero3
 
 ENDLESS = 1e30
 PUSHES, MANY_PUSHES = 30, 300
-"""Rounds at most to make a direction exact: to find out which of several leads farthest, and in the end."""
+"""Maximum rounds of refinement of a direction: to compare several candidates, and for the final one."""
 ROUND_CORNERS = 96
-"""Corners of the polytope that should have found the region on curved shapes."""
+"""Corners of the polytope after which EPA should have found the region on curved shapes."""
 STARTS = 8
-"""Directions that are made exact where no region is proved: deep inside of what is nearly a ball."""
+"""Directions that are refined if no region is proved: deep inside nearly spherical shapes."""
 MOST_TRIED = 64
-"""Sides of a hull whose normals are tried."""
+"""Faces of a hull whose normals are evaluated."""
 SETTLED = 1e-6
-"""Fraction of the depth by which a direction that is settled still gets better."""
+"""Fraction of the depth by which a converged direction may still improve."""
 FEATURES = 4
-"""How often at most a direction is made exact anew, from a feature of a shape near it."""
+"""Maximum number of repeated refinements of a direction, from a feature of a shape near it."""
 NEARLY_ACROSS = 1e-3
-"""Cosine between a direction and an axis below which it may be across."""
+"""Cosine between a direction and an axis below which they may be perpendicular."""
 SAME_WAY = 0.9
-"""Cosine between directions above which only one is followed."""
+"""Cosine between directions above which only one of them is refined."""
 
 
 @formula
 def steady(like: Any) -> Any:
-    """Square of the angle by which a direction that is settled still turns."""
+    """Square of the angle by which a converged direction may still rotate."""
     return constant(1e-10 if precision(like) > 24 else 1e-7, like)
 
 
 @formula
 def open_part(like: Any) -> Any:
-    """Fraction of a distance by which its bounds may differ. They differ more where rounding has stopped the search."""
+    """Relative difference of the bounds of a distance. It is larger where rounding has stopped the search."""
     return constant(1e-7 if precision(like) > 24 else 1e-4, like)
 
 
 @kernel
 def pushed(S, by):
-    """A shape that is moved."""
+    """A translated shape."""
     return Placed(S.p + by, S.R, S.half)
 
 
 @kernel
 def is_flat(g, a, b):
-    """Whether two cores are without curves."""
+    """Whether both cores are polytopes."""
     return core_kind(g, b) in (HULL, TRIANGLE) and load(g.kind, a) in (SPHERE, CAPSULE, BOX, HULL)
 
 
 @kernel
 def refine(g, t, a, b, A, B, normal, apart, close, size, pushes):
-    """A direction made exact: the best gap near it, its normal and points."""
+    """A refined direction: the best gap near it, its normal and points."""
     stand_alone()
     steps = 0 if is_flat(g, a, b) else STEPS
     normal, gap = climb(g, t, a, b, A, B, normal, steps)
@@ -106,9 +106,9 @@ def refine(g, t, a, b, A, B, normal, apart, close, size, pushes):
         turn = near.normal - normal
         turn2 = dot(turn, turn)
         if turn2 <= steady(size) and near.gap - gap <= maximum(4.0 * rounding(size) * size, -near.gap * SETTLED):
-            break  # on long shapes little turns count
+            break  # on long shapes small rotations count
         if turn2 > 0.05 * before:
-            apart = maximum(0.1 * apart, close)  # too far for shapes as curved as these
+            apart = maximum(0.1 * apart, close)  # too far for shapes with this curvature
         before = turn2
         normal, gap = near.normal, near.gap
         if steps > 0:
@@ -116,7 +116,7 @@ def refine(g, t, a, b, A, B, normal, apart, close, size, pushes):
             if higher > gap:
                 normal, gap = onward, higher
                 continue
-        # on curved shapes rounds go the same way, each by a fraction of the last: try to go farther
+        # on curved shapes each round rotates the same way by a fraction of the last: try to extrapolate
         onward = unit(normal + turn * stride, normal)
         pa, pb = nearest_points(g, t, a, b, A, B, onward)
         if dot(onward, pb - pa) > gap:
@@ -128,7 +128,7 @@ def refine(g, t, a, b, A, B, normal, apart, close, size, pushes):
 
 @kernel
 def note_axes(g, t, a, b, A, B, tried):
-    """Try the axes of both shapes, there and back: how many directions there are now."""
+    """Evaluate the axes of both shapes in both directions: the number of directions afterwards."""
     for k in range(12):
         R = A.R if k < 6 else B.R
         axis = column0(R) if k % 3 == 0 else (column1(R) if k % 3 == 1 else column2(R))
@@ -138,9 +138,9 @@ def note_axes(g, t, a, b, A, B, tried):
 
 @kernel
 def note_sides(g, t, a, b, A, B, of_b, tried):
-    """Try the normals of the sides of A or B if that is a hull, up to a number: how many directions there are now.
+    """Evaluate the normals of faces of A or B if that is a hull, up to a number: the number of directions afterwards.
 
-    Inside of what is rounder than deep, corners and edges are the worst ways out, and sides the best.
+    Deep inside nearly round hulls, corners and edges have the largest penetration, and faces the least.
     """
     i = b if of_b else a
     R, most = B.R if of_b else A.R, tried + MOST_TRIED
@@ -157,7 +157,7 @@ def note_sides(g, t, a, b, A, B, of_b, tried):
 
 @kernel
 def best_direction(t, tried):
-    """The direction of greatest gap among those tried and not set aside: (its number or −1)."""
+    """The direction of greatest gap among those evaluated and not removed: (its number or −1)."""
     best = -1
     for k in range(tried):
         gap = load(t.numbers, GAP + k)
@@ -168,7 +168,7 @@ def best_direction(t, tried):
 
 @kernel
 def set_aside(t, tried, normal):
-    """Leave out directions that would lead to where this one has led."""
+    """Remove directions that would converge to the same one as this."""
     for k in range(tried):
         if dot(load(t.points, TRIED + k), normal) > SAME_WAY:
             store(t.numbers, GAP + k, zero(normal.x) + NONE)
@@ -176,7 +176,7 @@ def set_aside(t, tried, normal):
 
 @kernel
 def deepest_gap(g, t, a, b, A, B, near, apart, close, size):
-    """The least gap of cores that overlap: the best direction tried made exact, or several where none is proved."""
+    """The signed distance of overlapping cores: the best evaluated direction, refined, or several if none is proved."""
     none, flat = zero(size), is_flat(g, a, b)
     tried, proved = search_depth(
         g, t, a, b, A, B, size, none if flat else none + 3e-5, MOST_CORNERS if flat else ROUND_CORNERS
@@ -203,10 +203,10 @@ def deepest_gap(g, t, a, b, A, B, near, apart, close, size):
 
 @kernel
 def along_features(g, t, a, b, A, B, near):
-    """A better direction near one and its gap: across an axis, along the normal of a side; or the same.
+    """A better direction near a given one and its gap: perpendicular to an axis, or the normal of a face; or the same.
 
-    Shapes are straight along their axes. Beside long ones the search ends when the direction is still off by so little
-    that only their length makes it count. And deep inside of what is round, the best ways out are those of flat sides.
+    Shapes are straight along their axes. Beside long shapes the search ends with an error of direction that matters
+    only due to their length. Deep inside nearly round hulls the least penetration is along normals of faces.
     """
     normal, best, flat = near.normal, near.gap, is_flat(g, a, b)
     for k in range(8):
@@ -229,7 +229,7 @@ def along_features(g, t, a, b, A, B, near):
 
 @kernel
 def least_gap(g, t, a, b, A, B, limit, size):
-    """The least gap of two cores: whether it may be within a limit, and where it is."""
+    """The signed distance of two cores: whether it may be within a limit, and where it is."""
     none = zero(size)
     start = unit(B.p - A.p, Vec3(none, none, none + 1.0))
     found, near = search_gap(g, t, a, b, A, B, start, limit, size)

@@ -1,4 +1,4 @@
-"""The least gap of a pair of shapes, in plain numbers."""
+"""The signed distance of a pair of shapes, in plain numbers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from poise.kernel.memory import load, store
 
 @kernel
 def put_touch(t, n, touch):
-    """A touch as number n of the manifold."""
+    """Write a contact point as number n of the manifold."""
     store(t.gap, n, touch.gap)
     store(t.normal, n, touch.normal)
     store(t.point, n, touch.point)
@@ -28,7 +28,7 @@ def put_touch(t, n, touch):
 
 @kernel
 def touches(g, t, a, b, A, B, limit):
-    """All touches of a pair to the manifold."""
+    """Write all contact points of a pair to the manifold."""
     kind_a, kind_b = load(g.kind, a), load(g.kind, b)
     if kind_b == SPHERE:
         put_touch(t, 0, plane_sphere(A, B) if kind_a == PLANE else sphere_sphere(A, B))
@@ -50,7 +50,7 @@ def touches(g, t, a, b, A, B, limit):
 
 @kernel
 def nearest(g, t, a, b, A, B, limit):
-    """The touch of least gap, and whether there is one within a limit."""
+    """The contact point of least gap, and whether there is one within a limit."""
     touches(g, t, a, b, A, B, limit)
     best = 0
     for k in range(1, load(t.n, 0)):

@@ -1,7 +1,7 @@
-"""The farthest point of a shape in a direction: all that the search for the least gap knows of convex shapes.
+"""Support mappings: the farthest point of a shape in a direction, the only access of GJK and EPA to convex shapes.
 
-Spheres and capsules are a core, a point or a segment, and a radius about it: what is computed of cores is exact, and
-the radius comes on top. All points here are in world axes, from the centre of A, so that nothing is lost far from the
+Spheres and capsules are a core, a point or a segment, with a radius: distances are computed exactly for cores, and the
+radius is added. All points here are in world axes, relative to the centre of A, which avoids cancellation far from the
 origin.
 """
 
@@ -21,27 +21,27 @@ PLANE, SPHERE, CAPSULE = int(Solid.PLANE), int(Solid.SPHERE), int(Solid.CAPSULE)
 BOX, CYLINDER, ELLIPSOID, HULL = int(Solid.BOX), int(Solid.CYLINDER), int(Solid.ELLIPSOID), int(Solid.HULL)
 
 TRIANGLE = 100
-"""Kind of the triangle of a surface that is looked at: shape number −1, its corners in `points`."""
+"""Kind of the current triangle of a surface: shape number −1, its corners in `points`."""
 FACET = 3000
-"""Place of its corners, from its middle; more about it is behind them."""
+"""Offset of its corners, relative to its middle; further data of the triangle follow."""
 FACET_REACH = 2000
-"""Place in `numbers` of the farthest that a corner is from the middle; m."""
+"""Offset in `numbers` of the largest distance of a corner from the middle; m."""
 
 SEAT_A, SEAT_B = 0, 1
-"""Places in `whole` for the corner of a hull at which the last search ended."""
+"""Offsets in `whole` of the corner of a hull at which the last search ended."""
 SMALL_HULL = 64
-"""Corners up to which looking at all of them is quicker than going from one to the next."""
+"""Number of corners up to which comparing all of them is faster than hill climbing."""
 
 
 @formula
 def rounding(like: Any) -> Any:
-    """Distance from 1 to the next number."""
+    """Distance from 1 to the next floating-point number."""
     return constant(2.0 ** (1 - precision(like)), like)
 
 
 @formula
 def unit(v: Any, fallback: Any) -> Any:
-    """The direction of a vector, or another one where it has none."""
+    """The direction of a vector, or a fallback for the zero vector."""
     d2 = dot(v, v)
     there = d2 > 0.0
     return select(there, v * (1.0 / sqrt(select(there, d2, zero(d2) + 1.0))), fallback)
@@ -49,13 +49,13 @@ def unit(v: Any, fallback: Any) -> Any:
 
 @formula
 def times(a: Any, b: Any) -> Any:
-    """Products of the components."""
+    """Componentwise product."""
     return Vec3(a.x * b.x, a.y * b.y, a.z * b.z)
 
 
 @formula
 def of_cylinder(half: Any, n: Any) -> Any:
-    """Point of the rim of a cylinder."""
+    """Support point of a cylinder on its rim."""
     r2 = n.x * n.x + n.y * n.y
     there = r2 > 0.0
     k = half.x / sqrt(select(there, r2, zero(r2) + 1.0))
@@ -64,26 +64,26 @@ def of_cylinder(half: Any, n: Any) -> Any:
 
 @formula
 def of_ellipsoid(half: Any, n: Any) -> Any:
-    """Point of an ellipsoid: the gradient of h(n) = |half ∘ n|."""
+    """Support point of an ellipsoid: the gradient of h(n) = |half ∘ n|."""
     q = times(half, n)
     return times(half, unit(q, q))
 
 
 @kernel
 def core_kind(g, i):
-    """Kind of a shape, or that it is the triangle that is looked at."""
+    """Kind of a shape, or that of the current triangle."""
     return TRIANGLE if i < 0 else load(g.kind, i)
 
 
 @kernel
 def core_reach(g, t, i):
-    """Radius about the middle of a shape that holds it; m."""
+    """Radius of the bounding sphere about the middle of a shape; m."""
     return load(t.numbers, FACET_REACH) if i < 0 else load(g.reach, i)
 
 
 @kernel
 def top_of_facet(t, n):
-    """Corner of the triangle that is farthest along n, from its middle."""
+    """Corner of the triangle that is farthest along n, relative to its middle."""
     best = load(t.points, FACET)
     for k in range(1, 3):
         corner = load(t.points, FACET + k)
@@ -94,7 +94,7 @@ def top_of_facet(t, n):
 
 @kernel
 def core_radius(g, i, S):
-    """What a shape has about its core; m."""
+    """Radius of a shape about its core; m."""
     kind = load(g.kind, i)
     return S.half.x if kind in (SPHERE, CAPSULE) else zero(S.half.x)
 
@@ -103,8 +103,8 @@ def core_radius(g, i, S):
 def top_corner(g, t, seat, i, n):
     """Corner of a hull that is farthest along n, in its axes.
 
-    From a corner on to the best of its neighbours, starting where the last search ended: a linear function on a convex
-    polytope has no other peak than the highest.
+    Hill climbing from a corner to its best neighbour, starting where the last search ended: a linear function on a
+    convex polytope has no local maximum other than the global one.
     """
     first, last = load(g.vertex_start, i), load(g.vertex_start, i + 1)
     best = first
@@ -132,7 +132,7 @@ def top_corner(g, t, seat, i, n):
 
 @kernel
 def core_point(g, t, seat, i, S, n):
-    """Point of a shape's core that is farthest along n."""
+    """Support point of a shape's core along n."""
     kind = core_kind(g, i)
     if kind == SPHERE:
         return S.p
@@ -156,6 +156,6 @@ def core_point(g, t, seat, i, S, n):
 
 @kernel
 def nearest_points(g, t, a, b, A, B, n):
-    """The points of two cores that limit how near they come along n: farthest of A, least of B."""
+    """The support points of two cores for the gap along n: farthest of A, least of B."""
     stand_alone()
     return core_point(g, t, SEAT_A, a, A, n), core_point(g, t, SEAT_B, b, B, -n)

@@ -1,15 +1,15 @@
-"""Touches of many triangles of a surface with one shape: which count, and which few are kept.
+"""Contact reduction: contact points of many triangles of a surface with one shape, filtered and reduced to a few.
 
-Each triangle has its own touches, along a direction `out` with a gap G of the whole shape. Seen from other triangles
-some are wrong: near the edge of a step, the side of the step would push a shape the long way out. So: a triangle k that
-is wholly behind the plane of a touch j is free where that pushes the shape by G_j. If that is the shorter way, that is
-G_j > G_k, the touches of k are left out; where both go nearly the same way, only those deeper than G_j. What is left of
-a convex surface is along the direction of its least gap, as it is between two convex shapes; in a valley neither slope
-is behind the other, and both keep theirs. A ball whose centre is nearer to the front of one triangle than to the back
-of another is not inside: the latter has no say.
+Each triangle has its own contact points, along a direction `out` with a gap G of the whole shape. Other triangles
+invalidate some of them: near the edge of a step, the side of the step would push a shape the longer way out. A triangle
+k that is entirely behind the plane of a contact point j is separated once j has pushed the shape by G_j. If that is
+shorter, that is G_j > G_k, the contact points of k are removed; if both directions are nearly equal, only those deeper
+than G_j. The remaining contact points of a convex surface are along the direction of least penetration, as between two
+convex shapes; in a valley neither slope is behind the other, and both keep theirs. A sphere whose centre is nearer to
+the front of one triangle than to the back of another is not inside: the latter triangle is ignored.
 
-Of what is left, touches at one place are one, and of those with like normals up to four are kept that spread well, the
-deepest among them.
+Remaining contact points at the same place are merged. Of those with similar normals up to four well spread ones are
+kept, the deepest among them.
 """
 
 from __future__ import annotations
@@ -29,45 +29,46 @@ from poise.kernel.trace import constant, formula, precision
 from poise.kernel.vec import Vec3, cross, dot
 
 ROOM = 96
-"""Touches that are kept before they must be thinned."""
+"""Capacity of the list of contact points before it is reduced."""
 OUTWARD, POINT, CORNERS = 3100, 3100 + ROOM, 3100 + 2 * ROOM
-"""Places in `points`: direction, point, the three corners of the triangle."""
+"""Offsets in `points`: direction, point, the three corners of the triangle."""
 GAP, WHOLE_GAP, LEVEL = 2100, 2100 + ROOM, 2100 + 2 * ROOM
-"""Places in `numbers`: gap of the touch, gap of the whole shape along the direction, level of the triangle along it."""
+"""Offsets in `numbers`: gap of the contact point, gap of the whole shape along the direction, level of the triangle
+along it."""
 RADIUS = 2100 + 3 * ROOM
-"""Place in `numbers` of the radius of a ball; 0 of other shapes."""
+"""Offset in `numbers` of the radius of a sphere; 0 for other shapes."""
 COUNT, NAME, STATE = 13100, 13101, 13101 + ROOM
-"""Places in `whole`: how many touches there are, their features, what was decided."""
+"""Offsets in `whole`: the number of contact points, their features, and marks."""
 OPEN, KEPT, GONE = 0, 1, 2
 ALIKE = 0.98
-"""Cosine between directions above which neither is the wrong one: a flat foot on a gentle dome keeps its corners."""
+"""Cosine between directions above which both are valid: a flat foot on a gentle dome keeps its corners."""
 SAME = 0.95
-"""Cosine between directions above which touches hold a shape as one."""
+"""Cosine between directions above which contact points belong to one group."""
 BITS = 0x7FFFFFFF
 
 
 @formula
 def roughly(like: Any) -> Any:
-    """Difference of places over the size of shapes that means nothing."""
+    """Distance of points over the size of shapes below which they are at the same place."""
     return constant(1e-8 if precision(like) > 24 else 1e-4, like)
 
 
 @kernel
 def start_list(t, radius):
-    """No touches, of a ball or of another shape."""
+    """Clear the list, for a sphere or another shape."""
     store(t.whole, COUNT, 0)
     store(t.numbers, RADIUS, radius)
 
 
 @kernel
 def no_touches(t):
-    """Whether there are none."""
+    """Whether the list is empty."""
     return load(t.whole, COUNT) == 0
 
 
 @kernel
 def feature_of(face, name):
-    """31 bits of a triangle and what of A touches it."""
+    """31 bits of a triangle and the feature of A."""
     h = (face + 1) * 0x1E3779B97F4A7C15 + name * 0x44CEB9FE1A85EC53
     h = (h ^ (h >> 31)) * 0x2545F4914F6CDD1D
     return (h ^ (h >> 29)) & BITS
@@ -75,7 +76,7 @@ def feature_of(face, name):
 
 @kernel
 def collect(t, facet, size):
-    """Take over the touches of a triangle from the manifold: the least gap among them."""
+    """Move the contact points of a triangle from the manifold to the list; returns the least gap among them."""
     least = zero(size) + 1e30
     level = zero(size) - 1e30
     for c in range(3):
@@ -102,7 +103,7 @@ def collect(t, facet, size):
 
 @kernel
 def move(t, source, target):
-    """Put a touch at another place of the list."""
+    """Copy a contact point to another place of the list."""
     store(t.numbers, GAP + target, load(t.numbers, GAP + source))
     store(t.numbers, WHOLE_GAP + target, load(t.numbers, WHOLE_GAP + source))
     store(t.numbers, LEVEL + target, load(t.numbers, LEVEL + source))
@@ -115,7 +116,7 @@ def move(t, source, target):
 
 @kernel
 def retain(t):
-    """Close up the list: only what is kept stays."""
+    """Compact the list: only marked contact points remain."""
     kept = 0
     for k in range(load(t.whole, COUNT)):
         if load(t.whole, STATE + k) == KEPT:
@@ -124,12 +125,12 @@ def retain(t):
     store(t.whole, COUNT, kept)
 
 
-# ---- what is wrong or twofold ----------------------------------------------------------------------------------------
+# ---- invalid and duplicate contact points ----------------------------------------------------------------------------
 
 
 @kernel
 def is_behind(t, k, j, slack):
-    """Whether the triangle of touch k is wholly behind the plane of touch j."""
+    """Whether the triangle of contact point k is entirely behind the plane of contact point j."""
     out, level = load(t.points, OUTWARD + j), load(t.numbers, LEVEL + j) + slack
     behind = True
     for c in range(3):
@@ -139,7 +140,7 @@ def is_behind(t, k, j, slack):
 
 @kernel
 def is_outside(t, j, k):
-    """If touch j shows that a ball's centre is outside, and not behind the triangle of touch k, which is farther."""
+    """Whether contact point j shows that a sphere's centre is outside, not behind the farther triangle of k."""
     radius = load(t.numbers, RADIUS)
     nearest, behind = load(t.numbers, WHOLE_GAP + j) + radius, -load(t.numbers, WHOLE_GAP + k) - radius
     return radius > 0.0 and nearest >= 0.0 and behind > nearest
@@ -147,7 +148,7 @@ def is_outside(t, j, k):
 
 @kernel
 def answers(t, j, k, slack):
-    """Whether a touch j that stays leaves nothing for touch k: a shorter way out, or the same place."""
+    """Whether a valid contact point j makes k redundant: it is a shorter way out, or at the same place."""
     like = dot(load(t.points, OUTWARD + j), load(t.points, OUTWARD + k)) > ALIKE
     short = load(t.numbers, WHOLE_GAP + j) - slack
     shorter = short > load(t.numbers, WHOLE_GAP + k) and (not like or short > load(t.numbers, GAP + k))
@@ -159,7 +160,7 @@ def answers(t, j, k, slack):
 
 @kernel
 def next_open(t, slack):
-    """The touch that is looked at next: of the shortest way out, there the deepest, of equal ones the least feature."""
+    """The next contact point: with the shortest way out, then the deepest, then the one with the least feature."""
     best = -1
     for k in range(load(t.whole, COUNT)):
         if load(t.whole, STATE + k) != OPEN:
@@ -177,7 +178,7 @@ def next_open(t, slack):
 
 @kernel
 def sort_out(t, size):
-    """Leave out touches that others answer."""
+    """Remove contact points that others make redundant."""
     n, slack = load(t.whole, COUNT), roughly(size) * size
     for k in range(n):
         store(t.whole, STATE + k, OPEN)
@@ -192,12 +193,12 @@ def sort_out(t, size):
     retain(t)
 
 
-# ---- few of many -----------------------------------------------------------------------------------------------------
+# ---- reduction -------------------------------------------------------------------------------------------------------
 
 
 @kernel
 def leader(t, slack):
-    """The deepest touch that belongs to no group yet; −1 where there is none."""
+    """The deepest contact point without a group; −1 if there is none."""
     best = -1
     for k in range(load(t.whole, COUNT)):
         if load(t.whole, STATE + k) == OPEN and (
@@ -209,7 +210,7 @@ def leader(t, slack):
 
 @kernel
 def join(t, first, state):
-    """Put the touches whose directions are like that of the first into its group: how many; seen along it, in FIRST."""
+    """Add contact points with a direction like the first one's to its group: their number; projected, in FIRST."""
     out = load(t.points, OUTWARD + first)
     none = zero(out.x)
     across = Vec3(none + 1.0, none, none) if fabs(out.x) < 0.6 else Vec3(none, none + 1.0, none)
@@ -228,7 +229,7 @@ def join(t, first, state):
 
 @kernel
 def count_groups(t, slack):
-    """How many groups of like directions there are."""
+    """Number of groups of similar directions."""
     groups = 0
     for k in range(load(t.whole, COUNT)):
         store(t.whole, STATE + k, OPEN)
@@ -242,7 +243,7 @@ def count_groups(t, slack):
 
 @kernel
 def thin(t, size):
-    """Keep few touches: the deepest of each group, and those that spread well."""
+    """Reduce the list: keep the deepest contact point of each group, and well spread ones."""
     sort_out(t, size)
     slack = 64.0 * rounding(size) * size
     groups = count_groups(t, slack)
@@ -263,7 +264,7 @@ def thin(t, size):
 
 @kernel
 def put_list(t, origin, limit, size):
-    """The touches that are kept, to the manifold."""
+    """Write the remaining contact points to the manifold."""
     thin(t, size)
     for k in range(load(t.whole, COUNT)):
         gap, out = load(t.numbers, GAP + k), load(t.points, OUTWARD + k)

@@ -1,8 +1,8 @@
-"""Overlap of a shape with a convex edge or corner of a surface, along the surface's own directions there.
+"""Penetration of a shape into a convex edge or corner of a surface, along the surface's normals there.
 
-What a triangle overlaps may leave it soonest across an edge at which the surface goes on. The ways out that count are
-those round its convex edges and corners. Round an edge they are an arc: of a few directions on it the best is made
-exact with the edge made longer than the shape, so that its ends do not matter. Round a corner they are a cone.
+The least penetration of a triangle may be across an edge at which the surface continues. Valid directions are then the
+normals of its convex edges and corners. Those of an edge are an arc: the best of a few directions on the arc is refined
+with the edge extended beyond the shape, so that its ends have no effect. Those of a corner are a cone.
 """
 
 from __future__ import annotations
@@ -25,34 +25,34 @@ from poise.kernel.scalars import fabs, maximum, minimum, sqrt, to_real, zero
 from poise.kernel.vec import column2, dot, norm, zero3
 
 TRIANGLE_NUMBER = -1
-"""What stands for the triangle where a shape has a number."""
+"""Shape number that stands for the triangle."""
 ASIDE = FACET + 8
-"""Place where its corners are kept while something else stands for it."""
+"""Offset where its corners are saved while a segment replaces it."""
 ARC = 8
-"""Directions that are tried on the arc of an edge, less one."""
+"""Directions that are evaluated on the arc of an edge, less one."""
 FEW_PUSHES = 10
-"""Rounds at most to make a direction exact, for curved shapes: near an edge it is good from the beginning."""
+"""Maximum rounds of refinement of a direction, for curved shapes: near an edge the first direction is good."""
 TRIED = FACET_REACH + 10
-"""Place in `numbers` of their gaps."""
+"""Offset in `numbers` of their gaps."""
 
 
 @kernel
 def put_aside(t):
-    """Keep the corners."""
+    """Save the corners."""
     for k in range(3):
         store(t.points, ASIDE + k, load(t.points, FACET + k))
 
 
 @kernel
 def take_back(t):
-    """Put the corners back."""
+    """Restore the corners."""
     for k in range(3):
         store(t.points, FACET + k, load(t.points, ASIDE + k))
 
 
 @kernel
 def stand_for(t, p, q):
-    """Let a segment, from the middle of the triangle, stand for it."""
+    """Replace the triangle by a segment, relative to its middle."""
     store(t.points, FACET, p)
     store(t.points, FACET + 1, q)
     store(t.points, FACET + 2, p)
@@ -60,14 +60,14 @@ def stand_for(t, p, q):
 
 @kernel
 def turned(t, n, k, share):
-    """The normal turned round edge k by a share of its angle, or rather of the tangent of half of it."""
+    """The normal rotated about edge k by a fraction of the tangent of its half angle."""
     tangent = maximum(load(t.numbers, BEND + k), zero(n.x)) * share
     return unit(n * (1.0 - tangent * tangent) + load(t.points, OUT + k) * (2.0 * tangent), n)
 
 
 @kernel
 def trial(t, n, k, i, corner):
-    """Direction i of a few round edge k, or where the corner at its end is meant round both edges there."""
+    """Direction i of a few about edge k, or about both edges at the corner at its end."""
     share = to_real(i, n.x) * (1.0 / ARC)
     way = turned(t, n, k, share)
     return unit(way + turned(t, n, (k + 1) % 3, 1.0 - share), n) if corner else way
@@ -75,7 +75,7 @@ def trial(t, n, k, i, corner):
 
 @kernel
 def try_directions(g, t, a, A, F, n, k, corner):
-    """Gaps along a few directions: whether the shape is in the edge along all of them."""
+    """Gaps along a few directions: whether the shape overlaps the edge along all of them."""
     inside = True
     for i in range(ARC + 1):
         out = trial(t, n, k, i, corner)
@@ -88,7 +88,7 @@ def try_directions(g, t, a, A, F, n, k, corner):
 
 @kernel
 def is_top(t, i):
-    """Whether no direction beside one that was tried is better."""
+    """Whether no neighbour of an evaluated direction is better."""
     gap = load(t.numbers, TRIED + i)
     lower = i == 0 or load(t.numbers, TRIED + i - 1) <= gap
     return lower and (i == ARC or load(t.numbers, TRIED + i + 1) < gap)
@@ -98,14 +98,14 @@ def is_top(t, i):
 def may_be_on(g, t, a, A, F, out, start, end, corner, bend):
     """Whether a curved shape may touch the edge itself, or its end, along a direction near this one.
 
-    Its lowest point is then over there, but for how far that moves between the directions tried.
+    Its lowest point is then near there, up to its movement between the evaluated directions.
     """
     pa, pb = nearest_points(g, t, a, TRIANGLE_NUMBER, A, F, -out)
     turn = minimum(bend, zero(bend) + 1.0)
     slack = turn * load(g.reach, a)
     upright = fabs(dot(column2(A.R), out))
     if load(g.kind, a) == CYLINDER and (upright <= turn or upright * upright >= 1.0 - turn * turn):
-        return True  # with a whole line or cap
+        return True  # it touches with a whole line or cap
     if corner:
         off = pa - pb
         off = off - out * dot(out, off)
@@ -118,7 +118,7 @@ def may_be_on(g, t, a, A, F, out, start, end, corner, bend):
 
 @kernel
 def search_edges(g, t, a, b, A, B, F, height, size):
-    """The least gap above a height round convex edges and corners: whether there is one, and where."""
+    """The signed distance along normals of convex edges and corners, if above a height: whether found, and where."""
     n = load(t.points, NORMAL)
     found, near = False, Near(-n, height, zero3(size), zero3(size))
     close = 4.0 * sqrt(rounding(size)) * size
@@ -148,10 +148,10 @@ def search_edges(g, t, a, b, A, B, F, height, size):
                 here = refine(g, t, a, TRIANGLE_NUMBER, A, F, -way, apart, close, size, pushes)
                 take_back(t)
                 if here.gap > 0.0:
-                    continue  # apart: the nearest triangle has it
+                    continue  # separated: the nearest triangle has this contact
                 there = is_on(here.b - F.p, start, end, size)
                 if here.gap > near.gap and not there:
-                    # along parallel lines it may be anywhere; elsewhere the triangle itself turns the direction away
+                    # along parallel lines it may be anywhere; elsewhere the triangle itself rejects the direction
                     other = refine(g, t, a, TRIANGLE_NUMBER, A, F, here.normal, apart, close, size, 1)
                     there = fabs(other.gap - here.gap) <= 1e-4 * turning(size) * size
                     here = Near(here.normal, here.gap, other.a, other.b)
@@ -163,7 +163,7 @@ def search_edges(g, t, a, b, A, B, F, height, size):
 
 @kernel
 def is_on(p, start, end, size):
-    """Whether a point of the line of an edge is on the edge."""
+    """Whether a point on the line of an edge is on the edge."""
     along, slack = end - start, 64.0 * rounding(size) * size
     s, length = dot(along, p - start), norm(along)
     return s >= -slack * length and s <= (length + slack) * length

@@ -1,4 +1,4 @@
-"""Touches of a height field or a triangle mesh with any convex shape."""
+"""Contact points of a height field or a triangle mesh with any convex shape."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from poise.kernel.vec import Vec3, column2, dot, norm, transpose, transpose_time
 
 @kernel
 def region(g, a, A, B, size):
-    """Box of A in the frame of B."""
+    """Bounding box of A in the frame of B."""
     half = extent(g, a, load(g.kind, a), transpose(B.R) @ A.R)
     more = 16.0 * rounding(size) * size
     return Region(transpose_times(B.R, A.p - B.p), half + Vec3(more, more, more))
@@ -27,7 +27,7 @@ def region(g, a, A, B, size):
 
 @kernel
 def touch_surface(g, t, a, b, A, B, limit):
-    """Touches of a height field or a triangle mesh with any convex shape."""
+    """Contact points of a height field or a triangle mesh with any convex shape."""
     store(t.whole, SEAT_A, 0)
     start_list(t, A.half.x if load(g.kind, a) == SPHERE else zero(A.half.x))
     if load(g.kind, a) == PLANE:
@@ -47,9 +47,9 @@ def touch_surface(g, t, a, b, A, B, limit):
 
 @kernel
 def touch_under(g, t, a, b, A, B, centre, limit, size):
-    """Touch of a shape sunk into a field, with none of its lowest points under the triangle that they belong to.
+    """Contact point of a shape deep inside a field, when none of its lowest points is under the triangle it belongs to.
 
-    It goes out through the triangle over its centre, a point in the field's frame.
+    The normal is that of the triangle above its centre, a point in the field's frame.
     """
     half = load(g.size, b)
     if fabs(centre.x) > half.x or fabs(centre.y) > half.y:
@@ -71,7 +71,7 @@ def touch_under(g, t, a, b, A, B, centre, limit, size):
 
 @kernel
 def touch_plane(g, t, b, A, B, limit):
-    """Touches of a plane with the vertices of a surface."""
+    """Contact points of a plane with the vertices of a surface."""
     n, size = column2(A.R), load(g.reach, b)
     from_b = Placed(zero3(size), B.R, B.half)
     level = dot(n, A.p - B.p)

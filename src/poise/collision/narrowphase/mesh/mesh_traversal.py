@@ -1,7 +1,7 @@
-"""Which triangles of a surface a shape may touch: down the tree of a mesh, over the cells of a field.
+"""Traversal of the triangles of a surface near a shape: down the tree of a mesh, over the cells of a height field.
 
-What is farther from the shape's box than touches count is passed over. A limit beyond all measure asks for the nearest
-touch alone: then nothing counts that is farther than what was found so far, and the nearest parts are looked at first.
+Parts farther from the shape's box than the limit are skipped. With an unbounded limit only the nearest contact point is
+searched: parts farther than the nearest one so far are skipped, and the nearest parts are visited first.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from poise.kernel.values import Value
 from poise.kernel.vec import Vec3, dot
 
 STACK = 14000
-"""Place in `whole` of nodes that are still to be looked at: two of each level at most."""
+"""Offset in `whole` of the stack of nodes: at most two of each level."""
 BOUNDLESS = 1e9
-"""Limit from which on only the nearest touch is asked for; m."""
+"""Limit from which on only the nearest contact point is searched; m."""
 
 
 class Region(Value):
-    """A shape's box in the frame of a surface: middle and half of its extents, with what rounding may take; m."""
+    """A shape's box in the frame of a surface: middle and half extents, enlarged by rounding errors; m."""
 
     fields = (("middle", Vec3), ("half", Vec3))
     __slots__ = ("half", "middle")
@@ -35,13 +35,13 @@ class Region(Value):
 
 @formula
 def beyond(x: Any, half: Any, low: Any, high: Any) -> Any:
-    """How far the span x ± half is from that between low and high; 0 where they meet."""
+    """Distance of the interval x ± half from the one between low and high; 0 where they overlap."""
     return maximum(maximum(low - x - half, x - half - high), zero(x))
 
 
 @formula
 def distance(box: Any, low: Any, high: Any) -> Any:
-    """How far two boxes are apart; m."""
+    """Distance of two boxes; m."""
     apart = Vec3(
         beyond(box.middle.x, box.half.x, low.x, high.x),
         beyond(box.middle.y, box.half.y, low.y, high.y),
@@ -52,7 +52,7 @@ def distance(box: Any, low: Any, high: Any) -> Any:
 
 @kernel
 def nearer(reach, limit, gap):
-    """How far touches count after one with this gap."""
+    """The limit of gaps after a contact point with this gap."""
     if limit >= BOUNDLESS and gap < reach:
         return maximum(gap, zero(gap))
     return reach
@@ -63,13 +63,13 @@ def nearer(reach, limit, gap):
 
 @kernel
 def node_distance(g, node, box):
-    """How far a node is from a box; m."""
+    """Distance of a node from a box; m."""
     return distance(box, load(g.node_low, node), load(g.node_high, node))
 
 
 @kernel
 def walk_mesh(g, t, a, b, A, B, box, limit, size):
-    """Touches of the triangles of a mesh."""
+    """Contact points of the triangles of a mesh."""
     base, reach = load(g.node_start, b), limit
     store(t.whole, STACK, base)
     depth = 1 if load(g.node_start, b + 1) > base else 0
@@ -94,7 +94,7 @@ def walk_mesh(g, t, a, b, A, B, box, limit, size):
 
 @kernel
 def look_at_facet(g, t, a, b, A, B, reach, limit, size):
-    """Collect the touches of the triangle that is looked at: how far touches count then."""
+    """Collect the contact points of the current triangle; returns the limit of gaps afterwards."""
     facet = touch_facet(g, t, a, b, A, B, reach, size)
     return nearer(reach, limit, collect(t, facet, size)) if load(t.n, 0) > 0 else reach
 
@@ -104,7 +104,7 @@ def look_at_facet(g, t, a, b, A, B, reach, limit, size):
 
 @kernel
 def cell_of(x, half, cells):
-    """Number of the cell of a row in which a coordinate is, or the nearest."""
+    """Index along an axis of the cell that contains a coordinate, or of the nearest cell."""
     last = to_real(cells - 1, x)
     at = floor((x + half) * to_real(cells, x) / (2.0 * half))
     return to_int(minimum(maximum(at, zero(x)), last))
@@ -112,7 +112,7 @@ def cell_of(x, half, cells):
 
 @kernel
 def walk_field(g, t, a, b, A, B, box, limit, size):
-    """Touches of the cells of a field: those under the box, then ring by ring about them."""
+    """Contact points of the cells of a field: those under the box, then ring by ring around them."""
     half = load(g.size, b)
     rows, columns = load(g.grid, 2 * b) - 1, load(g.grid, 2 * b + 1) - 1
     left, right = (
@@ -137,7 +137,7 @@ def walk_field(g, t, a, b, A, B, box, limit, size):
 
 @kernel
 def look_at_cell(g, t, a, b, A, B, box, i, j, reach, limit, size):
-    """Both triangles of a cell: (whether it is near the box, seen from above; how far touches count then)."""
+    """Both triangles of a cell: (whether it is near the box, projected vertically; the limit of gaps afterwards)."""
     columns = load(g.grid, 2 * b + 1)
     v = j * columns + i
     p, q = vertex_in(g, b, v), vertex_in(g, b, v + columns + 1)

@@ -1,11 +1,11 @@
-"""One triangle of a height field or a mesh: where it is, how the surface goes on beyond its edges, which way it pushes.
+"""One triangle of a height field or a mesh: its corners, the dihedral angles at its edges, its valid contact normals.
 
-Triangles push outward. A direction m, from the surface to the other shape, is one of the surface's own if it is the
-normal of the triangle, or lies between those of the two triangles at a convex edge, or in the cone of those about a
-corner: no point of the surface nearby is then farther along m than the place that pushes. Other directions belong to no
-place of the surface, only to where one triangle ends and the next goes on, and would be ghosts.
+Triangles push outward. A contact normal m, from the surface to the other shape, is valid (belongs to the surface) if it
+is the normal of the triangle, lies between those of the two triangles at a convex edge, or is in the normal cone of a
+corner: then no point of the surface nearby is farther along m than the contact point. Other normals are artefacts of
+the edges between triangles (ghost collisions).
 
-All points are in world axes, corners from the middle of the triangle.
+All points are in world axes, corners relative to the middle of the triangle.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from poise.model.shape_arrays import Solid
 
 FIELD, MESH = int(Solid.FIELD), int(Solid.MESH)
 NORMAL, OUT = FACET + 3, FACET + 4
-"""Places in `points`: the outward normal, and for each edge the direction in the plane that leads out across it."""
+"""Offsets in `points`: the outward normal, and for each edge the outward direction perpendicular to it in the plane."""
 BEND = FACET_REACH + 1
-"""Places in `numbers`: tangents of half the angle by which the surface turns at each edge, positive where it turns away
-(convex). At the border of the surface it turns by a quarter."""
+"""Offsets in `numbers`: tangents of half the dihedral angle at each edge, positive where the surface is convex. At the
+border of the surface the angle is a quarter turn."""
 VERTEX, APEX, FACE = 13000, 13003, 13006
-"""Places in `whole`: numbers of the corners; for each edge that of the third corner beyond, −1 at the border of the
-surface; number of the triangle."""
+"""Offsets in `whole`: indices of the corners; for each edge the index of the third corner of the neighbour, −1 at the
+border of the surface; index of the triangle."""
 STEEPEST = 1e3
-"""Tangent of half an angle, for knives."""
+"""Upper bound of the tangent of half a dihedral angle, for very sharp edges."""
 
 
 @formula
 def turning(like: Any) -> Any:
-    """Angle by which a direction may be off, and by which an edge is no edge; rad."""
+    """Tolerance of directions, and dihedral angle below which an edge counts as flat; rad."""
     return constant(1e-5 if precision(like) > 24 else 1e-3, like)
 
 
 @kernel
 def vertex_in(g, b, v):
-    """A vertex of a mesh, or of a field the place of a height, in the surface's frame."""
+    """A vertex of a mesh, or of the grid of a field, in the surface's frame."""
     if load(g.kind, b) == MESH:
         return load(g.vertex, v)
     size = load(g.size, b)
@@ -61,7 +61,7 @@ def vertex_at(g, b, B, v):
 
 @kernel
 def grid_vertex(g, b, row, column):
-    """Number of a place on the grid of a field; −1 beside it."""
+    """Index of a vertex on the grid of a field; −1 outside it."""
     rows, columns = load(g.grid, 2 * b), load(g.grid, 2 * b + 1)
     if row < 0 or row >= rows or column < 0 or column >= columns:
         return -1
@@ -70,7 +70,7 @@ def grid_vertex(g, b, row, column):
 
 @kernel
 def name_mesh_facet(g, t, b, face):
-    """Look at a triangle of a mesh."""
+    """Select a triangle of a mesh."""
     first, start = load(g.vertex_start, b), 3 * (load(g.face_start, b) + face)
     store(t.whole, FACE, face)
     for k in range(3):
@@ -81,7 +81,7 @@ def name_mesh_facet(g, t, b, face):
 
 @kernel
 def name_field_facet(g, t, b, row, column, left):
-    """Look at a triangle of a cell of a field, that right (0) or left (1) of its diagonal."""
+    """Select a triangle of a cell of a field, the one right (0) or left (1) of its diagonal."""
     columns = load(g.grid, 2 * b + 1)
     store(t.whole, FACE, 2 * (row * columns + column) + left)
     store(t.whole, VERTEX, row * columns + column)
@@ -101,7 +101,7 @@ def name_field_facet(g, t, b, row, column, left):
 
 @kernel
 def place_facet(g, t, b, B):
-    """Corners, normal and edges of the triangle looked at: (its middle, whether it has an area)."""
+    """Corners, normal and edges of the selected triangle: (its middle, whether it has an area)."""
     p, q, r = (
         vertex_at(g, b, B, load(t.whole, VERTEX)),
         vertex_at(g, b, B, load(t.whole, VERTEX + 1)),
@@ -124,7 +124,7 @@ def place_facet(g, t, b, B):
 
 @kernel
 def bend_edges(g, t, b, B, middle):
-    """How the surface goes on beyond the edges of the triangle looked at."""
+    """Dihedral angles at the edges of the selected triangle."""
     n = load(t.points, NORMAL)
     for k in range(3):
         start = load(t.points, FACET + k)
@@ -135,13 +135,13 @@ def bend_edges(g, t, b, B, middle):
 
 @kernel
 def bend_at(g, t, b, B, k, n, along, start):
-    """Tangent of half the angle by which the surface turns at an edge."""
+    """Tangent of half the dihedral angle at an edge."""
     apex = load(t.whole, APEX + k)
     none = zero(n.x)
     if apex < 0:
         return none + 1.0
     way = vertex_at(g, b, B, apex) - start
-    other = cross(way, along)  # the edge runs the other way round the neighbour
+    other = cross(way, along)  # the neighbour traverses the edge in the opposite direction
     area = sqrt(dot(other, other))
     if area <= none:
         return none
@@ -154,13 +154,13 @@ def bend_at(g, t, b, B, k, n, along, start):
 
 @kernel
 def sharpest(t):
-    """The greatest tangent of half an angle by which the surface turns away at an edge."""
+    """The largest tangent of half a dihedral angle at an edge."""
     return maximum(maximum(load(t.numbers, BEND), load(t.numbers, BEND + 1)), load(t.numbers, BEND + 2))
 
 
 @kernel
 def inset(t, p):
-    """How far a point, from the middle, is within all three edges, seen along the normal; negative outside."""
+    """Distance of a point, relative to the middle, inside all three edges, along the plane; negative outside."""
     least = -dot(load(t.points, OUT), p - load(t.points, FACET))
     for k in range(1, 3):
         least = minimum(least, -dot(load(t.points, OUT + k), p - load(t.points, FACET + k)))
@@ -169,9 +169,9 @@ def inset(t, p):
 
 @kernel
 def is_over(t, p, height, slack):
-    """Whether a point, from the middle and at a height over the plane, is over the triangle.
+    """Whether a point, relative to the middle and at a height over the plane, is over the triangle.
 
-    Behind a concave edge it may be outside, as far as to the plane that halves the angle: neither triangle is there.
+    Behind a concave edge it may be outside, up to the plane that bisects the angle: neither triangle is there.
     """
     for k in range(3):
         beyond = dot(load(t.points, OUT + k), p - load(t.points, FACET + k))
@@ -181,14 +181,14 @@ def is_over(t, p, height, slack):
     return True
 
 
-# ---- directions ------------------------------------------------------------------------------------------------------
+# ---- normals ---------------------------------------------------------------------------------------------------------
 
 
 @kernel
 def touching_corners(t, m, p):
-    """Bits of the corners that push along m: the highest ones, and those between which the point p is.
+    """Bits of the corners of the face, edge or corner that is highest along m and contains the point p.
 
-    None where p is not among the highest points.
+    Zero if p is not among the highest points.
     """
     level = dot(m, top_of_facet(t, m))
     if level - dot(m, p) > turning(level) * load(t.numbers, FACET_REACH):
@@ -196,7 +196,7 @@ def touching_corners(t, m, p):
     slack = 1e-4 * turning(level) * load(t.numbers, FACET_REACH)
     bits = 0
     for k in range(3):
-        edge = (k + 1) % 3  # the one across from it
+        edge = (k + 1) % 3  # the opposite edge
         out, start = load(t.points, OUT + edge), load(t.points, FACET + edge)
         corner = load(t.points, FACET + k)
         share, whole = dot(out, start - p), dot(out, start - corner)
@@ -235,7 +235,7 @@ def is_peak(g, b, B, v, m):
 
 @kernel
 def is_own(g, t, b, B, m, p):
-    """Whether m, with the nearest point p of the triangle, from its middle, is a direction of the surface."""
+    """Whether m, with the nearest point p of the triangle, relative to its middle, is a valid normal of the surface."""
     if not dot(m, load(t.points, NORMAL)) > 0.0:
         return False
     bits = touching_corners(t, m, p)

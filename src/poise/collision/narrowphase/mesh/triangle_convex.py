@@ -1,10 +1,11 @@
-"""Touches of one triangle of a surface with a convex shape.
+"""Contact points of one triangle of a surface with a convex shape.
 
-The least gap between them is one of the surface's own directions, or it is not: then the next triangle has it, and this
-one still touches, along its normal, with what is over it of the side that the shape turns to it. So does what is sunk
-in from outside and would leave the shorter way, through the back or into the next triangle.
+If the direction of the signed distance between them is a valid normal of the surface, contact points are along it.
+Otherwise it belongs to the next triangle, and this one has contact points along its own normal with the part of the
+shape's facing side over it. The same holds for a shape that has entered from outside and whose least penetration is
+through the back or into the next triangle.
 
-Coordinates are world axes, from the centre of A.
+Coordinates are in world axes, relative to the centre of A.
 """
 
 from __future__ import annotations
@@ -59,9 +60,9 @@ from poise.kernel.vec import Vec3, column2, cross, dot, zero3
 
 
 class Facet(Value):
-    """What a shape meets of a triangle: its middle (m), the direction and depth along which touches were found.
+    """Result for a triangle: its middle (m), and the direction along which contact points were found.
 
-    `gap` is that of the whole shape and all that is behind the triangle's highest place along `out`; m.
+    `gap` is that of the whole shape and the half space below the triangle's highest point along `out`; m.
     """
 
     fields = (("middle", Vec3), ("out", Vec3), ("gap", None))
@@ -73,13 +74,13 @@ class Facet(Value):
 
 @formula
 def slight(like: Any) -> Any:
-    """How far, over the size of things, a point may be off by rounding."""
+    """Rounding error of a point, relative to the size of shapes."""
     return constant(1e-10 if precision(like) > 24 else 1e-5, like)
 
 
 @formula
 def snap(like: Any) -> Any:
-    """Fraction by which the gap along the normal of a triangle may be less than the greatest, and is still meant."""
+    """Relative tolerance with which the gap along the normal of a triangle counts as the largest."""
     return constant(1e-9 if precision(like) > 24 else 1e-5, like)
 
 
@@ -106,7 +107,7 @@ def nearest_on_edge(u, half, start, along):
 
 @kernel
 def nearest_segment(t, u, half, middle, normal, noise):
-    """The least gap of the segment s u, |s| ≤ half, to the triangle: whether they are apart, and where."""
+    """The distance of the segment s u, |s| ≤ half, to the triangle: whether they are separated, and where."""
     best = zero(half) + 1e30
     pa, pb = zero3(half), zero3(half)
     for end in range(2):
@@ -133,7 +134,7 @@ def nearest_segment(t, u, half, middle, normal, noise):
 
 @kernel
 def is_mark(t, name):
-    """Whether a corner of what was clipped is one of A, or is on an edge at which the surface turns."""
+    """Whether a clipped corner is a corner of A, or is on an edge that is not flat."""
     if name < 2 * NAMES:
         return True
     one, other = name % (2 * NAMES) - NAMES, name // (2 * NAMES) - 1 - NAMES
@@ -143,7 +144,7 @@ def is_mark(t, name):
 
 @kernel
 def keep_marks(t, place, n_corners, x, y, axis, normal, upright, slack):
-    """Leave out what the next triangle has: corners on flat edges, and in front of a field what is seen beside it."""
+    """Remove corners that belong to the next triangle: those on flat edges, and in front of a field those beside it."""
     kept = 0
     for i in range(place, place + n_corners):
         c, name = load(t.points, i), load(t.whole, i)
@@ -165,10 +166,10 @@ def point_in(c, o, x, y, axis, normal):
 
 @kernel
 def touch_face(g, t, a, A, middle, lowest, height, ra, up, upright, sure, limit, size):
-    """Touches along the normal with what is over the triangle of the side that A turns to it.
+    """Contact points along the normal with the part of A's facing side that is over the triangle.
 
-    Over it is what is so along the normal, or upright: behind a field nothing is lost between its columns. `sure`: the
-    lowest point counts wherever it is.
+    A point is over it along the normal, or for fields vertically: behind a field no point is lost between its columns.
+    With `sure` the lowest point counts at any place.
     """
     n = load(t.points, NORMAL)
     slack = slight(size) * size
@@ -211,7 +212,7 @@ def touch_face(g, t, a, A, middle, lowest, height, ra, up, upright, sure, limit,
 
 @kernel
 def search_facet(g, t, a, A, F, room, size):
-    """The least gap of the core of A and the triangle: whether it may be within a limit, has a direction; where."""
+    """Signed distance of the core of A and the triangle: whether it may be within a limit, has a direction; where."""
     kind = load(g.kind, a)
     if kind in (SPHERE, CAPSULE):
         half = A.half.y if kind == CAPSULE else zero(size)
@@ -219,7 +220,7 @@ def search_facet(g, t, a, A, F, room, size):
         apart, near = nearest_segment(t, column2(A.R), half, F.p, load(t.points, NORMAL), noise)
         return near.gap <= room, apart, near
     if kind in (CYLINDER, ELLIPSOID):
-        # of curved shapes that overlap, the ways out that count are found sooner one by one: see `search_edges`
+        # for curved shapes that overlap, it is faster to search the valid normals one by one: see `search_edges`
         start = unit(F.p, load(t.points, NORMAL))
         found, near = search_gap(g, t, a, TRIANGLE_NUMBER, A, F, start, room, size)
         close = 4.0 * sqrt(rounding(size)) * size
@@ -230,15 +231,15 @@ def search_facet(g, t, a, A, F, room, size):
 
 @kernel
 def search_own(g, t, a, b, A, B, F, height, room, size):
-    """The least gap along a direction of the surface: whether there may be touches at all, has been found; where.
+    """The signed distance along a valid normal: whether there may be contact points, whether it was found; where.
 
-    A shape may have come in beside the triangle and still leave soonest round its edges.
+    A shape may have entered beside the triangle and still have the least penetration about its edges.
     """
     near_enough, apart, near = search_facet(g, t, a, A, F, maximum(room, -height), size)
     within, own = near_enough and near.gap <= room, False
     if within and apart and is_own(g, t, b, B, -near.normal, near.b - F.p):
         return True, True, near
-    # what leaves by G round an edge is not farther than G from it, and farther than its height it need not go
+    # a penetration G about an edge implies a distance of at most G from it, and G is at most its height
     if near_enough and near.gap < -height:
         own, near = search_edges(g, t, a, b, A, B, F, height, size)
     return within or own, own, near
@@ -246,7 +247,7 @@ def search_own(g, t, a, b, A, B, F, height, room, size):
 
 @kernel
 def touch_facet(g, t, a, b, A, B, limit, size):
-    """Touches of A with the triangle looked at, as a list in the manifold; what they mean for other triangles."""
+    """Contact points of A with the selected triangle, as a list in the manifold; their effect on other triangles."""
     middle, sound = place_facet(g, t, b, B)
     n, ra = load(t.points, NORMAL), core_radius(g, a, A)
     lowest = core_point(g, t, SEAT_A, a, A, -n)
