@@ -1,4 +1,4 @@
-"""Scenes and what they compile to: description, checks, mass properties, model and state."""
+"""Scenes and compiled models: description, checks, mass properties, model and state."""
 
 from poise.model.build import BodyHandle, CharacterHandle
 from poise.model.compile import compile_scene

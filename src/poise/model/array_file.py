@@ -1,7 +1,7 @@
-"""Arrays by their names as .npz files, which appear whole or not at all and are read within bounds.
+"""Named arrays in .npz files, written atomically and read with bounded memory.
 
-A file may declare any size. What is unpacked is bounded by the size of the file itself, and no array gets memory before
-it is known that the file can hold it.
+A file may declare any size. The unpacked size is bounded by the size of the file itself, and memory is allocated for an
+array only after checking that the file can hold it.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ def least_size(unpacked: int) -> int:
 
 
 def not_written(error: OSError, path: str | os.PathLike[str]) -> SceneError:
-    """The error of a file that cannot be written, with what to do about it."""
+    """The error of a file that cannot be written, with a remedy."""
     full = error.errno in (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
     return SceneError(f"cannot be written: {error.strerror or error}{_NO_SPACE if full else ''}", file=os.fspath(path))
 
 
 def sync_file(path: Path) -> None:
-    """Wait until a file is on the disk; some disks tell only now that they are full."""
+    """Flush a file to the disk; some disks report only now that they are full."""
     if os.name == "nt":
         return
     handle = os.open(path, os.O_RDONLY)
@@ -69,7 +69,7 @@ def sync_file(path: Path) -> None:
 
 
 def write_arrays(path: str | os.PathLike[str], content: dict[str, Array]) -> None:
-    """Write arrays by their names to a file that appears whole or not at all."""
+    """Write named arrays to a file atomically."""
     target = Path(path)
     if not target.parent.is_dir():
         raise SceneError("there is no such folder to save to", file=os.fspath(target))
@@ -86,13 +86,13 @@ def write_arrays(path: str | os.PathLike[str], content: dict[str, Array]) -> Non
 
 
 def pack_arrays(path: str | os.PathLike[str], content: dict[str, Array]) -> None:
-    """Write arrays by their names to a file, just so."""
+    """Write named arrays to a file, not atomically."""
     with Path(path).open("wb") as stream:
         np.savez(stream, **content)  # type: ignore[arg-type]
 
 
 def read_arrays(path: Path, foreign: str) -> dict[str, Array]:
-    """Arrays of a file by their names; `foreign` says what it is where it cannot be read."""
+    """Named arrays of a file; `foreign` is the message for a file that cannot be read."""
     file = os.fspath(path)
     try:
         with open_regular(path) as stream:
@@ -105,7 +105,7 @@ def read_arrays(path: Path, foreign: str) -> dict[str, Array]:
         raise SceneError(f"{foreign}, or one that was cut short or damaged; save it again", file=file) from None
     except SceneError:
         raise
-    except Exception as problem:  # whatever a damaged file brings about in the readers of zip and NumPy
+    except Exception as problem:  # a damaged file may raise anything in the readers of zip and NumPy
         text = " ".join(f"{problem}".split()) or type(problem).__name__
         raise SceneError(f"{foreign} ({text:.120})", file=file) from None
 
@@ -139,14 +139,14 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo, file: str) -> Arra
                 raise zipfile.BadZipFile
             data[done : done + len(part)] = np.frombuffer(part, np.uint8)
             done += len(part)
-        stream.read()  # an empty rest: this compares the sum
+        stream.read()  # the empty rest: this checks the checksum
     return data.view(kind).reshape(shape, order="F" if turned else "C")
 
 
 def _declared(
     stream: Any, member: zipfile.ZipInfo, name: str, file: str
 ) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
-    """Shape, whether columns come first, kind, and where the numbers begin."""
+    """Shape, whether the order is column-major, dtype, and offset of the numbers."""
     head = io.BytesIO(stream.read(12))
     version = np.lib.format.read_magic(head)
     width = 2 if version == (1, 0) else 4

@@ -1,4 +1,4 @@
-"""Building scenes: what the methods of `Scene` do."""
+"""Building scenes: implementation of the methods of `Scene`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _AXES: dict[str, Vector] = {
 }
 
 
-#: what other programs call options of a body and its joint
+#: names of options of a body and its joint in other programs
 _OTHER_OPTIONS = {
     "pos": "position",
     "quat": "quat_wxyz",
@@ -59,7 +59,7 @@ class BodyHandle:
 
     @property
     def description(self) -> Body:
-        """The body as the scene holds it; changes count until the scene is compiled."""
+        """The body in the scene; changes have an effect until the scene is compiled."""
         return self.scene.body(self.name)
 
 
@@ -79,9 +79,9 @@ class CharacterHandle:
     bodies: tuple[str, ...]
     """Full names of its bodies, the root first."""
     position: Vector = (0.0, 0.0, 0.0)
-    """Where the character's frame was put; m."""
+    """Position of the character's frame; m."""
     quat_wxyz: Quaternion = (1.0, 0.0, 0.0, 0.0)
-    """How it was turned."""
+    """Orientation of the character's frame."""
 
     @property
     def root(self) -> BodyHandle:
@@ -102,16 +102,16 @@ class CharacterHandle:
         return resolve_name("joint", name, self.joints, file=self.scene.source)
 
     def track(self, motion: Any, *, strength: Any = None, root: str = "guided", **options: Any) -> None:
-        """Let the character follow a motion in worlds that are built from now on, from their first step.
+        """Make the character track a motion in worlds that are built from now on, from their first step.
 
         `motion` is a clip, key-frames, a `poise.control.Reference`, or times and coordinates of this character. A clip
-        begins where the character was put, and faces as it does; one that is a loop goes on and on.
+        starts at the character's position and heading; a cyclic clip repeats.
         `strength` bounds the torques of its joints (N·m): one number, or numbers by parts ("legs", "arms", "trunk"),
-        names or patterns of joints; without it nothing does. `root` is "guided" by a bounded force and torque (`help`,
-        in N and N·m; half its weight, and that times a metre, where missing), "held" on its way, "balanced" by what its
-        own joints do to the ground, or "free". Parts that overlap each other in the motion pass through each other,
-        unless `pass_overlaps` is False. Other options are those of `poise.control.Tracking`. Joints get motors, which
-        `world.motor` finds by their names, unless the root is balanced.
+        names or patterns of joints; without it torques are unbounded. The `root` is "guided" by a bounded force and
+        torque (`help`, in N and N·m; by default half its weight, and that times a metre), "held" on its path,
+        "balanced" by ground reactions of its own joints, or "free". Parts that overlap each other in the motion do not
+        collide, unless `pass_overlaps` is False. Other options are those of `poise.control.Tracking`. Joints get
+        motors, which `world.motor` finds by their names, unless the root is balanced.
 
         >>> import poise
         >>> scene = poise.Scene()
@@ -127,11 +127,11 @@ class CharacterHandle:
 
 
 Thing = Any
-"""What can be added: a Shape, a list of Shapes, a Body or a Character."""
+"""Types that can be added: a Shape, a list of Shapes, a Body or a Character."""
 
 
 def parse_axis(axis: str | Sequence[float] | None, field: str = "axis") -> Vector | None:
-    """A vector from "x", "-y", … or three numbers; None stays None."""
+    """A vector from "x", "-y", … or three numbers; None for None."""
     if isinstance(axis, str):
         if axis.lower() not in _AXES:
             raise SceneError(f"{axis!r} is not an axis; use x, y, z, -x, -y, -z or three numbers", field=field)
@@ -207,7 +207,7 @@ def add(
 
 @dataclass
 class _Placing:
-    """Where a body goes and how it is held; what is None is left as it is."""
+    """Pose of a body and its joint to the parent; None leaves a value unchanged."""
 
     parent: str | None
     position: Any
@@ -217,7 +217,7 @@ class _Placing:
     path: Any
 
     def apply(self, body: Body) -> None:
-        """Put a body in its place."""
+        """Set the pose of a body."""
         if self.parent is not None:
             body.parent = self.parent
         if self.position is not None:
@@ -227,7 +227,7 @@ class _Placing:
         self.hold(body)
 
     def hold(self, body: Body) -> None:
-        """Give a body its joints and its kind of motion."""
+        """Set the joints of a body and its kind of motion."""
         if self.joint is not None:
             body.joints = _joints(self.joint)
         if self.fixed:
@@ -292,7 +292,7 @@ def _numbered_name(scene: Scene, stem: str) -> str:
 
 
 def _add_character(scene: Scene, character: Character, name: str | None, placing: _Placing) -> CharacterHandle:
-    """Add copies of the bodies under `name/`; the character's frame is put at the given pose."""
+    """Add copies of the bodies under `name/`, with the character's frame at the given pose."""
     prefix = _character_name(scene, character, name)
     _check_character(character, prefix)
     bodies = deepcopy(list(character.bodies))
@@ -305,7 +305,7 @@ def _add_character(scene: Scene, character: Character, name: str | None, placing
         else:
             body.parent = f"{prefix}/{body.parent}"
     placing.hold(bodies[0])
-    if bodies[0].motion == "fixed":  # bodies on something fixed may touch it, but limbs overlap what they are joined to
+    if bodies[0].motion == "fixed":  # children of a fixed body collide with it by default, but limbs overlap it
         joined = [body.name for body in bodies if body.parent == bodies[0].name]
         scene.excluded_pairs.extend((bodies[0].name, name) for name in joined)
     scene.bodies.extend(bodies)
@@ -315,7 +315,7 @@ def _add_character(scene: Scene, character: Character, name: str | None, placing
 
 
 def _check_character(character: Character, prefix: str) -> None:
-    """Its bodies are some, the root is the first, and none hangs from outside."""
+    """Check that there are bodies, that the first is the root, and that no other parent is outside."""
     from poise.model.scene import Body
 
     place = f'character "{prefix}"'
@@ -372,7 +372,7 @@ def _place_root(body: Body, placing: _Placing) -> None:
 
 
 def add_jointed(scene: Scene, kind: str, parent: Any, thing: Thing, options: dict[str, Any]) -> Any:
-    """Add a thing joined to its parent by one joint; options that are not the body's are the joint's."""
+    """Add a thing with one joint to its parent; options that are not the body's are the joint's."""
     from poise.model.scene import Joint
 
     placing = {key: options.pop(key) for key in ("name", "position", "quat_wxyz") if key in options}
@@ -390,7 +390,7 @@ def add_jointed(scene: Scene, kind: str, parent: Any, thing: Thing, options: dic
 
 
 def add_ground(scene: Scene, name: str, height: float, material: Material, options: dict[str, Any]) -> BodyHandle:
-    """Add an endless floor; it never moves."""
+    """Add an infinite static floor."""
     if "material" in options:
         raise SceneError("friction and restitution make the ground's material; leave material out", field="ground")
     shape = make_shape(Plane, options, ("friction", "restitution", "height"), material=material)
@@ -418,7 +418,7 @@ def add_motor(
     options: dict[str, Any],
     taken: Collection[str] | None = None,
 ) -> str:
-    """See `Scene.motor`; `taken` are the names of the scene's actuators, where they are at hand."""
+    """See `Scene.motor`; `taken` are the names of the scene's actuators, if they are known."""
     from poise.model.scene import Actuator
 
     label = joint if name is None else name
@@ -470,13 +470,13 @@ def add_loop(scene: Scene, kind: str, first: Any, second: Any, name: str | None,
 
 
 def find_body(scene: Scene, name: str) -> Body:
-    """The body that a name stands for."""
+    """The body with a name."""
     bodies = {body.name: body for body in scene.bodies}
     return bodies[resolve_name("body", name, list(bodies), file=scene.source)]
 
 
 def find_joint(scene: Scene, name: str) -> Joint:
-    """The joint that a name stands for."""
+    """The joint with a name."""
     joints = {
         label: joint for body in scene.bodies for label, joint in zip(body.joint_names(), body.joints, strict=True)
     }

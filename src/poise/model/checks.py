@@ -1,4 +1,4 @@
-"""Small checks that collect what is wrong instead of stopping at the first."""
+"""Small checks that collect all problems instead of stopping at the first."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from poise.model.errors import Problem
 
 
 class Checker:
-    """Collects problems; knows the file, the line and the part of the scene that it looks at."""
+    """Collects problems, with the file, the line and the part of the scene that it checks."""
 
     def __init__(self, file: str | None = None, line: int | None = None, place: str = "") -> None:
         self.file = file
@@ -22,7 +22,7 @@ class Checker:
         self.problems: list[Problem] = []
 
     def at(self, place: str, line: int | None = None) -> Checker:
-        """A checker for a part; what it finds lands in the same list."""
+        """A checker for a part, with the same list of problems."""
         part = Checker(self.file, self.line if line is None else line, self._field(place))
         part.problems = self.problems
         return part
@@ -31,11 +31,11 @@ class Checker:
         return f"{self.place}: {field}" if self.place and field else self.place or field
 
     def fail(self, field: str, message: str) -> None:
-        """Note a problem of a field of this part."""
+        """Add a problem of a field of this part."""
         self.problems.append(Problem(message, self.file, self.line, self._field(field) or None))
 
     def text(self, field: str, value: object) -> bool:
-        """Text that is not empty."""
+        """Check for text that is not empty."""
         if isinstance(value, str) and value:
             return True
         self.fail(field, f"must be text that is not empty, found {value!r}")
@@ -44,7 +44,7 @@ class Checker:
     def number(
         self, field: str, value: object, *, positive: bool = False, negative: bool = True, infinite: bool = False
     ) -> float | None:
-        """A real number: `positive` asks for more than 0, not `negative` for 0 or more."""
+        """A real number: with `positive` more than 0, without `negative` 0 or more."""
         # plain floats first: large scenes are made of them
         if type(value) is not float:
             if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
@@ -81,7 +81,7 @@ class Checker:
         return found if len(found) == len(items) else None
 
     def direction(self, field: str, value: object) -> tuple[float, ...] | None:
-        """A vector of three numbers that points somewhere."""
+        """A nonzero vector of three numbers."""
         vector = self.numbers(field, value, 3)
         if vector is not None and not any(vector):
             self.fail(field, "must point somewhere, found (0, 0, 0)")
@@ -89,7 +89,7 @@ class Checker:
         return vector
 
     def quaternion(self, field: str, value: object) -> None:
-        """Four numbers (w, x, y, z) of any length but 0; they are made unit later."""
+        """Four numbers (w, x, y, z) of nonzero length; they are normalized later."""
         quat = self.numbers(field, value, 4)
         if quat is not None and not any(quat):
             self.fail(field, "must be a rotation (w, x, y, z), found (0, 0, 0, 0); no rotation is (1, 0, 0, 0)")

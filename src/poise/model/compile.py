@@ -1,7 +1,7 @@
 """From a scene to the flat arrays of a model.
 
 The order is depth-first: roots as the scene lists them, then the children of each body as the scene lists them. Bodies
-without freedom are welded to their parent, so that a link is a body that moves together with all that it carries.
+without joints are welded to their parent, so that a link is a moving body with all bodies welded to it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NO_TURN = np.array((1.0, 0.0, 0.0, 0.0))
 
 
 def compile_scene(scene: Scene) -> Model:
-    """Check a scene and lay it out as arrays. Raises `SceneError` with everything that is wrong.
+    """Check a scene and compile it into arrays. Raises `SceneError` with all its errors.
 
     >>> from poise.model.shapes import sphere
     >>> model = compile_scene(Scene(bodies=[Body("ball", joints=[Joint("free")], shapes=[sphere(0.1)])]))
@@ -42,7 +42,7 @@ def compile_scene(scene: Scene) -> Model:
     """
     validate(scene)
     bodies, parents = depth_first(scene.bodies)
-    # overflow is looked for afterwards, where the body can be named
+    # overflow is checked afterwards, where the error can name the body
     with np.errstate(over="ignore", invalid="ignore"):
         layout = _Layout(bodies, parents)
         layout.place_bodies()
@@ -82,14 +82,14 @@ def _joint_places(tables: _Tables) -> dict[str, tuple[str, int, int]]:
 
 
 def _parts(layout: _Layout, tables: _Tables) -> Parts:
-    """What loops refer to."""
+    """Data of bodies that loops refer to."""
     positions, quats = placed_bodies(layout.parents, [_body_pose(body) for body in layout.bodies])
     number = {body.name: b for b, body in enumerate(layout.bodies)}
     return Parts(number, positions, quats, layout.link, _joint_places(tables), tables.q_rest)
 
 
 def _compensation(layout: _Layout) -> dict[str, Any]:
-    """Masses that gravity compensation carries, by link."""
+    """Masses of gravity compensation, by link."""
     rows: dict[int, list[tuple[float, Floats]]] = {}
     for b, body in enumerate(layout.bodies):
         carrier, matter = int(layout.link[b]), layout.mass[b]
@@ -106,7 +106,7 @@ def _compensation(layout: _Layout) -> dict[str, Any]:
 
 
 def _joined(lumps: list[tuple[float, Floats]]) -> list[tuple[float, Floats]]:
-    """Several forces on one link as one, at their centre; as they are where they have none."""
+    """Several forces on one link merged into one, at their centre; unchanged if their sum is zero."""
     total = sum(mass for mass, _ in lumps)
     if len(lumps) < 2 or not min(mass for mass, _ in lumps) > 0.0:
         return lumps
@@ -114,7 +114,7 @@ def _joined(lumps: list[tuple[float, Floats]]) -> list[tuple[float, Floats]]:
 
 
 def _places(tables: _Tables, loops: tuple[LoopJoint, ...], compensated: bool) -> Places:
-    """Where motors find what they drive; whether any body is `compensated` for gravity."""
+    """Indices for motors; whether any body is `compensated` for gravity."""
     joints = _joint_places(tables)
     dofs = {name: d for d, name in enumerate(tables.dof_names)}
     scalars = zip(tables.kind, tables.v_start, tables.q_start, strict=True)
@@ -125,7 +125,7 @@ def _places(tables: _Tables, loops: tuple[LoopJoint, ...], compensated: bool) ->
 
 
 def _excluded(scene: Scene, bodies: list[Body]) -> NDArray[np.int32]:
-    """(…, 2) numbers of the bodies that pass through each other."""
+    """(…, 2) indices of bodies that do not collide with each other."""
     number = {body.name: b for b, body in enumerate(bodies)}
     return np.array([[number[name] for name in pair] for pair in scene.excluded_pairs], np.int32).reshape(-1, 2)
 
@@ -165,7 +165,7 @@ def joint_frame(joint: Joint) -> Floats:
 
 
 class _Layout:
-    """Bodies in their order, gathered into links."""
+    """Bodies in order, grouped into links."""
 
     def __init__(self, bodies: list[Body], parents: list[int]) -> None:
         n = len(bodies)
@@ -178,7 +178,7 @@ class _Layout:
         self.links: list[LinkMotion] = []
 
     def place_bodies(self) -> None:
-        """Start a link at each body that can move; weld the others to the link of their parent."""
+        """Start a link at each moving body; weld the others to the link of their parent."""
         poses = [_body_pose(body) for body in self.bodies]
         for b, (body, parent) in enumerate(zip(self.bodies, self.parents, strict=True)):
             base_position, base_quat = np.zeros(3), _NO_TURN
@@ -195,7 +195,7 @@ class _Layout:
             root = len(self.links) if carrier < 0 else self.links[carrier].root
             link = LinkMotion(b, carrier, root, position, quat)
             if joints[0][1].kind == "free":
-                # coordinates are the pose in the parent's frame, which the link starts from
+                # coordinates are the pose in the parent's frame, which is the link's rest frame
                 link.base_position, link.base_quat = base_position.copy(), base_quat.copy()
                 link.free_pose = poses[b]
             self.links.append(link)
@@ -215,14 +215,14 @@ def _is_on_path(body: Body) -> bool:
 
 
 def _body_pose(body: Body) -> tuple[Floats, Floats]:
-    """Pose in the parent's frame; what follows a path starts where the path does."""
+    """Pose in the parent's frame; a body with a path is at the start of the path."""
     start = body.path(0.0) if _is_on_path(body) else body
     return np.array(start.position, dtype=np.float64), quat_normalize(start.quat_wxyz)
 
 
 @dataclass
 class _Tables:
-    """Rows of the joint, primitive and coordinate arrays, as they grow."""
+    """Rows of the joint, primitive and coordinate arrays under construction."""
 
     link_primitive_start: list[int] = field(default_factory=lambda: [0])
     link_dof_start: list[int] = field(default_factory=lambda: [0])
@@ -351,7 +351,7 @@ def _spring_coordinates(joint: Joint, kind: JointKind) -> list[float]:
 
 
 def _spread(value: object, count: int) -> list[float]:
-    """One number for each of `count`, from one number or from as many."""
+    """`count` numbers, from one number or from as many."""
     if isinstance(value, (int, float)):
         return [float(value)] * count
     return [float(x) for x in np.broadcast_to(np.asarray(value, dtype=np.float64), (count,))]
@@ -384,7 +384,7 @@ def _limits(joint: Joint, kind: JointKind) -> list[tuple[float, float]]:
 
 
 def _matter(body: Body) -> MassProperties:
-    """Mass properties of a body; infinite where they leave the range of numbers."""
+    """Mass properties of a body; infinite on overflow."""
     try:
         return body_mass_properties(body)
     except OverflowError:
@@ -392,7 +392,7 @@ def _matter(body: Body) -> MassProperties:
 
 
 def _check_finite(scene: Scene, layout: _Layout) -> None:
-    """Finite sizes and distances can still make masses and moments beyond the range of numbers."""
+    """Check for overflow: finite sizes and distances can still give infinite masses and moments."""
     matter = [*zip(layout.bodies, layout.mass, strict=True)]
     matter += [(layout.bodies[link.body], link.mass) for link in layout.links]
     for body, lump in matter:

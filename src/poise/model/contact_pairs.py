@@ -1,4 +1,4 @@
-"""Contact pairs: two shapes that touch whatever groups, parents and excluded pairs say, with friction of their own."""
+"""Contact pairs: two shapes that collide regardless of groups, parents and excluded pairs, with their own friction."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ FRICTIONS = ("friction", "torsional_friction", "rolling_friction")
 
 @dataclass
 class ContactPair:
-    """Two shapes that touch whatever groups, parents and excluded pairs say, with friction of their own.
+    """Two shapes that collide regardless of groups, parents and excluded pairs, with their own friction.
 
-    A shape is named by its body and its number on that body, from 0. The coefficients stand in place of what the two
-    materials mix to. Shapes on one link, and two that never move, do not touch.
+    A shape is identified by its body and its number on that body, from 0. The coefficients replace the combined ones of
+    the two materials. Shapes on one link, and two static shapes, do not collide.
 
     >>> ContactPair(("floor", 0), ("foot", 1), friction=0.6).second
     ('foot', 1)
@@ -52,7 +52,7 @@ def check_contact_pair(check: Checker, pair: ContactPair, bodies: Sequence[Body]
 
 
 def _checked_end(check: Checker, field: str, end: object, bodies: Sequence[Body]) -> tuple[str, int] | None:
-    """A shape that things can touch, None after a problem."""
+    """A shape that can collide, None after a problem."""
     items = as_sequence(end)
     if items is None or len(items) != 2 or not isinstance(items[0], str) or not _is_whole(items[1]):
         check.fail(field, f"must be the name of a body and the number of a shape on it, found {shown(end)}")

@@ -1,4 +1,4 @@
-"""What is said when a scene, a file or a name is wrong."""
+"""Errors of scenes, files and names."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 MOST_PROBLEMS = 100
-"""Problems that one error lists."""
+"""Maximum number of problems that one error lists."""
 _LONGEST = 4000
-"""Letters of a problem; of a longer one the middle is left out."""
+"""Maximum characters of a problem; longer ones are shortened in the middle."""
 _MOST_NAMES, _LONGEST_NAME = 1000, 100
-"""Names, and letters of a name, that a hint compares: the time grows with the product."""
+"""Maximum number of names, and of characters of a name, that a hint compares: the time grows with the product."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong, and where.
+    """One problem, and its place.
 
     >>> print(Problem("must be more than 0, found -1", file="arm.xml", line=7, field="radius"))
     arm.xml:7: radius: must be more than 0, found -1
@@ -36,7 +36,7 @@ class Problem:
 
 
 class Problems(list[Problem]):
-    """What is wrong, in the order in which it is found. Raises SceneError with the first 100 when there are more.
+    """Problems in the order in which they are found. Raises SceneError with the first 100 when there are more.
 
     >>> found = Problems()
     >>> for line in range(1, 200):
@@ -63,7 +63,7 @@ class Problems(list[Problem]):
 
 
 class SceneError(ValueError):
-    """A scene, file or name that Poise cannot take; `problems` lists everything that was found at once.
+    """An invalid scene, file or name; `problems` lists all problems that were found.
 
     >>> str(SceneError("must be positive, found -1", file="arm.yaml", line=7, field="radius"))
     'arm.yaml:7: radius: must be positive, found -1'
@@ -106,9 +106,9 @@ class SceneError(ValueError):
 
 
 def did_you_mean(name: object, candidates: Iterable[str], elsewhere: Mapping[str, str] | None = None) -> str:
-    """A half sentence that offers the nearest candidate, or lists them when they are few; empty if there is neither.
+    """A hint with the nearest candidate, or a list of all when they are few; else empty.
 
-    `elsewhere` has what a candidate is called in other programs.
+    `elsewhere` maps names of other programs to candidates.
 
     >>> did_you_mean("hinje", ["hinge", "slider"])
     ', did you mean "hinge"?'
@@ -132,7 +132,7 @@ def did_you_mean(name: object, candidates: Iterable[str], elsewhere: Mapping[str
 
 
 def last_part(name: str) -> str:
-    """What follows the last slash.
+    """The part of a name after the last slash.
 
     >>> last_part("hero/hand_r")
     'hand_r'
@@ -141,12 +141,12 @@ def last_part(name: str) -> str:
 
 
 def matches(name: str, names: Collection[str]) -> list[str]:
-    """Names that `name` may stand for: itself, else those that end in it after a slash."""
+    """Full names that match `name`: itself, else those that end in it after a slash."""
     return [name] if name in names else [full for full in names if full.endswith("/" + name)]
 
 
 def resolve_name(what: str, name: object, names: Collection[str], *, file: str | None = None) -> str:
-    """The full name that `name` stands for: itself, or the only one that ends in `/name`.
+    """The full name that matches `name`: itself, or the only one that ends in `/name`.
 
     >>> resolve_name("body", "hand_r", ["hero/hand_l", "hero/hand_r"])
     'hero/hand_r'

@@ -1,8 +1,8 @@
 """Convex hulls and solid moments of polyhedra.
 
-The hull is found by adding points one at a time to a growing polytope (quickhull, Barber, Dobkin, Huhdanpaa 1996). The
-side of a plane on which a point lies is decided in floating point where the error bound allows it and in whole numbers
-otherwise, so that coplanar, repeated and nearly equal points cannot tear the surface.
+The hull is computed by adding points one at a time to a growing polytope (quickhull, Barber, Dobkin, Huhdanpaa 1996).
+The side of a plane on which a point lies is decided in floating point where the error bound allows it and in exact
+integers otherwise, so that coplanar, repeated and nearly equal points cannot break the surface.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 Faces = NDArray[np.int64]
 Triple = tuple[float, float, float]
 
-#: points thinner than this fraction of their greatest extent have no volume worth the name
+#: points thinner than this fraction of their largest extent count as flat
 _FLAT = 1e-9
 #: bound of the rounding error of a 3 × 3 determinant of differences, over its permanent (Shewchuk 1997: 7 ε)
 _ROUNDING = 16.0 * 2.0**-53
@@ -35,9 +35,9 @@ def convex_hull(points: ArrayLike) -> Faces:
 
 @lru_cache(maxsize=64)
 def _hull_faces(coordinates: bytes) -> Faces:
-    """Kept, since mass and collision ask for the same hull, as do models that are compiled again."""
+    """Cached, since mass and collision need the same hull, and models may be compiled again."""
     vertices = np.frombuffer(coordinates).reshape(-1, 3)
-    # powers of two lose no bit, and volumes of huge or tiny points stay within the range of numbers
+    # scaling by powers of two is exact, and prevents overflow of volumes of huge or tiny points
     _, exponent = np.frexp(np.abs(vertices).max())
     return _Hull(np.ldexp(vertices, -int(exponent))).run()
 
@@ -56,7 +56,7 @@ def checked_vertices(points: ArrayLike) -> Floats:
     distinct = np.unique(vertices, axis=0)
     if len(distinct) < 4:
         raise SceneError(f"a solid needs at least 4 different points, found {len(distinct)}", field="vertices")
-    # a power of two, which loses no bit, keeps the sums of huge points finite
+    # exact scaling by a power of two keeps the sums of huge points finite
     _, exponent = np.frexp(np.abs(distinct).max())
     spread = np.ldexp(distinct, -int(exponent))
     spread -= spread.mean(axis=0)
@@ -83,11 +83,11 @@ class _Hull:
 
     @cached_property
     def exact(self) -> list[tuple[int, int, int]]:
-        """The points as whole numbers."""
+        """The points as integers."""
         return _whole_numbers(self.points)
 
     def run(self) -> Faces:
-        """Grow from a tetrahedron until no point is left outside."""
+        """Grow from a tetrahedron until no point is outside."""
         corners = self._first_corners()
         rest = np.setdiff1d(np.arange(len(self.points)), corners)
         a, b, c, d = corners
@@ -137,7 +137,7 @@ class _Hull:
         return volumes
 
     def _normal(self, face: tuple[int, int, int]) -> tuple[Triple, Triple]:
-        """(b−a) × (c−a), and what each of its numbers would be if nothing were taken from anything."""
+        """(b−a) × (c−a), and the permanent of each component: the same sums with absolute values."""
         (ax, ay, az), (bx, by, bz), (cx, cy, cz) = (self.rows[k] for k in face)
         ux, uy, uz, vx, vy, vz = bx - ax, by - ay, bz - az, cx - ax, cy - ay, cz - az
         normal = (uy * vz - uz * vy, uz * vx - ux * vz, ux * vy - uy * vx)
@@ -159,7 +159,7 @@ class _Hull:
         return int(candidates[np.argmax(self._sides(self.faces[face], candidates))])
 
     def _visible_from(self, apex: int, start: int) -> list[int]:
-        """Faces in front of which the point lies; they form one patch around `start`."""
+        """Faces that the point is in front of; they form one patch around `start`."""
         seen, patch, stack = {start}, [start], [start]
         while stack:
             a, b, c = self.faces[stack.pop()]
@@ -174,7 +174,7 @@ class _Hull:
         return patch
 
     def _replace(self, visible: list[int], apex: int) -> list[int]:
-        """Take the visible faces away, close the hole with triangles to the apex; new faces with points outside."""
+        """Remove visible faces, close the hole with triangles to the apex; returns new faces with points outside."""
         gone = set(visible)
         rim = []
         for face in visible:
@@ -187,7 +187,7 @@ class _Hull:
         return self._add([(a, b, apex) for a, b in rim], orphans[orphans != apex])
 
     def _add(self, triangles: list[tuple[int, int, int]], candidates: NDArray[np.int64]) -> list[int]:
-        """Add faces; each candidate goes to the first face in front of which it lies, or is inside and forgotten."""
+        """Add faces; each candidate is assigned to the first face that it is in front of, or dropped if inside."""
         added = []
         for a, b, c in triangles:
             face, self.next_face = self.next_face, self.next_face + 1
@@ -202,7 +202,7 @@ class _Hull:
 
 
 def _whole_numbers(points: Floats) -> list[tuple[int, int, int]]:
-    """The points times one power of two, as whole numbers, without rounding."""
+    """The points times one power of two, as integers, without rounding."""
     numbers = [[Fraction(float(x)) for x in point] for point in points]
     scale = max(x.denominator for point in numbers for x in point)
     return [(int(x * scale), int(y * scale), int(z * scale)) for x, y, z in numbers]
@@ -261,9 +261,9 @@ def checked_faces(faces: ArrayLike, vertices: Floats) -> Faces:
 
 
 def dent(vertices: Floats, faces: Faces) -> tuple[int, int, float] | None:
-    """Where a closed surface is not convex: (face, vertex in front of it, how far; m), the worst of its edges.
+    """The least convex edge of a closed surface: (face, vertex in front of it, height; m), or None if it is convex.
 
-    A closed surface is convex if it is along every edge. Heights within a millionth of its extent count as flat.
+    A closed surface is convex if it is convex at every edge. Heights within a millionth of its extent count as flat.
 
     >>> corners = np.array([(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1.0)])
     >>> dent(corners, np.array([(0, 2, 1), (0, 1, 3), (0, 3, 2), (1, 2, 3)])) is None

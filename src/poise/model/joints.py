@@ -1,13 +1,13 @@
 """The joint table: every kind of joint as plain data.
 
-A joint is a short sequence of *primitives*, each moving the child a little further from its rest pose:
+A joint is a short sequence of *primitives*, each of which moves the child relative to its rest pose:
 
     slide  translate along an axis                     1 coordinate, 1 velocity
     turn   rotate about an axis through the anchor     1 coordinate, 1 velocity
     screw  turn, and advance `pitch` metres a radian   1 coordinate, 1 velocity
     ball   rotate about the anchor                     quaternion (w, x, y, z), angular velocity in the child's axes
 
-Kernels know these four and nothing else; a new kind of joint is one more line in `JOINTS`.
+Kernels implement only these four; a new kind of joint is one more line in `JOINTS`.
 The axis of a primitive is a column of the joint frame: 0 is the joint's `axis`, 1 its `axis2`, 2 their cross product.
 A free joint slides along the *parent's* axes and starts from the parent's origin, so that its coordinates are the pose
 itself, as in MuJoCo; every other joint starts from the body's rest pose.
@@ -20,18 +20,18 @@ from enum import IntEnum
 
 
 class Prescribed(IntEnum):
-    """How the motion of a degree of freedom is given."""
+    """Source of the motion of a degree of freedom."""
 
     NOT = 0
-    """By what acts on it."""
+    """Dynamics: it follows from forces."""
     PATH = 1
-    """By the path of its body."""
+    """The path of its body."""
     FREELY = 2
-    """By whoever sets its coordinates and velocities; between that it goes on at the velocity that it has."""
+    """Its coordinates and velocities are set by the user; in between it moves on at its velocity."""
 
 
 class Primitive(IntEnum):
-    """The motions that kernels know."""
+    """The motions that kernels implement."""
 
     SLIDE = 0
     TURN = 1
@@ -88,7 +88,7 @@ class JointKind:
         return any(p is Primitive.BALL for p, _ in self.primitives)
 
 
-#: what other programs call a kind: MuJoCo, URDF, Pinocchio, Drake
+#: names of kinds in other programs: MuJoCo, URDF, Pinocchio, Drake
 OTHER_NAMES: dict[str, str] = {
     "revolute": "hinge",
     "continuous": "hinge",

@@ -1,11 +1,9 @@
-"""Loops: joints beside those of the tree, and couplings of coordinates; from a scene to what worlds need to know.
+"""Loop joints (closed kinematic chains) and couplings of coordinates, compiled from a scene.
 
-The joint of a loop has a frame on each of its two bodies: a point, and the axes (axis, axis2, axis × axis2) of
-`Joint`. At rest the frames coincide, or will be made to. Its coordinates tell how the second body's frame has moved
-from the first's, as those of a joint of its kind in the tree, and are 0 where the frames coincide. Those of a ball with
-a `limit_centre` coincide there instead.
-
-A loop joint closes a kinematic loop: it connects two bodies that the tree already connects.
+A loop joint connects two bodies that the tree already connects. It has a frame on each of them: a point, and the axes
+(axis, axis2, axis × axis2) of `Joint`. At rest the frames coincide, or the constraint closes them. Its coordinates
+describe the second body's frame relative to the first's, as for a joint of its kind in the tree, and are 0 where the
+frames coincide. The frames of a ball joint with a `limit_centre` coincide at that rotation instead.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ _COUPLINGS = ("joint", "mimic")
 
 
 class LoopJoint(NamedTuple):
-    """A joint that closes a loop.
+    """A loop joint.
 
     >>> from poise.model.shapes import box
     >>> scene = Scene()
@@ -55,9 +53,9 @@ class LoopJoint(NamedTuple):
     pitch: float = 0.0
     """m/rad."""
     limits: tuple[tuple[float, float], ...] = ()
-    """Of each coordinate; of a ball of its twist; rad or m."""
+    """Limits of each coordinate; of the twist for a ball joint; rad or m."""
     cone: tuple[float, float] = (inf, inf)
-    """Greatest swings of a ball about the second and third axes; rad."""
+    """Largest swings of a ball joint about the second and third axes; rad."""
     friction: float = 0.0
     """N or N·m."""
     break_force: float = inf
@@ -68,16 +66,16 @@ class LoopJoint(NamedTuple):
 
     @property
     def coordinates(self) -> tuple[str, ...]:
-        """A suffix for each coordinate; the twist of a ball is one here."""
+        """A suffix for each coordinate; the twist of a ball joint counts as one."""
         return ("twist",) if self.kind == "ball" else JOINTS[self.kind].v_names
 
 
 class Coupling(NamedTuple):
-    """Two coordinates, or one, bound by first = Σ coefficients · second^k, both counted from where they are at 0."""
+    """The constraint first = Σ coefficients · second^k of two coordinates, or one, relative to their zeros."""
 
     name: str
     first: int
-    """Degree of freedom; likewise `second`, −1 where there is none."""
+    """Degree of freedom; likewise `second`, −1 if there is none."""
     first_q: int
     second: int
     second_q: int
@@ -88,7 +86,7 @@ class Coupling(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """What loops refer to."""
+    """Data of bodies that loops refer to."""
 
     bodies: dict[str, int]
     positions: Floats
@@ -96,7 +94,7 @@ class Parts(NamedTuple):
     quats: Floats
     """(n, 4)"""
     links: Any
-    """(n,) link of each body, −1 for one that never moves."""
+    """(n,) link of each body, −1 for a static body."""
     joints: dict[str, tuple[str, int, int]]
     q_rest: list[float]
 
@@ -145,7 +143,7 @@ def compile_loop(loop: Loop, parts: Parts, file: str | None = None) -> LoopJoint
         if quat is not None:
             held[k] = held[k][0], quat_to_matrix(quat_normalize(quat)) @ axes
     if loop.limit_centre is not None:
-        # where the joint has turned by it, frames coincide
+        # frames coincide at this rotation of the joint
         centre = quat_to_matrix(quat_normalize(loop.limit_centre))
         held[1] = held[1][0], held[1][1] @ (axes.T @ centre.T @ axes)
     return LoopJoint(
@@ -194,7 +192,7 @@ def _check(check: Checker, loop: Loop) -> None:
 
 
 def _end(check: Checker, field: str, name: Any, parts: Parts) -> int:
-    """Number of a body, −1 for the world."""
+    """Index of a body, −1 for the world."""
     if name is None:
         return -1
     try:

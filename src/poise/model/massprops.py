@@ -52,11 +52,11 @@ class MassProperties:
 
     @classmethod
     def nothing(cls) -> MassProperties:
-        """What weighs nothing."""
+        """Zero mass properties."""
         return cls(0.0, np.zeros(3), np.zeros((3, 3)))
 
     def moved(self, position: ArrayLike, quat_wxyz: ArrayLike) -> MassProperties:
-        """The same matter seen from frame A, when this frame B has the pose (position, quat_wxyz) in A."""
+        """The same mass properties in frame A, when this frame B has the pose (position, quat_wxyz) in A."""
         return self.turned(position, quat_to_matrix(quat_normalize(quat_wxyz)))
 
     def turned(self, position: ArrayLike, rotation: Floats) -> MassProperties:
@@ -80,7 +80,7 @@ def shift_inertia(inertia: Floats, mass: float, offset: ArrayLike) -> Floats:
 
 
 def combine(parts: Iterable[MassProperties]) -> MassProperties:
-    """Several lumps of matter, given in one frame, taken as one."""
+    """Total of several mass properties in one frame."""
     lumps = [part for part in parts if part.mass > 0.0 or part.inertia.any()]
     if not lumps:
         return MassProperties.nothing()
@@ -105,7 +105,8 @@ def nearest_physical_inertia(inertia: Floats) -> Floats:
     semidefinite, which is the triangle inequality of the principal moments (P. M. Wensing, S. Kim and J.-J. E. Slotine,
     Linear matrix inequalities for physically consistent inertial parameter identification, RA-L 3(1), 2018). The matrix
     without the negative eigenvalues of Σ is the nearest such one in the Frobenius norm of Σ (N. J. Higham, Computing a
-    nearest symmetric positive semidefinite matrix, 1988). A part is only added to Σ, and so to I and to mass matrices.
+    nearest symmetric positive semidefinite matrix, 1988). The correction of Σ, and so of I and of mass matrices, is
+    positive semidefinite.
 
     >>> nearest_physical_inertia(np.diag((0.0, 0.0, 2.0))).diagonal()
     array([1., 1., 2.])
@@ -121,9 +122,9 @@ def nearest_physical_inertia(inertia: Floats) -> Floats:
 
 
 def unphysical(mass: float, inertia: Floats) -> tuple[str, str] | None:
-    """Why no body has this mass and inertia about its centre of mass: the field and a message; None if one has.
+    """Why no rigid body has this mass and inertia about its centre of mass: the field and a message; None if one has.
 
-    Violations of the triangle inequality by up to 1.5 % count as rounding of what was printed with three digits.
+    Violations of the triangle inequality by up to 1.5 % count as rounding of moments printed with three digits.
     """
     small, middle, large = np.linalg.eigvalsh(inertia)
     listed = f"({small:.6g}, {middle:.6g}, {large:.6g})"

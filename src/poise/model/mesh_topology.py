@@ -1,4 +1,4 @@
-"""How the triangles of a surface hang together."""
+"""Topology of triangle meshes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def half_edges(faces: Faces) -> Edges:
 
 
 def third_corners(faces: Faces) -> NDArray[np.int32]:
-    """(m, 3) for each edge of each triangle the third corner of the triangle beyond it; −1 where there is none.
+    """(m, 3) for each edge of each triangle the third corner of its neighbour; −1 if it has none.
 
     >>> third_corners(np.array([(0, 1, 2), (2, 1, 3)])).tolist()
     [[-1, 3, -1], [0, -1, -1]]
@@ -44,7 +44,7 @@ def open_edges(faces: Faces) -> Edges:
 
 
 def torn_edges(faces: Faces) -> Edges:
-    """(k, 2) edges along which two triangles run the same way: more than two meet there, or one is turned over.
+    """(k, 2) edges that two triangles traverse in the same direction: more than two meet there, or one is flipped.
 
     >>> torn_edges(np.array([(0, 1, 2), (0, 1, 3)])).tolist()
     [[0, 1]]

@@ -1,10 +1,10 @@
-"""Whether every degree of freedom has something to move.
+"""Check that every degree of freedom moves inertia: that the mass matrix is not singular.
 
-A massless link is fine where what it carries has inertia along each of its degrees of freedom. The check eliminates the
-degrees of freedom from the leaves to the root, as forward dynamics does, and looks at the pivots: at the rest pose, and
-if that fails (three hinges may well rest in gimbal lock) at a pose that is nothing special. Links with a negative
-principal moment (`Inertia.allow_unphysical`) may make the mass matrix indefinite at some poses: these are searched at
-random for negative pivots.
+A massless link is valid if its children have inertia along each of its degrees of freedom. The check eliminates the
+degrees of freedom from the leaves to the root, as forward dynamics does, and checks the pivots: at the rest pose, and
+if that fails (three hinges can rest in gimbal lock) at a generic pose. Links with a negative principal moment
+(`Inertia.allow_unphysical`) may make the mass matrix indefinite at some poses: random poses are searched for negative
+pivots.
 Spatial vectors are (ω, v) in a link's axes about its origin.
 """
 
@@ -24,19 +24,19 @@ from poise.motion.rotations import cross, quat_to_matrix, skew
 
 Floats = NDArray[np.float64]
 
-#: a pivot below this part of what it was before the last elimination is rounding (ε times some hundreds)
+#: a pivot below this fraction of its value before the last elimination is rounding (ε times some hundreds)
 _CANCELLED = 1e-13
-#: a moment of inertia below this part of the greatest is rounding (some ε); a planar chain of 10⁵ links stays above it
+#: a moment of inertia below this fraction of the largest is rounding (some ε); a planar chain of 10⁵ links is above it
 _VANISHING = 4e-15
-#: a principal moment below this part of the greatest is negative by more than rounding
+#: a principal moment below this fraction of the largest is negative by more than rounding
 _NEGATIVE = -1e-9
-#: random poses at which scenes with negative principal moments are looked at
+#: number of random poses at which scenes with negative principal moments are checked
 _POSES = 64
 
 
 @dataclass
 class LinkMotion:
-    """A link as `compile` gathers it."""
+    """A link during compilation."""
 
     body: int
     parent: int
@@ -71,9 +71,9 @@ def check_mobility(
     dof_armature: Sequence[float],
     dof_prescribed: Sequence[int],
 ) -> None:
-    """Raise `SceneError` if a degree of freedom moves nothing that has inertia, whatever the pose.
+    """Raise `SceneError` if a degree of freedom moves no inertia at any pose.
 
-    So it does where negative principal moments make the mass matrix indefinite at some pose.
+    Also if negative principal moments make the mass matrix indefinite at some pose.
     """
     dofs = _Dofs(dof_names, dof_armature, dof_prescribed)
     if any(_is_negative(link.mass.inertia) for link in links):
@@ -102,7 +102,7 @@ def _check_definite(scene: Scene, bodies: Sequence[Body], links: Sequence[LinkMo
 
 @dataclass(frozen=True)
 class _Dofs:
-    """What is known of all degrees of freedom."""
+    """Data of all degrees of freedom."""
 
     names: Sequence[str]
     armature: Sequence[float]
@@ -117,12 +117,12 @@ def _stuck(
     dofs: _Dofs,
     indefinite: bool = False,
 ) -> list[Problem]:
-    """Degrees of freedom without inertia, for links whose motions and transforms from their parents are given.
+    """Degrees of freedom without inertia, for links with given motions and transforms from their parents.
 
     With `indefinite` those with a negative one.
     """
     articulated = [_spatial_inertia(link.mass) for link in links]
-    # the same with the last elimination taken back: what rounding has to be compared with
+    # the same before the last elimination: the reference of rounding errors
     stiffer = [inertia.copy() for inertia in articulated]
     problems: list[Problem] = []
     dof = len(dofs.names)
@@ -151,10 +151,10 @@ def _stuck(
 
 
 def _anywhere(link: LinkMotion, rng: np.random.Generator | None = None) -> tuple[list[Floats], Floats]:
-    """Motions of a link and its transform from the parent after each degree of freedom has gone some way."""
+    """Motions of a link and its transform from the parent after a displacement of each degree of freedom."""
     amounts = [0.6 + 0.3 * k if rng is None else rng.uniform(-np.pi, np.pi) for k in range(len(link.motions))]
     motions: list[Floats] = []
-    after = np.eye(6)  # what the later degrees of freedom do to twists
+    after = np.eye(6)  # transform of twists by the later degrees of freedom
     for motion, amount in zip(reversed(link.motions), reversed(amounts), strict=True):
         motions.append(after @ motion)
         after = after @ _moved(motion, amount)
@@ -162,7 +162,7 @@ def _anywhere(link: LinkMotion, rng: np.random.Generator | None = None) -> tuple
 
 
 def _moved(motion: Floats, amount: float) -> Floats:
-    """Matrix that takes twists to the frame of a link that has gone along a motion; 6 × 6."""
+    """Transform of twists to the frame of a link displaced along a motion; 6 × 6."""
     turn, slide = motion[:3] * amount, motion[3:] * amount
     angle = float(np.linalg.norm(turn))
     spin = skew(turn / angle) if angle else np.zeros((3, 3))
@@ -173,14 +173,14 @@ def _moved(motion: Floats, amount: float) -> Floats:
 
 
 def _rounding(inertia: Floats, before: Floats, motion: Floats, armature: float) -> float:
-    """Largest pivot that may be nothing but rounding."""
+    """Largest pivot that may be due to rounding."""
     turning = float(np.trace(inertia[:3, :3])) if motion[:3].any() else 0.0
     cancelled = float(motion @ before @ motion) + armature
     return max(_VANISHING * turning, _CANCELLED * cancelled, float(np.finfo(np.float64).tiny))
 
 
 def _spatial_inertia(matter: MassProperties) -> Floats:
-    """6 × 6 inertia about the origin of the frame in which the matter is given."""
+    """6 × 6 inertia about the origin of the frame of the mass properties."""
     spatial = np.zeros((6, 6))
     offset = matter.mass * skew(matter.com)
     spatial[:3, :3] = shift_inertia(matter.inertia, matter.mass, matter.com)
@@ -190,12 +190,12 @@ def _spatial_inertia(matter: MassProperties) -> Floats:
 
 
 def _to_parent(link: LinkMotion) -> Floats:
-    """Matrix that takes a twist of the parent link (its axes, its origin) to the link's axes and origin; 6 × 6."""
+    """Transform of a twist from the parent link (its axes, its origin) to the link's axes and origin; 6 × 6."""
     return _from_frame(quat_to_matrix(link.quat), link.position)
 
 
 def _from_frame(rotation: Floats, position: Floats) -> Floats:
-    """Matrix that takes twists to a frame at a pose; 6 × 6."""
+    """Transform of twists to a frame at a pose; 6 × 6."""
     transform = np.zeros((6, 6))
     transform[:3, :3] = transform[3:, 3:] = rotation.T
     transform[3:, :3] = -rotation.T @ skew(position)

@@ -1,8 +1,8 @@
-"""The compiled model: immutable flat arrays, parent before child. Made by `compile.py`, read by everything else.
+"""The compiled model: immutable flat arrays, parent before child, made by `compile.py`.
 
-*Bodies* are what the user named. *Links* are what moves: a body with joints together with the bodies welded to it.
-A link has a run of primitives (see `joints.py`), a primitive a run of degrees of freedom. Order is depth-first as the
-scene lists its bodies, which is MuJoCo's order.
+*Bodies* are those of the scene. *Links* are the moving rigid parts: a body with joints together with the bodies welded
+to it. A link has a contiguous range of primitives (see `joints.py`), a primitive a range of degrees of freedom. Order
+is depth-first as the scene lists its bodies, which is MuJoCo's order.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int32]
 _ARRAYS: dict[str, Any] = {"Floats": np.float64, "Indices": np.int32}
-"""Type of the arrays behind each name of a field's type."""
+"""Type of the arrays for each name of a field's type."""
 _LATER = (
     *("contact_pairs", "contact_pair_friction", "compensated_link", "compensated_mass", "compensated_com"),
     *("actuator_range_dof", "actuator_range", "actuator_range_lifted"),
 )
-"""Fields that files of earlier versions do not know."""
+"""Fields that files of earlier versions do not have."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,11 +62,11 @@ class Model:
     body_parent: Indices
     """(n_bodies,) body, −1 is the world."""
     body_link: Indices
-    """(n_bodies,) link that carries the body, −1 for one that never moves."""
+    """(n_bodies,) link of the body, −1 for a static body."""
     body_position: Floats
     """(n_bodies, 3) of the body's frame in its link's frame (in the world's when `body_link` is −1); m."""
     body_quat_wxyz: Floats
-    """(n_bodies, 4) likewise."""
+    """(n_bodies, 4) orientation, likewise."""
     body_mass: Floats
     """(n_bodies,) kg."""
     body_com: Floats
@@ -99,7 +99,7 @@ class Model:
     primitive_kind: Indices
     """(n_primitives,) a `Primitive`."""
     primitive_axis: Floats
-    """(n_primitives, 3) unit vector in the link's frame; unused by balls."""
+    """(n_primitives, 3) unit vector in the link's frame; unused for ball joints."""
     primitive_anchor: Floats
     """(n_primitives, 3) centre of rotation in the link's frame; m."""
     primitive_pitch: Floats
@@ -131,8 +131,8 @@ class Model:
     q_rest: Floats
     """(nq,) coordinates at the rest pose."""
     q_zero: Floats
-    """(nq,) coordinates at which a link is at `link_position`: slides, turns and screws move by q − q_zero. That is
-    q_rest, but 0 for a free joint, whose coordinates are the pose itself. Unused by balls."""
+    """(nq,) coordinates at which a link is at `link_position`: slides, turns and screws move by q − q_zero. It is
+    q_rest, except 0 for a free joint, whose coordinates are the pose itself. Unused for ball joints."""
     q_spring: Floats
     """(nq,) coordinates at which springs are relaxed."""
     q_names: tuple[str, ...]
@@ -143,7 +143,7 @@ class Model:
     dof_link: Indices
     """(nv,)"""
     dof_parent: Indices
-    """(nv,) the degree of freedom next to this one on the way to the world, −1 at the root."""
+    """(nv,) the next degree of freedom towards the root, −1 at the root."""
     dof_armature: Floats
     """(nv,) kg or kg·m²."""
     dof_damping: Floats
@@ -151,28 +151,28 @@ class Model:
     dof_stiffness: Floats
     """(nv,) N/m or N·m/rad."""
     dof_limits: Floats
-    """(nv, 2) of the coordinate, ±inf where there is none; NaN-free; rad or m. Balls use cone and twist instead."""
+    """(nv, 2) limits of the coordinate, ±inf without a limit; no NaN; rad or m. Ball joints use cone and twist."""
     dof_prescribed: Indices
-    """(nv,) a `Prescribed`: where it is not 0 the motion is given (kinematic bodies) and the force is what follows."""
+    """(nv,) a `Prescribed`: where it is not 0 the motion is prescribed (kinematic bodies) and the force is computed."""
 
     excluded: Indices = field(default_factory=lambda: np.zeros((0, 2), np.int32))
-    """(…, 2) pairs of bodies that pass through each other."""
+    """(…, 2) pairs of bodies that do not collide with each other."""
     contact_pairs: Indices = field(default_factory=lambda: np.zeros((0, 2), np.int32))
-    """(…, 2) pairs of shapes that touch whatever else says otherwise, the lesser first, sorted."""
+    """(…, 2) contact pairs: shapes that collide regardless of filters, the lesser first, sorted."""
     contact_pair_friction: Floats = field(default_factory=lambda: np.zeros((0, 3)))
-    """(…, 3) sliding, torsional and rolling friction of each of them, in place of what materials mix to; 1, m, m."""
+    """(…, 3) sliding, torsional and rolling friction of each contact pair, instead of the combined one; 1, m, m."""
     compensated_link: Indices = field(default_factory=lambda: np.zeros(0, np.int32))
     """(…,) links of bodies with gravity compensation."""
     compensated_mass: Floats = field(default_factory=lambda: np.zeros(0))
-    """(…,) mass of each that gravity does not pull; kg."""
+    """(…,) mass of each whose weight is compensated; kg."""
     compensated_com: Floats = field(default_factory=lambda: np.zeros((0, 3)))
-    """(…, 3) where that mass is, in the link's frame; m."""
+    """(…, 3) centre of that mass, in the link's frame; m."""
     actuator_range_dof: Indices = field(default_factory=lambda: np.zeros(0, np.int32))
-    """(…,) degrees of freedom whose motors, all together, have a force within a range that no motor has by itself."""
+    """(…,) degrees of freedom with a range of the total force of their motors that no single motor can enforce."""
     actuator_range: Floats = field(default_factory=lambda: np.zeros((0, 2)))
-    """(…, 2) least and greatest of each; N or N·m."""
+    """(…, 2) (lower, upper) of each; N or N·m."""
     actuator_range_lifted: Indices = field(default_factory=lambda: np.zeros(0, np.int32))
-    """(…,) 1 where gravity compensation counts as a force of the motors."""
+    """(…,) 1 where gravity compensation counts as a motor force."""
     solids: Solids = field(default_factory=no_solids)
     """Shapes of all bodies."""
     paths: tuple[tuple[int, Path], ...] = ()
@@ -180,23 +180,23 @@ class Model:
     motors: tuple[Motor, ...] = ()
     """In the order of the scene's actuators."""
     loops: tuple[LoopJoint, ...] = ()
-    """Joints beside those of the tree."""
+    """Loop joints, in addition to the joints of the tree."""
     couplings: tuple[Coupling, ...] = ()
     skins: Skins = field(default_factory=no_skins)
-    """Surfaces that bend with the bodies."""
+    """Skinned meshes."""
 
     def __repr__(self) -> str:
         counts = f"n_bodies {self.n_bodies}, n_joints {self.n_joints}, nq {self.nq}, nv {self.nv}"
         return f"<Model {self.name!r}: {counts}>"
 
     def _repr_html_(self) -> str:
-        """Notebooks show a picture."""
-        from pkgutil import resolve_name  # by its name: compiled code must not depend on what draws
+        """Picture of the model for notebooks."""
+        from pkgutil import resolve_name  # by its name: compiled code must not depend on rendering
 
         return str(resolve_name("poise.view.page.still:model_html")(self))
 
     def __post_init__(self) -> None:
-        """Hold arrays of the right type and length that nobody can change: kernels trust them."""
+        """Check types and lengths of arrays and make them read-only: kernels trust them."""
         self._hold_arrays()
         self._check_lengths()
 
@@ -205,10 +205,10 @@ class Model:
         self._hold_arrays()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Model:
-        return self  # nothing in it changes
+        return self  # immutable
 
     def _hold_arrays(self) -> None:
-        """Make every array read-only; one that somebody could still write to is copied."""
+        """Make every array read-only; one that is writable through another reference is copied."""
         for item in fields(self):
             dtype = _ARRAYS.get(item.type) if isinstance(item.type, str) else None
             if dtype is None:
@@ -239,17 +239,17 @@ class Model:
 
     @property
     def n_bodies(self) -> int:
-        """Number of bodies, the world not counted."""
+        """Number of bodies, without the world."""
         return len(self.body_names)
 
     @property
     def n_links(self) -> int:
-        """Number of rigid parts that can move."""
+        """Number of moving rigid parts."""
         return len(self.link_parent)
 
     @property
     def n_joints(self) -> int:
-        """Number of joints that move."""
+        """Number of moving joints."""
         return len(self.joint_names)
 
     @property
@@ -274,7 +274,7 @@ class Model:
 
     @cached_property
     def quaternion_places(self) -> np.ndarray:
-        """(n, 4) where in q the quaternions are."""
+        """(n, 4) indices of the quaternions in q."""
         return np.asarray(self.primitive_q_start[self.primitive_kind == Primitive.BALL][:, None] + np.arange(4))
 
     def _index(self, what: str, name: str) -> int:
@@ -295,12 +295,12 @@ class Model:
         return self._index("degree of freedom", name)
 
     def q_slice(self, joint: str) -> slice:
-        """Where the coordinates of a joint are in q."""
+        """Slice of q with the coordinates of a joint."""
         k = self.joint_index(joint)
         return slice(int(self.joint_q_start[k]), int(self.joint_q_start[k + 1]))
 
     def v_slice(self, joint: str) -> slice:
-        """Where the velocities of a joint are in v."""
+        """Slice of v with the velocities of a joint."""
         k = self.joint_index(joint)
         return slice(int(self.joint_v_start[k]), int(self.joint_v_start[k + 1]))
 
@@ -310,11 +310,10 @@ class Model:
         return hashlib.sha256(parts.encode()).hexdigest()
 
     def digests(self) -> dict[str, str]:
-        """Hash of each field by its name, to tell what differs between two models.
+        """Hash of each field by its name, for finding differences between two models.
 
-        A path is a function, which no hash can tell from another: only the joints that follow one are counted. Colours
-        and skins do not count. Fields of later versions count where they hold something, so that files of earlier ones
-        still fit.
+        A path is a function, which cannot be hashed: only the joints that follow one count. Colours and skins do not
+        count. Fields of later versions count only if they are not empty, so that files of earlier versions still match.
         """
         values = {item.name: getattr(self, item.name) for item in fields(self) if item.name not in ("solids", "skins")}
         values = {name: value for name, value in values.items() if name not in _LATER or len(value)}
@@ -330,7 +329,7 @@ def _digest(value: object) -> str:
     """Hash of an array, a number or names."""
     if not isinstance(value, np.ndarray):
         return hashlib.sha256(json.dumps(value).encode()).hexdigest()[:16]
-    # −0 is 0, and the bytes are little-endian everywhere
+    # −0 becomes 0, and bytes are little-endian on every machine
     plain = value + 0.0 if value.dtype.kind == "f" else value
     hasher = hashlib.sha256(f"{value.dtype.str[1:]}{value.shape}".encode())
     hasher.update(np.ascontiguousarray(plain, dtype=plain.dtype.newbyteorder("<")).tobytes())

@@ -1,14 +1,15 @@
-"""Motors: from the actuators of a scene to what worlds need to know of each.
+"""Motors: compiles the actuators of a scene to the motors of worlds.
 
 The force of a motor, along its own coordinate x and its speed ẋ, is
 
     f = torque + stiffness (target − x) + damping (speed − ẋ),   low ≤ f ≤ high                            (1)
 
-x is a combination of coordinates, Σ gear · q, and each of these feels gear · f: MuJoCo's actuators without activation.
-Stiffness and damping may be negative: such a part acts as it is at the start of a step.
+x is a combination of coordinates, Σ gear · q, and f acts on each of them times its gear: MuJoCo's actuators without
+activation.
+Stiffness and damping may be negative: a negative term is explicit, from the start of a step.
 
-A joint may bound what its motors do together. Where there is one motor, with one coordinate, the bound is its own; else
-it is a range of the model (`Model.actuator_range`).
+A joint can bound the total force of its motors. If it has one motor with one coordinate, the bound is that motor's own;
+otherwise it is a range of the model (`Model.actuator_range`).
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from poise.model.joints import JOINTS
 from poise.model.scene import Actuator, Scene
 
 PLAIN = ("servo", "motor", "position", "velocity", "damper", "general")
-"""Kinds of actuators whose force is that of (1); all others do nothing."""
+"""Kinds of actuators whose force is that of (1); all others have no effect."""
 _NUMBERS = ("stiffness", "damping", "speed", "torque")
 _SERVO = (*_NUMBERS, "target")
 _SET_FIRST = {"torque": "torque", "speed": "speed", "damping": "damping", "gains": "torque"}
-"""The number of a motor that a control of a kind sets, or sets first, but for targets."""
+"""The (first) number of a motor that each kind of control sets, except targets."""
 
 
 class Motor(NamedTuple):
@@ -45,16 +46,16 @@ class Motor(NamedTuple):
 
     name: str
     dofs: tuple[int, ...] = ()
-    """Degrees of freedom that it acts on; none for one that does nothing, or that drives a loop."""
+    """Degrees of freedom that it acts on; none for one that has no effect, or that drives a loop joint."""
     gear: tuple[float, ...] = ()
     ball: bool = False
-    """Whether it turns a ball joint to a rotation; then `dofs` are the ball's three."""
+    """Whether its target is a rotation of a ball joint; then `dofs` are the joint's three."""
     stiffness: float = 0.0
     """N/m or N·m/rad."""
     damping: float = 0.0
     """N·s/m or N·m·s/rad."""
     target: tuple[float, ...] = (0.0,)
-    """x to reach, four numbers (w, x, y, z) of a ball; m or rad."""
+    """Target of x, four numbers (w, x, y, z) for a ball joint; m or rad."""
     speed: float = 0.0
     """m/s or rad/s."""
     torque: float = 0.0
@@ -63,20 +64,20 @@ class Motor(NamedTuple):
     """Least force; N or N·m."""
     high: float = inf
     control: str = "torque"
-    """What a control sets: torque, target, speed or damping; "gains" where it sets torque, stiffness and damping."""
+    """Number that a control sets: torque, target, speed or damping; "gains": torque, stiffness and damping."""
     gain: float = 1.0
-    """It sets gain · control + offset."""
+    """The control sets gain · control + offset."""
     offset: float = 0.0
     control_low: float = -inf
     control_high: float = inf
     coordinate: int = -1
-    """Number of the loop's coordinate that it drives instead (see `loops`)."""
+    """Index of the loop's coordinate that it drives instead (see `loops`)."""
     slopes: tuple[float, float] = (0.0, 0.0)
-    """What a control adds to stiffness and damping, per unit; beside that, they are those above."""
+    """Change of stiffness and damping per unit of control, added to those above."""
 
     @property
     def first_control(self) -> float:
-        """The control that sets it as it is at first: 0 of an actuator of MJCF, or what its range has next to that."""
+        """The initial control: 0 for an actuator of MJCF, clamped to its range."""
         nearest = min(max(0.0, self.control_low), self.control_high)
         if self.ball or not self.gain:
             return nearest if self.control == "gains" else 0.0
@@ -85,18 +86,18 @@ class Motor(NamedTuple):
 
     @property
     def first_gains(self) -> tuple[float, float]:
-        """Stiffness and damping at first."""
+        """Initial stiffness and damping."""
         control = self.first_control if any(self.slopes) else 0.0
         stiffness, damping = self.slopes
         return self.stiffness + stiffness * control, self.damping + damping * control
 
     def told(self) -> tuple[Any, ...]:
-        """Its fields for a digest: those of later versions count where they hold something."""
+        """Its fields for a digest: those of later versions count only if they are not empty."""
         return tuple(self) if any(self.slopes) else tuple(self)[:-1]
 
 
 def controlled_numbers(control: str) -> tuple[str, ...]:
-    """The numbers of a motor that a control of a kind sets.
+    """The numbers of a motor that each kind of control sets.
 
     >>> controlled_numbers("gains")
     ('torque', 'stiffness', 'damping')
@@ -105,22 +106,22 @@ def controlled_numbers(control: str) -> tuple[str, ...]:
 
 
 class Places(NamedTuple):
-    """Where the coordinates of joints and loops are, by name."""
+    """Indices of the coordinates of joints and loops, by name."""
 
     joints: dict[str, tuple[str, int, int]]
     """Kind, first degree of freedom, first coordinate."""
     dofs: dict[str, int]
     q_rest: list[float]
     q_of_dof: dict[int, int]
-    """Coordinate of each degree of freedom that is not a ball's."""
+    """Coordinate of each degree of freedom that is not a ball joint's."""
     loops: dict[str, int]
-    """Number of each coordinate of a loop."""
+    """Index of each coordinate of a loop."""
     ranges: dict[int, tuple[float, float, bool]]
-    """By degree of freedom: least and greatest force of all motors, and whether gravity compensation is one of them."""
+    """By degree of freedom: bounds of the total motor force, and whether gravity compensation counts as one."""
 
 
 def compile_motors(scene: Scene, places: Places) -> tuple[tuple[Motor, ...], dict[str, Any]]:
-    """All motors of a scene, in the order of its actuators, and the ranges of the model that bound several of them."""
+    """All motors of a scene, in the order of its actuators, and the model's ranges that bound several motors."""
     taken: set[str] = set()
     for actuator in scene.actuators:
         if actuator.kind == "servo" and actuator.name in taken:
@@ -130,7 +131,7 @@ def compile_motors(scene: Scene, places: Places) -> tuple[tuple[Motor, ...], dic
 
 
 def _bounded(motors: list[Motor], places: Places) -> tuple[tuple[Motor, ...], dict[str, Any]]:
-    """Motors within the ranges of their joints, and those ranges that no motor can have by itself."""
+    """Motors within the ranges of their joints, and the ranges that no single motor can enforce."""
     users = Counter(d for motor in motors for d in motor.dofs)
     own = {d for d, (_, _, lifted) in places.ranges.items() if users[d] == 1 and not lifted}
     own &= {motor.dofs[0] for motor in motors if len(motor.dofs) == 1}
@@ -146,7 +147,7 @@ def _bounded(motors: list[Motor], places: Places) -> tuple[tuple[Motor, ...], di
 
 
 def _within(motor: Motor, places: Places) -> Motor:
-    """A motor whose force, times its gear, stays within the range of its joint."""
+    """A motor whose force, times its gear, is clamped to the range of its joint."""
     low, high, _ = places.ranges[motor.dofs[0]]
     low, high = sorted((low / motor.gear[0], high / motor.gear[0]))
     return motor._replace(low=min(max(motor.low, low), high), high=max(min(motor.high, high), low))
@@ -174,7 +175,7 @@ def _compile(scene: Scene, actuator: Actuator, places: Places) -> Motor:
 
 
 def _joined(scene: Scene, actuator: Actuator, places: Places, idle: Motor) -> Motor:
-    """A motor on the coordinates of a joint, or on those that a tendon of joints combines."""
+    """A motor on the coordinates of a joint, or on those of a fixed tendon."""
     way = actuator.options.get("transmission", "joint")
     if way == "tendon":
         combined = actuator.options.get("joints", {})
@@ -206,9 +207,9 @@ def _drives_free_joint(actuator: Actuator, places: Places) -> bool:
 
 
 def _affine(motor: Motor, options: dict[str, Any], *, measured: bool) -> Motor:
-    """MuJoCo's force = gain · control + bias, gain and bias linear in ẋ and, where it is measured, in x.
+    """MuJoCo's force = gain · control + bias, gain and bias linear in ẋ and, if `measured`, in x.
 
-    The motor starts with the control 0, or with that of its range which is next to it.
+    The motor starts with the control 0, clamped to its range.
     """
     gain, bias = options["gain_parameters"], options["bias_parameters"]
     if options["gain"] not in ("fixed", "affine") or options["bias"] not in ("none", "affine"):
@@ -232,7 +233,7 @@ def _affine(motor: Motor, options: dict[str, Any], *, measured: bool) -> Motor:
 
 
 def _servo(scene: Scene, actuator: Actuator, places: Places, idle: Motor) -> Motor:
-    """A motor as `Scene.motor` describes it."""
+    """A motor of `Scene.motor`."""
     options = actuator.options
     _check_servo(scene, actuator)
     stiffness, damping, speed, torque = (float(options.get(name, 0.0)) for name in _NUMBERS)
@@ -269,7 +270,7 @@ def _target(scene: Scene, actuator: Actuator, ball: bool) -> tuple[float, ...]:
 
 
 def _driven(scene: Scene, actuator: Actuator, places: Places, motor: Motor) -> tuple[Motor, tuple[float, ...]]:
-    """The motor on what it drives, and where that is at rest."""
+    """The motor on its coordinates, and their rest values."""
     names = [*places.joints, *places.dofs, *places.loops]
     try:
         name = resolve_name("joint", actuator.target, list(dict.fromkeys(names)), file=scene.source)

@@ -1,4 +1,4 @@
-"""What can be wrong with a single joint, shape or inertia."""
+"""Checks of a single joint, shape or inertia."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def check_joint(check: Checker, joint: Joint) -> None:
 
 
 def _check_actuation(check: Checker, joint: Joint, kind: JointKind) -> None:
-    """The range of what motors do together, and what counts as one of them."""
+    """The range of the total motor force, and whether gravity compensation counts."""
     if joint.actuator_force_range is not None:
         check.bounds("actuator_force_range", joint.actuator_force_range)
         if kind.nv != 1:
@@ -172,12 +172,12 @@ STILL = (Plane, HeightField, TriangleMesh)
 
 
 def must_stay(shape: Shape) -> bool:
-    """Whether a shape belongs on what never moves; a mesh that is only looked at goes along with any body."""
+    """Whether a shape must be on a static body; a visual mesh can be on any body."""
     return isinstance(shape, STILL) and not (isinstance(shape, TriangleMesh) and only_looked_at(shape))
 
 
 def only_looked_at(shape: Shape) -> bool:
-    """Whether nothing can touch a shape; it may then be of any form."""
+    """Whether a shape is visual only; it can then have any form."""
     return all(isinstance(bits, (int, np.integer)) and bits == 0 for bits in (shape.group, shape.mask))
 
 
@@ -278,7 +278,7 @@ def _check_convex(check: Checker, vertices: np.ndarray, faces: np.ndarray) -> No
 
 
 def spoken(shape: Shape) -> str:
-    """What a shape is called in a sentence."""
+    """Name of a kind of shape in a sentence."""
     return {HeightField: "height field", TriangleMesh: "triangle mesh"}.get(type(shape), type(shape).__name__.lower())
 
 
@@ -327,7 +327,7 @@ def _check_surface(check: Checker, shape: TriangleMesh) -> None:
 
 
 def _check_edges(check: Checker, shape: TriangleMesh, vertices: np.ndarray, faces: np.ndarray) -> None:
-    """Each edge of what things touch has two triangles, of one sense; or one, if the surface is open."""
+    """Check that each edge of a colliding mesh has two triangles of consistent orientation; or one, if it is open."""
     torn, rest = torn_edges(faces), open_edges(faces)
     if len(torn):
         a, b = torn[0].tolist()

@@ -1,4 +1,4 @@
-"""Convex hulls as collision reads them: corners, the edges between them, and flat sides with any number of corners."""
+"""Convex hulls for collision: corners, the edges between them, and faces with any number of corners."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 FLAT = 2e-7
-"""Triangles whose corners lie within this fraction of the hull's extent of one plane are one side."""
+"""Triangles whose corners are within this fraction of the hull's extent of one plane form one face."""
 
 
 @dataclass(frozen=True, eq=False)
 class Polytope:
-    """A convex hull without the points inside it. Lists of lists are flat, with the starts of each."""
+    """A convex hull without the points inside it. Lists of lists are flat, with the start of each."""
 
     vertices: Floats
     """(n, 3) corners; m."""
@@ -32,13 +32,13 @@ class Polytope:
     side_start: Indices
     """(k + 1,) into `side_corners`."""
     side_corners: Indices
-    """Corners of each flat side, counter-clockwise from outside."""
+    """Corners of each face, counter-clockwise from outside."""
     side_normal: Floats
     """(k, 3) outward, unit."""
     around_start: Indices
     """(n + 1,) into `around`."""
     around: Indices
-    """Sides about each corner."""
+    """Faces around each corner."""
 
 
 def polytope(points: ArrayLike) -> Polytope:
@@ -95,9 +95,9 @@ def _normals(vertices: Floats, faces: Indices) -> tuple[Floats, Floats]:
 
 
 def _sides(vertices: Floats, faces: Indices) -> tuple[Floats, list[Indices]]:
-    """Triangles gathered to flat sides: unit normals (k, 3), and the triangles of each side.
+    """Triangles merged into faces: unit normals (k, 3), and the triangles of each face.
 
-    The largest triangles come first: their planes are the best known ones, and slivers go with a neighbour.
+    The largest triangles come first: their planes are the most accurate, and slivers are merged into a neighbour.
     """
     normals, areas = _normals(vertices, faces)
     slack = FLAT * float(np.ptp(vertices, axis=0).max())
@@ -117,7 +117,7 @@ def _sides(vertices: Floats, faces: Indices) -> tuple[Floats, list[Indices]]:
                 other = edges[row[k - 2], row[k]]
                 if taken[other] < 0 and np.all(np.abs(vertices[faces[other]] @ normal - level) <= slack):
                     if normals[other] @ normal < 0.0:
-                        continue  # the far side of a hull thinner than the tolerance
+                        continue  # the opposite face of a hull thinner than the tolerance
                     taken[other] = len(sides)
                     members.append(other)
                     stack.append(other)
@@ -135,7 +135,7 @@ def _around(n: int, faces: Indices, sides: list[Indices]) -> list[Indices]:
 
 
 def _outline(vertices: Floats, members: Indices, normal: Floats) -> Indices:
-    """Corners of a flat side, counter-clockwise: the convex hull in the plane (A. M. Andrew 1979)."""
+    """Corners of a face, counter-clockwise: the convex hull in the plane (A. M. Andrew 1979)."""
     first = np.zeros(3)
     first[np.argmin(np.abs(normal))] = 1.0
     x_axis = cross(first, normal)

@@ -1,4 +1,4 @@
-"""Files that are read whole: pipes and devices, which may never end or begin, are refused before they are read."""
+"""Reading regular files: pipes and devices, which may block or never end, raise OSError before they are read."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import BinaryIO
 
 LARGEST = 1 << 30
-"""Bytes of a file that is read whole."""
+"""Maximum size of a file; bytes."""
 _PART = 1 << 20
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """Open a file on a disk. Raises OSError for anything else, and does not wait for a pipe to be written to."""
+    """Open a file on a disk. Raises OSError for anything else, and does not block on a pipe."""
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0))
     try:
         _check(os.fstat(handle), path)
@@ -38,7 +38,7 @@ def read_regular(path: Path) -> bytes:
     """
     parts, size = [], 0
     with open_regular(path) as stream:
-        # in parts, as room for the largest file is more than most computers should give for a small one
+        # in parts, since a buffer for the largest file is too much memory for a small one
         while part := stream.read(_PART):
             parts.append(part)
             size += len(part)
@@ -49,7 +49,7 @@ def read_regular(path: Path) -> bytes:
 
 
 def check_regular(path: Path) -> None:
-    """Raise OSError where a path names something that is there and is no file on a disk."""
+    """Raise OSError if a path exists and is not a regular file."""
     _check(path.stat(), path)
 
 

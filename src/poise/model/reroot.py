@@ -1,11 +1,11 @@
-"""Hang a character from another body: the same skeleton with its joints read from the other end.
+"""Reroot a character: the same skeleton with another body as its root, and inverted joints in between.
 
-A tree can be held anywhere. Between the old root and the new one, parent and child change places: the body P that
-carried C = P·X·J now hangs from it, P = C·X⁻¹·(X·J⁻¹·X⁻¹). A joint's motion undone is the same motion about the
-opposite axis, so scalar coordinates keep their meaning; the quaternion of a ball becomes that of the inverse rotation,
-in the axes of its new child. With C at the centre of its limits, R C⁻¹ is undone too: what was the axis in the old
-child, C⁻¹ e, is the axis in the new parent, and C⁻¹ at the new centre. A cone that is wider one way than the other is
-seen from its other side, which turns it with the twist: ranges of such balls stay exact only where the twist is 0.
+Between the old root and the new one, parent and child are swapped: C = P·X·J of a parent P and child C becomes
+P = C·X⁻¹·(X·J⁻¹·X⁻¹). The inverse of a joint's motion is the same motion about the opposite axis, so scalar coordinates
+keep their meaning; the quaternion of a ball joint becomes that of the inverse rotation, in the axes of its new child.
+With C at the centre of its limits, R C⁻¹ is inverted too: the axis in the old child, C⁻¹ e, is the axis in the new
+parent, and C⁻¹ at the new centre. An elliptic cone rotates with the twist when the joint is inverted: ranges of such
+ball joints are exact only at zero twist.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 
 
 def rerooted(character: Character, root: str, joint: Joint | None = None) -> Character:
-    """The character held by the body `root`, through `joint` (free when missing), in the same rest pose.
+    """The character with the root `root`, attached by `joint` (free when missing), in the same rest pose.
 
     >>> from poise.model.shapes import capsule
     >>> arm = Body("arm", joints=[Joint("free")], shapes=[capsule(0.05, 0.3)])
@@ -62,7 +62,7 @@ def _way_up(bodies: dict[str, Body], name: str) -> list[str]:
 
 
 def _check_top(top: Body) -> None:
-    """The old root must have been free: another joint to the world would be lost."""
+    """Check that the old root is free: another joint to the world would be lost."""
     kinds = [joint.kind for joint in top.joints]
     if kinds != ["free"]:
         held = f"held by a {', '.join(kinds)} joint" if kinds else "welded to the world"
@@ -89,7 +89,7 @@ def _turned_over(parent: Body, child: Body) -> Body:
 
 
 def _undone(joint: Joint, child: Body, quat: Floats) -> Joint:
-    """A joint as its other side sees it: opposite axes, in the old parent's frame."""
+    """The inverted joint: opposite axes, in the old parent's frame."""
     if joint.kind in ("planar", "free"):
         raise SceneError(f'joint of body "{child.name}": a {joint.kind} joint has no opposite of its own kind')
     anchor = rotate(quat, joint.anchor) + np.asarray(child.position, np.float64)
@@ -117,7 +117,7 @@ def _undone(joint: Joint, child: Body, quat: Floats) -> Joint:
 
 
 def _undone_ball(joint: Joint, child: Body, quat: Floats) -> Joint:
-    """The forces of a ball on its other side: velocities there are −R ω, with R the rest orientation."""
+    """The forces of an inverted ball joint: its velocities are −R ω, with R the rest orientation."""
     for field in ("damping", "armature"):
         items = as_sequence(getattr(joint, field))
         if items is not None and len(set(items)) > 1:

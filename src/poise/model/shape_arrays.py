@@ -1,4 +1,4 @@
-"""Shapes as arrays: what collision, rays and pictures read.
+"""Shapes as arrays, for collision, rays and pictures.
 
 | kind | size |
 |---|---|
@@ -12,9 +12,8 @@
 | field | half of the extents in x and y, least height |
 | mesh | half of the extents about the centre of its vertices' box |
 
-Vertices of hulls and meshes are relative to the centre of their box, which `position` has in it. Points of a convex
-mesh that are no corners of its hull are left out. A convex mesh that is only looked at and has faces is a mesh: it is
-shown as it is.
+Vertices of hulls and meshes are relative to the centre of their box, which `position` includes. Points of a convex mesh
+that are not corners of its hull are dropped. A visual convex mesh with faces is a mesh: it is drawn unchanged.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ Indices = NDArray[np.int32]
 
 
 class Solid(IntEnum):
-    """Kinds of shapes, in the order in which a pair of two kinds is handled: the lesser is A."""
+    """Kinds of shapes. Their order defines the roles in a pair: the lesser kind is A."""
 
     PLANE = 0
     SPHERE = 1
@@ -83,27 +82,27 @@ KINDS: dict[type[Shape], Solid] = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Solids:
-    """The shapes of a model, in the order of its bodies. Nobody can change the arrays."""
+    """The shapes of a model, in the order of its bodies, as read-only arrays."""
 
     names: tuple[str, ...]
-    """Of the shape, else its body's and the number of the shape on it."""
+    """Name of the shape, else that of its body with the number of the shape on it."""
     kind: Indices
     """(n,) a `Solid`."""
     body: Indices
     """(n,)"""
     link: Indices
-    """(n,) link that carries the shape, −1 where it never moves."""
+    """(n,) link of the shape, −1 for a static shape."""
     position: Floats
-    """(n, 3) centre in the link's frame, in the world's where there is none; m."""
+    """(n, 3) centre in the link's frame, or in the world's for a static shape; m."""
     quat_wxyz: Floats
-    """(n, 4) likewise."""
+    """(n, 4) orientation, likewise."""
     size: Floats
     """(n, 3) see the table above; m."""
     reach: Floats
-    """(n,) radius of a sphere about the centre that holds the shape; inf of a plane; m. A field has ground under it,
-    as deep as the greater half of its extents."""
+    """(n,) radius of the bounding sphere about the centre; inf for a plane; m. A field has ground below it, as deep as
+    the larger of its half extents."""
     margin: Floats
-    """(n,) distance at which contacts begin to be reported; m."""
+    """(n,) distance below which contacts are reported; m."""
     group: NDArray[np.int64]
     """(n,) bits."""
     mask: NDArray[np.int64]
@@ -131,27 +130,27 @@ class Solids:
     face_start: Indices
     """(n + 1,) into `faces`."""
     faces: Indices
-    """(…, 3) triangles of hulls and meshes, counter-clockwise from outside, numbers of the shape's own vertices. Hulls
-    that touch nothing and were given none have none."""
+    """(…, 3) triangles of hulls and meshes, counter-clockwise from outside, indices of the shape's own vertices. Visual
+    hulls without given faces have none."""
     neighbor_start: Indices
     """(number of vertices + 1,) into `neighbors`."""
     neighbors: Indices
-    """Other ends of the edges at each vertex of a hull or mesh that things touch, numbers in `vertices`."""
+    """Other ends of the edges at each vertex of a colliding hull or mesh, indices in `vertices`."""
     beyond: Indices
     """(…, 3) for each edge of each of `faces` of a mesh (corner 0 to 1, 1 to 2, 2 to 0) the third corner of the
-    triangle beyond it, a number of the shape's own vertices; −1 at a border, of hulls, and of what is only seen."""
+    neighbour, an index of the shape's own vertices; −1 at a border, for hulls, and for visual shapes."""
     side_start: Indices
     """(number of sides + 1,) into `side_corners`."""
     side_corners: Indices
-    """Corners of each flat side of a hull, counter-clockwise from outside, numbers in `vertices`."""
+    """Corners of each face of a hull, counter-clockwise from outside, indices in `vertices`."""
     side_normal: Floats
-    """(…, 3) of each flat side, outward, unit."""
+    """(…, 3) of each face, outward, unit."""
     around_start: Indices
     """(number of vertices + 1,) into `around`."""
     around: Indices
-    """Flat sides about each vertex of a hull, numbers in `side_normal`."""
+    """Faces around each vertex of a hull, indices in `side_normal`."""
     grid: Indices
-    """(n, 2) rows (along y) and columns (along x) of a height field; 0 of others."""
+    """(n, 2) rows (along y) and columns (along x) of a height field; 0 for others."""
     height_start: Indices
     """(n + 1,) into `heights`."""
     heights: Floats
@@ -172,14 +171,14 @@ class Solids:
 
 
 def no_solids() -> Solids:
-    """Nothing to collide with."""
+    """No shapes."""
     return gather_solids([], np.zeros(0, np.int32), np.zeros((0, 3)), np.zeros((0, 4)))
 
 
 def gather_solids(
     bodies: Sequence[Body], link: Indices, position: Floats, quat_wxyz: Floats, rules: SceneRules | None = None
 ) -> Solids:
-    """Shapes of all bodies, which have their links and their poses on them; `rules` combine surfaces that name none."""
+    """Shapes of all bodies with given links and poses on them; `rules` are for surfaces without their own."""
     rows = [_row(body, k, shape) for body in bodies for k, shape in enumerate(body.shapes)]
     owner = [b for b, body in enumerate(bodies) for _ in body.shapes]
     places = [_placed(row, position[b], quat_wxyz[b]) for row, b in zip(rows, owner, strict=True)]
@@ -214,7 +213,7 @@ def gather_solids(
 
 
 def _row(body: Body, number: int, shape: Shape) -> dict[str, Any]:
-    """What is known of a shape in its own frame."""
+    """Geometry of a shape in its own frame."""
     kind = next(KINDS[known] for known in type(shape).__mro__ if known in KINDS)
     name = shape.name or f"{body.name}[{number}]"
     row = {"shape": shape, "name": name, "kind": int(kind), "centre": np.zeros(3), "grid": (0, 0)}
@@ -224,7 +223,7 @@ def _row(body: Body, number: int, shape: Shape) -> dict[str, Any]:
 
 
 def _form(shape: Shape) -> dict[str, Any]:
-    """Size and reach, and where a shape has them its points."""
+    """Size and reach, and the points of shapes that have them."""
     if isinstance(shape, Plane):
         return {"size": (0.0, 0.0, 0.0), "reach": inf}
     if isinstance(shape, Sphere):
@@ -241,7 +240,7 @@ def _form(shape: Shape) -> dict[str, Any]:
     if isinstance(shape, HeightField):
         return _field_form(shape)
     assert isinstance(shape, (ConvexMesh, TriangleMesh))
-    unseen = shape.group == 0 and shape.mask == 0  # a hull takes long, and nothing touches this one
+    unseen = shape.group == 0 and shape.mask == 0  # a hull is expensive, and this shape does not collide
     hull = polytope(shape.vertices) if isinstance(shape, ConvexMesh) and not unseen else None
     if hull is not None:
         vertices, faces = hull.vertices, hull.faces
@@ -262,7 +261,7 @@ def _form(shape: Shape) -> dict[str, Any]:
 def _field_form(shape: HeightField) -> dict[str, Any]:
     heights = np.asarray(shape.heights, np.float64)
     x, y = (0.5 * float(side) for side in shape.extent)
-    reach = float(np.linalg.norm((x, y, np.abs(heights).max() + max(x, y))))  # with the ground under it
+    reach = float(np.linalg.norm((x, y, np.abs(heights).max() + max(x, y))))  # with the ground below it
     return {
         "size": (x, y, float(heights.min())),
         "reach": reach,
@@ -272,13 +271,13 @@ def _field_form(shape: HeightField) -> dict[str, Any]:
 
 
 def _surface(materials: list[Material]) -> dict[str, Any]:
-    """What touches are like, of each shape."""
+    """Contact properties of each shape."""
     names = ("friction", "restitution", "torsional_friction", "rolling_friction", "compliance")
     return {name: np.array([getattr(one, name) for one in materials], np.float64).reshape(-1) for name in names}
 
 
 def _topology(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Edges of all hulls and meshes, and sides of hulls. The vertices of other shapes have none."""
+    """Edges of all hulls and meshes, and faces of hulls. The vertices of other shapes have none."""
     n_vertices = n_sides = 0
     lists: dict[str, list[NDArray[Any]]] = {name: [] for name in ("neighbors", "corners", "around", "normals")}
     counts: dict[str, list[NDArray[Any]]] = {name: [] for name in ("neighbors", "corners", "around")}

@@ -1,4 +1,4 @@
-"""Shapes as plain data: what a body looks like and collides with, and where its mass may come from.
+"""Shapes as plain data: the geometry of a body for collision, rendering and mass properties.
 
 Sizes are full lengths in metres. Axes of symmetry run along local z.
 """
@@ -14,9 +14,9 @@ from poise.model.errors import SceneError, did_you_mean
 Vector = tuple[float, float, float]
 Quaternion = tuple[float, float, float, float]
 CombineRule = Literal["average", "geometric", "minimum", "multiply", "maximum"]
-"""How the coefficients of two surfaces become that of their contact; see `poise.model.surface_rules`."""
+"""Rules that combine the coefficients of two surfaces in a contact; see `poise.model.surface_rules`."""
 
-#: what other programs call options of a shape, and where parts of the material are
+#: names of options of a shape in other programs, and of fields of its material
 _OTHER_OPTIONS = {
     "pos": "position",
     "quat": "quat_wxyz",
@@ -45,33 +45,33 @@ class Material:
     """
 
     friction: float = 0.8
-    """Coulomb coefficient, sliding; inf: never slips, unless the rule that combines it with that of the other surface
-    gives less (the geometric mean with 0 is 0); 1."""
+    """Coulomb coefficient of sliding friction; inf: never slips, unless the combine rule with the other surface gives
+    less (the geometric mean with 0 is 0); 1."""
     restitution: float = 0.0
-    """Fraction of the approach speed that bounces back; 1."""
+    """Coefficient of restitution: the fraction of the approach speed with which a contact bounces; 1."""
     torsional_friction: float = 0.0
-    """Moment about the normal per normal force; inf: never spins on what it touches; m."""
+    """Torsional friction: moment about the normal per normal force; inf: never spins on a contact; m."""
     rolling_friction: float = 0.0
-    """Moment in the tangent plane per normal force; inf: never rolls on what it touches; m."""
+    """Rolling friction: moment in the tangent plane per normal force; inf: never rolls on a contact; m."""
     compliance: float = 0.0
-    """How far the surface gives way per normal force; 0 is hard; m/N."""
+    """Compliance: displacement of the surface per normal force; 0 is hard; m/N."""
     friction_combine: CombineRule | None = None
-    """Rule that combines sliding friction with that of another surface; None: that of the scene. Of two different rules
-    the later one of average, geometric, minimum, multiply, maximum holds."""
+    """Rule that combines sliding friction with that of another surface; None: the scene's rule. Of two different rules
+    the later one of average, geometric, minimum, multiply, maximum applies."""
     rolling_combine: CombineRule | None = None
-    """Likewise of torsional and of rolling friction; "multiply" is none of lengths."""
+    """The same for torsional and rolling friction; "multiply" is invalid for lengths."""
     restitution_combine: CombineRule | None = None
-    """Likewise of restitution."""
+    """The same for restitution."""
     priority: int = 0
-    """Of two surfaces the one with the higher priority has friction, condim and restitution alone."""
+    """The surface with the higher priority alone determines friction, condim and restitution."""
     condim: int | None = None
-    """Friction that a contact has: 1 none, 3 sliding, 4 and torsional, 6 and rolling; of two surfaces the larger one.
-    None: what the coefficients above 0 need, 3 at least."""
+    """Friction of a contact: 1 none, 3 sliding, 4 and torsional, 6 and rolling; the larger one of two surfaces.
+    None: as the coefficients above 0 require, at least 3."""
 
 
 @dataclass(kw_only=True)
 class Shape:
-    """What all shapes share. `mass` wins over `density`; a density of 0 makes a shape that weighs nothing."""
+    """Fields of all shapes. `mass` overrides `density`; a density of 0 makes a massless shape."""
 
     name: str | None = None
     position: Vector = ORIGIN
@@ -88,9 +88,9 @@ class Shape:
     group: int = 1
     """Bits of the groups that the shape belongs to."""
     mask: int = 1
-    """Bits of the groups that the shape collides with; 0 for a shape that is only looked at."""
+    """Bits of the groups that the shape collides with; 0 for a visual shape."""
     margin: float = 0.0
-    """Distance at which contacts begin to be reported; m."""
+    """Distance below which contacts are reported; m."""
     line: int | None = None
     """Line in the file that the shape was read from."""
 
@@ -137,12 +137,12 @@ class Plane(Shape):
     """The half space z ≤ 0 of the shape's frame: no mass, only on bodies that do not move."""
 
     extent: tuple[float, float] | None = None
-    """Full lengths to draw; None for an endless floor. Collision always sees an endless one; m."""
+    """Full lengths to draw; None for an infinite floor. For collision it is always infinite; m."""
 
 
 @dataclass
 class ConvexMesh(Shape):
-    """The convex hull of `vertices`; `faces` (triangles, counter-clockwise from outside) are found when missing."""
+    """The convex hull of `vertices`; `faces` (triangles, counter-clockwise from outside) are computed when missing."""
 
     vertices: Any
     """(n, 3) array of points in the shape's frame; m."""
@@ -167,8 +167,8 @@ class HeightField(Shape):
 class TriangleMesh(Shape):
     """A surface of triangles that need not be convex: no mass, only on bodies that do not move.
 
-    It pushes outward. Unless it is meant to be open, it must close: a hole would let things in that never come out.
-    One that is only looked at (group and mask 0) may be of any form, open, flat or torn, and on any body.
+    It pushes outward. Unless `open` is set it must be closed: bodies that enter through a hole would be trapped inside.
+    A visual mesh (group and mask 0) can have any form, open, flat or non-manifold, on any body.
     """
 
     vertices: Any
@@ -176,16 +176,16 @@ class TriangleMesh(Shape):
     faces: Any
     """(m, 3) array of vertex indices, counter-clockwise seen from outside."""
     open: bool = False
-    """Whether the surface has a border, as a terrain has."""
+    """Whether the surface has a border, like a terrain."""
 
 
 _Kind = TypeVar("_Kind", bound=Shape)
 
 
 def make_shape(kind: type[_Kind], options: dict[str, Any], also: Sequence[str] = (), **sizes: Any) -> _Kind:
-    """A shape of a kind from its sizes and the options that shapes have; others are answered with the nearest.
+    """A shape of a kind from its sizes and options of shapes; the error for other options suggests the nearest.
 
-    `also` are names that may have been meant though they are no option here.
+    `also` are further names for suggestions, which are no options here.
 
     >>> make_shape(Sphere, {"mass": 2.0}, radius=0.1).mass
     2.0
@@ -271,9 +271,9 @@ def height_field(heights: Any, x: float, y: float, **options: Any) -> HeightFiel
 
 
 def triangle_mesh(vertices: Any, faces: Any, **options: Any) -> TriangleMesh:
-    """A surface of triangles that stays where it is; `open=True` for one that has a border, as a terrain has.
+    """A static surface of triangles; `open=True` for one with a border, like a terrain.
 
-    With `group=0, mask=0` it is only looked at: it may then be of any form, and on bodies that move.
+    With `group=0, mask=0` it is visual: it can then have any form, and be on moving bodies.
 
     >>> len(triangle_mesh([(0, 0, 0), (1, 0, 0), (0, 1, 0)], [(0, 1, 2)], open=True).faces)
     1

@@ -1,8 +1,8 @@
-"""Joints with several degrees of freedom as series of joints with one each (KOK §3).
+"""Joints with several degrees of freedom as chains of joints with one each (KOK §3).
 
-A joint with k degrees of freedom becomes k single joints in a row; the first k − 1 of them carry bodies without length
-or mass. A ball turns about x, then y, then z of the body's rest frame; a free joint slides along x, y, z of its parent
-first. Chain angles count from the rest orientation. They lock where the middle angle is ±π/2.
+A joint with k degrees of freedom becomes a chain of k single joints; the children of the first k − 1 are bodies of zero
+length and mass. A ball joint rotates about x, then y, then z of the body's rest frame; a free joint first slides along
+x, y, z of its parent. Chain angles count from the rest orientation. Gimbal lock is where the middle angle is ±π/2.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LOCKED = 1e-6
 
 
 class GimbalLock(ValueError):
-    """The three angles of a ball cannot follow: the middle one is at ±π/2.
+    """Gimbal lock: the middle one of the three angles of a ball joint is at ±π/2.
 
     >>> from poise.model.shapes import box
     >>> scene = Scene(bodies=[Body("b", joints=[Joint("ball")], shapes=[box(1, 2, 3)])])
@@ -46,11 +46,11 @@ class GimbalLock(ValueError):
 
 @dataclass(frozen=True)
 class _Single:
-    """A joint with one degree of freedom and the rest pose of the body that it carries, relative to the one before."""
+    """A joint with one degree of freedom and the rest pose of its child body, relative to the one before."""
 
     joint: Joint
     position: Vector = ORIGIN
-    """Used by the sliders of a free joint only."""
+    """Used only by the sliders of a free joint."""
 
 
 def single_dof_chain(scene: Scene, *, drop_ball_forces: bool = False) -> Scene:
@@ -58,8 +58,8 @@ def single_dof_chain(scene: Scene, *, drop_ball_forces: bool = False) -> Scene:
 
     Joints with one degree of freedom keep their names; those of others are named `joint.suffix`, with the suffixes
     rx, ry, rz for a ball, x, y, z, rx, ry, rz for a free joint, and those of the joint table otherwise. Damping,
-    armature, springs, dry friction and limits of a ball have no equal on its three angles: they are an error, or left
-    out with `drop_ball_forces`. Keyframes are converted.
+    armature, springs, dry friction and limits of a ball joint have no equivalent on its three angles: they are an
+    error, or dropped with `drop_ball_forces`. Keyframes are converted.
 
     >>> from poise.model.shapes import box
     >>> scene = Scene(bodies=[Body("arm", joints=[Joint("ball")], shapes=[box(1, 2, 3)])])
@@ -138,7 +138,7 @@ def from_chain(model: Model, chain_model: Model, q_chain: ArrayLike, v_chain: Ar
 
 
 def velocity_map(model: Model, chain_model: Model, q_chain: ArrayLike) -> Floats:
-    """T with v = T v_chain, (nv, nv). Forces go the other way: tau_chain = Tᵀ tau."""
+    """T with v = T v_chain, (nv, nv). Forces transform by the transpose: tau_chain = Tᵀ tau."""
     q_chain = _sized("q", q_chain, chain_model.nq)
     matrix = np.zeros((model.nv, chain_model.nv))
     for part in _parts(model, chain_model):
@@ -162,7 +162,7 @@ def velocity_map_rate(model: Model, chain_model: Model, q_chain: ArrayLike, v_ch
 
 
 def quat_from_angles(angles: Floats) -> Floats:
-    """Quaternion of a turn about x, then about the new y, then about the new z (rad)."""
+    """Quaternion of rotations about x, then about the new y, then about the new z (rad)."""
     x, y, z = (quat_exp(angle * axis) for angle, axis in zip(angles, np.eye(3), strict=True))
     return quat_multiply(quat_multiply(x, y), z)
 
@@ -195,7 +195,7 @@ def spin_map_rate(angles: Floats, rates: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class _Part:
-    """Where a joint of the model is in both state vectors."""
+    """Indices of a joint of the model in both state vectors."""
 
     name: str
     is_same: bool
@@ -223,7 +223,7 @@ def _parts(model: Model, chain_model: Model) -> list[_Part]:
 
 
 def _suffixes(kind: str) -> tuple[str, ...]:
-    """Suffix of each single joint that a kind becomes."""
+    """Suffix of each single joint of a kind."""
     if not JOINTS[kind].has_quaternion:
         return JOINTS[kind].v_names
     names: list[str] = []
@@ -237,7 +237,7 @@ def _single_name(joint: str, suffix: str) -> str:
 
 
 def _split_body(body: Body, taken: set[str]) -> list[Body]:
-    """The body at the end of its row of massless bodies; their list starts at the parent."""
+    """The body at the end of its chain of massless bodies; their list starts at the parent."""
     joints = body.moving_joints()
     if body.motion == "kinematic" or not joints:
         return [deepcopy(body)]

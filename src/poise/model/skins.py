@@ -1,8 +1,7 @@
-"""Skins: surfaces that bend with several bodies. They are looked at, and neither touch nor weigh anything.
+"""Skins: skinned meshes for rendering, without collision and mass.
 
-Every vertex goes along with some bodies (bones), each by a weight: linear blend skinning (Magnenat-Thalmann,
-Laperrière, Thalmann 1988), x = Σ wᵢ Tᵢ Bᵢ⁻¹ v, with Bᵢ the pose of bone i when the skin was bound to it and Tᵢ the one
-now.
+Every vertex follows some bodies (bones), each with a weight: linear blend skinning (Magnenat-Thalmann, Laperrière,
+Thalmann 1988), x = Σ wᵢ Tᵢ Bᵢ⁻¹ v, with Bᵢ the bind pose of bone i and Tᵢ its present pose.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.int32]
 
 _SUM = 1e-4
-"""How far the weights of a vertex may be from 1 in sum: files round them."""
+"""Tolerance of the sum of a vertex's weights, which is 1: files round them."""
 
 
 @dataclass
 class Bone:
-    """A body that a skin goes along with, where it was when the skin was made, and how much each vertex heeds it.
+    """A bone of a skin: a body, its bind pose, and the weights of vertices.
 
     >>> Bone("shin", position=(0, 0, 0.5), vertices=[0, 1], weights=[1.0, 0.5]).body
     'shin'
@@ -37,18 +36,18 @@ class Bone:
     body: str | None
     """Name of a body; None is the world."""
     position: Vector = ORIGIN
-    """Of the body's frame in the frame of the skin's vertices, at bind; m."""
+    """Position of the body's frame in the frame of the skin's vertices, at bind; m."""
     quat_wxyz: Quaternion = IDENTITY
     """Orientation, likewise."""
     vertices: Any = ()
-    """(k,) numbers of the skin's vertices."""
+    """(k,) indices of the skin's vertices."""
     weights: Any = ()
-    """(k,) of those vertices; over all bones those of a vertex sum to 1."""
+    """(k,) weights of those vertices; the weights of a vertex over all bones sum to 1."""
 
 
 @dataclass
 class Skin:
-    """A surface of triangles that bends with bodies; it is only looked at.
+    """A triangle mesh that deforms with bodies, for rendering only.
 
     >>> import poise
     >>> scene = poise.Scene()
@@ -64,7 +63,7 @@ class Skin:
     vertices: Any
     """(n, 3) points at bind; m."""
     faces: Any
-    """(m, 3) triangles, numbers of vertices, counter-clockwise from outside."""
+    """(m, 3) triangles, indices of vertices, counter-clockwise from outside."""
     bones: list[Bone] = field(default_factory=list)
     color: tuple[float, float, float, float] = (0.7, 0.7, 0.7, 1.0)
     """Red, green, blue, opacity, each 0 to 1."""
@@ -72,7 +71,7 @@ class Skin:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Skins:
-    """The skins of a model as arrays. Nobody can change them."""
+    """The skins of a model as read-only arrays."""
 
     names: tuple[str, ...]
     color: Floats
@@ -84,19 +83,19 @@ class Skins:
     face_start: Indices
     """(n + 1,) into `faces`."""
     faces: Indices
-    """(…, 3) numbers of the skin's own vertices."""
+    """(…, 3) indices of the skin's own vertices."""
     bone_start: Indices
-    """(n + 1,) into what begins with bone."""
+    """(n + 1,) into the arrays of bones."""
     bone_body: Indices
-    """(…,) number of the body, −1 is the world."""
+    """(…,) index of the body, −1 is the world."""
     bone_position: Floats
     """(…, 3) at bind; m."""
     bone_quat_wxyz: Floats
     """(…, 4) at bind."""
     weight_start: Indices
-    """(number of bones + 1,) into what begins with weight."""
+    """(number of bones + 1,) into the arrays of weights."""
     weight_vertex: Indices
-    """(…,) number of the skin's own vertex."""
+    """(…,) index of the skin's own vertex."""
     weight: Floats
     """(…,) those of each vertex sum to 1."""
 
@@ -113,19 +112,19 @@ class Skins:
         return f"<Skins: {list(self.names)}>"
 
     def points(self, skin: int) -> Floats:
-        """(n, 3) vertices of a skin by its number, at bind; m."""
+        """(n, 3) vertices of a skin by its index, at bind; m."""
         return self.vertices[int(self.vertex_start[skin]) : int(self.vertex_start[skin + 1])]
 
     def triangles(self, skin: int) -> NDArray[np.int64]:
-        """(m, 3) faces of a skin by its number."""
+        """(m, 3) faces of a skin by its index."""
         return self.faces[int(self.face_start[skin]) : int(self.face_start[skin + 1])].astype(np.int64)
 
     def bones(self, skin: int) -> range:
-        """Numbers of the bones of a skin."""
+        """Indices of the bones of a skin."""
         return range(int(self.bone_start[skin]), int(self.bone_start[skin + 1]))
 
     def weights(self, bone: int) -> tuple[NDArray[np.int64], Floats]:
-        """(k,) vertices that heed a bone by its number, and how much."""
+        """(k,) vertices of a bone by its index, and their weights."""
         mine = slice(int(self.weight_start[bone]), int(self.weight_start[bone + 1]))
         return self.weight_vertex[mine].astype(np.int64), self.weight[mine]
 
@@ -139,7 +138,7 @@ class Skins:
         return table
 
     def deformed(self, skin: int, position: Floats, rotation: Floats) -> Floats:
-        """(n, 3) vertices of a skin, bodies being at `position` (bodies, 3; m) and `rotation` (bodies, 3, 3)."""
+        """(n, 3) vertices of a skin, with bodies at `position` (bodies, 3; m) and `rotation` (bodies, 3, 3)."""
         rest = self.points(skin)
         found = np.zeros_like(rest)
         for bone in self.bones(skin):
@@ -153,12 +152,12 @@ class Skins:
 
 
 def no_skins() -> Skins:
-    """Nothing that bends."""
+    """No skins."""
     return gather_skins([], {})
 
 
 def gather_skins(skins: Sequence[Skin], number: dict[str, int]) -> Skins:
-    """Skins that were checked, as arrays; `number` is that of each body by its name."""
+    """Checked skins as arrays; `number` is the index of each body by its name."""
     bones = [bone for skin in skins for bone in skin.bones]
     sums = [_sums(skin) for skin in skins]
     weights = [
@@ -272,7 +271,7 @@ def _table(check: Checker, name: str, value: Any, what: str) -> Floats | None:
 
 
 def _check_numbers(check: Checker, name: str, value: Any, count: int, width: int) -> bool:
-    """Numbers of vertices: (m, 3) of faces (`width` 2), (k,) of bones (`width` 1)."""
+    """Indices of vertices: (m, 3) of faces (`width` 2), (k,) of bones (`width` 1)."""
     what = "triples of whole numbers" if width == 2 else "whole numbers"
     try:
         array = np.asarray(value)

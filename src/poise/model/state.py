@@ -1,4 +1,4 @@
-"""The state: everything that changes in a simulation, and nothing else. Copying it is the checkpoint."""
+"""The state: everything that the next steps depend on. A copy of it is a checkpoint."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SLOT = "slot/"
 
 @dataclass(eq=False)
 class State:
-    """Coordinates, velocities, time, and what solvers and controllers remember.
+    """Coordinates, velocities, time, and the memory of solvers and controllers.
 
     >>> from poise.model.scene import Scene
     >>> State.rest(Scene().compile()).time
@@ -43,11 +43,11 @@ class State:
     time: float = 0.0
     """s."""
     slots: dict[str, NDArray[Any]] = field(default_factory=dict)
-    """Arrays that others keep here under a name of their own: warm starts, contact ids, sleep counters."""
+    """Arrays of solvers and controllers by name: warm starts, contact ids, sleep counters."""
 
     @classmethod
     def rest(cls, model: Model) -> State:
-        """The rest pose, not moving, at time 0.
+        """The rest pose, without velocity, at time 0.
 
         >>> from poise.model.scene import Body, Joint
         >>> scene = Scene(bodies=[Body("door", joints=[Joint("hinge", rest=0.3, armature=1.0)])])
@@ -58,9 +58,9 @@ class State:
 
     @classmethod
     def from_keyframe(cls, scene: Scene, key: str | int = 0, model: Model | None = None) -> State:
-        """The state of a keyframe by its name or number; what the keyframe leaves out is at rest.
+        """The state of a keyframe by its name or number; missing fields have the values of the rest state.
 
-        Its control, if any, is kept in the slot `"control"`. Give the compiled `model` where it is at hand.
+        Its control, if any, is in the slot `"control"`. Passing the compiled `model` avoids compiling the scene.
 
         >>> from poise.model.scene import Body, Joint
         >>> door = Body("door", joints=[Joint("hinge", armature=1.0)])
@@ -96,7 +96,7 @@ class State:
         return State(self.q.copy(), self.v.copy(), self.time, slots)
 
     def restore(self, other: State) -> None:
-        """Become `other`, bit for bit, in the same arrays, so that views of them stay valid.
+        """Copy `other` into the arrays of this state, bit for bit, so that views of them remain valid.
 
         >>> state = State(np.zeros(1), np.zeros(1))
         >>> view = state.q
@@ -136,7 +136,7 @@ class State:
         return {"q": self.q, "v": self.v, "time": time, **{_SLOT + name: a for name, a in self.slots.items()}}
 
     def save(self, path: str | os.PathLike[str], model: Model) -> None:
-        """Write the state to a file, with what is needed to know the model again. The file appears whole or not.
+        """Write the state to a file, with data that identifies the model. The file is written atomically.
 
         >>> import tempfile
         >>> model = Scene().compile()
@@ -153,7 +153,7 @@ class State:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], model: Model) -> State:
-        """Read a state that was saved for this very model; anything else is a `SceneError`."""
+        """Read a state that was saved for this model; raises `SceneError` for any other file."""
         content = read_arrays(Path(path), "not a state that Poise saved")
         file = os.fspath(path)
         header = _parse_header(content, file)
@@ -238,7 +238,7 @@ def _parse_header(content: dict[str, NDArray[Any]], file: str) -> dict[str, Any]
 
 
 def _compare(found: dict[str, Any], wanted: dict[str, Any], file: str) -> None:
-    """Raise `SceneError` that says how the model in the file differs."""
+    """Raise `SceneError` with the differences from the model in the file."""
     if found.get("digest") == wanted["digest"]:
         return
     differences = []

@@ -1,4 +1,4 @@
-"""The slots of a state: who reads and writes them, and the checks that come before anything of a world changes."""
+"""The slots of a state: their readers and writers, and the checks before a world changes."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Array = NDArray[Any]
 
 
 class StateFields(NamedTuple):
-    """What one part of a world keeps from step to step, registered by that part.
+    """State of one part of a world from step to step, registered by that part.
 
-    The list of these is all that the next steps depend on, beside coordinates, velocities and time: states, copies,
-    pickles and the rollback of failed steps go through it.
+    These and coordinates, velocities and time are all that the next steps depend on: states, copies, pickles and the
+    rollback of failed steps use them.
 
     >>> counter = np.zeros(1)
     >>> StateFields("counter", lambda: {"counter": counter.copy()}, lambda check: None, lambda slots: None).read()
@@ -28,13 +28,13 @@ class StateFields(NamedTuple):
     read: Callable[[], dict[str, Array]]
     """Copies of the arrays, by the names of their slots."""
     check: Callable[[SlotCheck], None]
-    """Refuse slots that cannot be written, before any part writes its own."""
+    """Raise for invalid slots, before any part writes its own."""
     write: Callable[[Mapping[str, Array]], None]
-    """Become what the slots say; without slots of its own, what the part is at first."""
+    """Write the slots to the part; without slots, reset it to its initial state."""
 
 
 class SlotCheck:
-    """Slots of a state, and what was found out about them. Numbers that are NaN are looked for at the end, all at once.
+    """Slots of a state during their check. Numbers are checked for NaN at the end, all at once.
 
     >>> check = SlotCheck({"held/keys": np.zeros(2)})
     >>> check.fits("held/keys", (3,), np.float64)
@@ -49,11 +49,11 @@ class SlotCheck:
         self._finite: list[tuple[str, Array]] = []
 
     def fail(self, name: str, why: str) -> NoReturn:
-        """Refuse a slot."""
+        """Raise SceneError for a slot."""
         raise SceneError(why, field=f'slot "{name}"')
 
     def array(self, name: str) -> Array:
-        """A slot that has to be there."""
+        """A required slot."""
         if name not in self.slots:
             self.fail(name, "is missing; a state has all slots of its sort, or none")
         array: Any = self.slots[name]
@@ -62,7 +62,7 @@ class SlotCheck:
         return array
 
     def fits(self, name: str, shape: tuple[int, ...], dtype: Any, *, infinite: bool = False) -> Array:
-        """A slot of a shape and a type, without NaN, and finite but for those that may be infinite."""
+        """A slot of a shape and a type, without NaN, and finite unless it may be infinite."""
         array = self.array(name)
         if array.shape != shape or array.dtype != dtype:
             found = f"found {array.dtype} of shape {array.shape}"
@@ -72,17 +72,17 @@ class SlotCheck:
         return array
 
     def like(self, name: str, held: Array, *, infinite: bool = False) -> Array:
-        """A slot that is to be written to an array."""
+        """A slot with the shape and type of an array."""
         return self.fits(name, held.shape, held.dtype, infinite=infinite)
 
     def within(self, name: str, low: int, high: int) -> None:
-        """Whole numbers from `low` to `high`, both included."""
+        """Integers from `low` to `high`, both included."""
         array = self.array(name)
         if array.size and (array.min() < low or array.max() > high):
             self.fail(name, f"must be from {low} to {high}, found {array.min()} to {array.max()}")
 
     def finish(self) -> None:
-        """No number is NaN; those that must be are finite."""
+        """Check that no number is NaN, and that numbers are finite where required."""
         for parts, is_good, what in ((self._floats, _is_number, "no NaN"), (self._finite, np.isfinite, "finite")):
             if parts and not is_good(np.concatenate([array.reshape(-1) for _, array in parts])).all():
                 name, array = next((name, array) for name, array in parts if not is_good(array).all())

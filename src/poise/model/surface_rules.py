@@ -1,15 +1,15 @@
-"""How the surfaces of two shapes combine in a contact: the rule of each coefficient, decided once for each pair.
+"""Combine rules: how the coefficients of two surfaces combine in a contact, precomputed for each pair.
 
-A contact has one coefficient of each kind, of two surfaces. Which rule combines them is decided so:
+A contact has one coefficient of each kind, from two surfaces. The rule that combines them is chosen as follows:
 
-1. Of two surfaces with different `Material.priority` the one with the higher priority has the coefficients alone.
-2. Otherwise each surface names a rule, or takes that of its scene. Of two different rules the later one in `RULES`
-   holds, which is the precedence of combine modes in PhysX.
-3. `condim` says which friction the contact has at all (MuJoCo): that of the surface with the higher priority, otherwise
+1. If `Material.priority` differs, the surface with the higher priority alone gives the coefficients.
+2. Otherwise each surface has its own rule, or that of its scene. Of two different rules the later one in `RULES`
+   applies, which is the precedence of combine modes in PhysX.
+3. `condim` sets the kinds of friction of the contact (MuJoCo): that of the surface with the higher priority, otherwise
    the larger one.
 
-Shapes with the same answers to these questions are one kind of surface. The model keeps the kind of each shape and a
-table of rules by pairs of kinds; the kernels read no more than that.
+Shapes with the same priority, rules and condim are one kind of surface. The model stores the kind of each shape and a
+table of rules by pairs of kinds; kernels read only these.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Indices = NDArray[np.int32]
 
 
 class Combine(IntEnum):
-    """How a pair of surfaces comes to a coefficient."""
+    """How a coefficient of a pair of surfaces is computed."""
 
     NONE = 0
     """The contact has no such friction."""
@@ -37,14 +37,14 @@ class Combine(IntEnum):
     MULTIPLY = 4
     MAXIMUM = 5
     FIRST = 6
-    """That of the first surface, whose priority is higher."""
+    """The coefficient of the first surface, whose priority is higher."""
     SECOND = 7
 
 
 RULES: tuple[CombineRule, ...] = ("average", "geometric", "minimum", "multiply", "maximum")
 """In the order of their precedence."""
 ROLLING_RULES = tuple(rule for rule in RULES if rule != "multiply")
-"""Coefficients of rolling and torsional friction are lengths, whose product is none."""
+"""Rules for rolling and torsional friction: these coefficients are lengths, whose product is not a length."""
 CONDIMS = (1, 3, 4, 6)
 """No friction; sliding; and torsional; and rolling."""
 COEFFICIENTS = ("friction", "torsional_friction", "rolling_friction", "restitution")
@@ -54,7 +54,7 @@ _FIRST_CONDIM = (3, 4, 6, 0)
 
 
 class SceneRules(NamedTuple):
-    """The rules of surfaces that name none."""
+    """The rules of surfaces that set none."""
 
     friction: CombineRule = "geometric"
     rolling: CombineRule = "maximum"
@@ -62,7 +62,7 @@ class SceneRules(NamedTuple):
 
 
 class _Kind(NamedTuple):
-    """What decides how a surface combines with others."""
+    """Properties that determine how a surface combines with others."""
 
     rules: SceneRules
     priority: int

@@ -1,4 +1,4 @@
-"""Everything that can be wrong with a scene, found at once and said so that it can be put right."""
+"""Validation of a scene: collects all problems in one error, each with a remedy."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def _check_tree(check: Checker, bodies: list[Body]) -> bool:
 
 
 def _check_planes(check: Checker, bodies: list[Body]) -> None:
-    """Planes, height fields and triangle meshes that things touch belong on what never moves."""
+    """Check that planes, height fields and triangle meshes that collide are on static bodies."""
     parents = {body.name: body.parent for body in bodies}
     moves = {body.name: not _joints_are_sound(body) or bool(body.moving_joints()) for body in bodies}
     for body in bodies:
@@ -220,7 +220,7 @@ def _check_planes(check: Checker, bodies: list[Body]) -> None:
 
 
 def _joints_are_sound(body: Body) -> bool:
-    """Whether every joint is one, of a kind that there is, and the body's motion likewise."""
+    """Whether every joint is a Joint of a known kind, and the body's motion is known."""
     joints: object = body.joints
     motion: object = body.motion
     return (
@@ -231,7 +231,7 @@ def _joints_are_sound(body: Body) -> bool:
 
 
 def _check_keyframes(check: Checker, scene: Scene, bodies: list[Body]) -> None:
-    # lengths can only be compared once the joints are known to be sound
+    # lengths can only be compared if the joints are valid
     if not _is_list_of(check, "keyframes", scene.keyframes, Keyframe) or not all(map(_joints_are_sound, bodies)):
         return
     kinds = [JOINTS[joint.kind] for body in bodies for _, joint in body.moving_joints()]
