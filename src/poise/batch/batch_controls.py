@@ -19,12 +19,12 @@ Array = NDArray[Any]
 
 
 class WorldControls:
-    """Controls of all worlds, and the numbers of motors that they set."""
+    """Controls of all worlds, and the motor parameters that they set."""
 
     def __init__(self, model: Model, records: Records) -> None:
         self.motors, self._records, self._plain = model.motors, records, Width(records.width.elem)
         self.first = first = Controls(model).values
-        """(motors,) at first."""
+        """(motors,) initial controls."""
         n = records.n
         rows, places = motor_rows(model), records.layout.places
         table = [(m.control_low, m.control_high, m.gain, m.offset) for m in model.motors]
@@ -56,7 +56,7 @@ class WorldControls:
         self.values: Array = self._block.values.reshape(n, len(first))
 
     def checked(self, ctrl: ArrayLike, *, one_row: bool = False) -> Array:
-        """Controls as they may be assigned: one row for all worlds or, unless one is wanted, a row for each."""
+        """Checked controls: one row for all worlds or, unless `one` is set, a row for each."""
         given, (n, motors) = real_numbers("ctrl", ctrl), self.values.shape
         shapes = ((motors,),) if one_row else ((motors,), (n, motors))
         if given.shape not in shapes or not np.isfinite(given).all():
@@ -67,7 +67,7 @@ class WorldControls:
         return given
 
     def apply(self) -> None:
-        """Set what has changed. Worlds that have controls that are not finite are lost."""
+        """Apply changed controls. Worlds with non-finite controls diverge."""
         if len(self.motors):
             fault = control[self._plain](self._records.block.handle, self._block.handle)
             if fault != FINE:

@@ -1,4 +1,4 @@
-"""Terrains that worlds of a batch choose among: shapes that never move, and are there in some worlds alone."""
+"""Terrains of a batch: static shapes that exist only in the worlds that have chosen them."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ Array = NDArray[Any]
 
 
 class Terrains:
-    """Which terrain each world has."""
+    """The terrain of each world."""
 
     def __init__(self, model: Model, given: Mapping[str, Any], n: int) -> None:
         parts = {name: _shapes_of(model, name, what) for name, what in _checked_mapping(given).items()}
         self.names = tuple(parts)
         self.there = _table(parts, len(model.solids))
-        """(terrains, shapes) bool; a shape that no terrain names is in all of them."""
+        """(terrains, shapes) bool; a shape without a terrain is in all of them."""
         self.values = np.zeros(n, np.int64)
-        """(n,) numbers, as they are written to."""
+        """(n,) assigned indices."""
         self.applied = self.values.copy()
-        """(n,) those of the last step."""
+        """(n,) indices in the last step."""
 
     def checked(self, given: Any, n: int) -> Array:
-        """() or (n,) numbers of terrains for n worlds, from names or numbers, one for all or one for each."""
+        """() or (n,) indices of terrains for n worlds, from names or indices, one for all or one for each."""
         array = np.asarray(given)
         if array.shape not in ((), (n,)):
             raise ValueError(f"terrain has shape {array.shape}; it may be one name or number, or ({n},)")
@@ -57,13 +57,13 @@ class Terrains:
         return "there are " + ", ".join(f'{k} ("{name}")' for k, name in enumerate(self.names))
 
     def apply(self, records: Records) -> None:
-        """Let worlds have what was written for them."""
+        """Apply the assigned terrains."""
         for world in self._wrong(self.values).tolist():
             raise ValueError(f"terrain[{world}] is {self.values[world]}; {self._known()}")
         self.put(records, np.flatnonzero(self.values != self.applied), self.values[self.values != self.applied])
 
     def put(self, records: Records, worlds: Array, numbers: Array) -> None:
-        """Let some worlds have terrains, and remember nothing of rows on others."""
+        """Set the terrains of some worlds, and clear their warm starts on others."""
         if len(worlds):
             self.values[worlds] = self.applied[worlds] = numbers
             records.of("terrain")[worlds, 0] = numbers
@@ -82,7 +82,7 @@ def _checked_mapping(given: Any) -> Mapping[str, Any]:
 
 
 def _shapes_of(model: Model, terrain: str, what: Any) -> Array:
-    """Numbers of the shapes that a terrain names."""
+    """Indices of the shapes of a terrain."""
     names = [what] if isinstance(what, str) else what
     if not isinstance(names, list | tuple):
         raise TypeError(f'terrain "{terrain}" must be a list of names of bodies and shapes, not {what!r}')
@@ -91,7 +91,7 @@ def _shapes_of(model: Model, terrain: str, what: Any) -> Array:
 
 
 def _named(model: Model, terrain: str, name: Any) -> Array:
-    """Numbers of the shapes of a body, or of those that have a name."""
+    """Indices of the shapes of a body, or of the shape with a name."""
     solids, where = model.solids, f'terrain "{terrain}"'
     if not isinstance(name, str):
         raise TypeError(f"{where} has {name!r}; it must be a list of names of bodies and shapes")

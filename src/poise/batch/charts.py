@@ -1,4 +1,4 @@
-"""Plots of sweeps: a metric over a setting, the other settings told apart by colours."""
+"""Plots of sweeps: a metric over a setting, with a colour for each combination of the other settings."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 MOST = 12
-"""Lines in one plot; with more, only the setting with the fewest values has colours, and points are not joined."""
+"""Maximum lines of a plot; with more, only the setting with the fewest values has colours, and points are not joined.
+"""
 
 
 def plotted(table: Table) -> list[tuple[str, str]]:
-    """Metrics, and the settings to draw them over: pairs for which there is something to see."""
+    """Metrics, and the settings to plot them over: pairs with finite values and at least two settings' values."""
     over = [name for name in table.settings if len(np.unique(table[name])) > 1]
     if not over:
         return []
-    # draws differ in everything at once: each setting has a picture of its own
+    # random draws differ in all settings at once: each setting has its own plot
     drawn = len(over) > 1 and any(len(np.unique(table[name])) == len(table) for name in over)
     chosen = over if drawn else [_widest(table, over)]
     return [(metric, x) for metric in table.metrics for x in chosen if np.isfinite(table[metric]).any()]
@@ -35,7 +36,7 @@ def _widest(table: Table, names: list[str]) -> str:
 
 
 def drawing(table: Table, metric: str, x: str | None = None) -> Drawing:
-    """A metric over a setting. Runs where it is infinite are marked at the top; those without a number are left out."""
+    """A metric over a setting. Runs where it is infinite are marked at the top; those where it is NaN are omitted."""
     for what, name in (("metric", metric), ("x", x)):
         if name is not None and name not in table.columns:
             raise SceneError(f'there is no column "{name}"{did_you_mean(name, table.columns)}', field=what)
@@ -56,20 +57,20 @@ def drawing(table: Table, metric: str, x: str | None = None) -> Drawing:
         joined, groups = False, _few(table, others)
     curves = []
     for k, (name, rows) in enumerate(groups.items()):
-        top = float(finite.max()) + (0.12 + 0.06 * k) * span  # none hides another
+        top = float(finite.max()) + (0.12 + 0.06 * k) * span  # markers do not overlap
         curves += _curves(name or metric, xs[rows], ys[rows], top, COLORS[k % len(COLORS)], joined)
     y_label, height = table.labels.get(metric, metric), max(360.0, 100.0 + 22.0 * len(curves))
     return chart(curves, title=f"{metric} over {x}", x_label=x_label, y_label=y_label, height=height)
 
 
 def _curves(name: str, xs: Array, ys: Array, top: float, color: str, joined: bool) -> list[Curve]:
-    """Points of one colour, joined where none between them is missing; diamonds at the top for what is infinite."""
+    """Points of one colour, joined where none between them is missing; diamonds at the top for infinite values."""
     order = np.argsort(xs, kind="stable")
     xs, ys = xs[order], ys[order]
     there, never = np.isfinite(ys), np.isposinf(ys)
     found = []
     places = np.flatnonzero(there)
-    # a line over a run without a number would tell one
+    # a line across a run without a number would suggest one
     if joined and len(places) > 1 and np.ptp(places) == len(places) - 1:
         found.append(Curve(name, xs[there], ys[there], color=color))
     elif there.any():
@@ -80,7 +81,7 @@ def _curves(name: str, xs: Array, ys: Array, top: float, color: str, joined: boo
 
 
 def _axis(table: Table, x: str) -> tuple[Array, str]:
-    """Numbers of a setting, or places of its words, with what to write below."""
+    """Numbers of a setting, or positions of its words, with the label of the axis."""
     values = table[x]
     if values.dtype.kind in "if":
         return np.asarray(values, np.float64), x
@@ -90,7 +91,7 @@ def _axis(table: Table, x: str) -> tuple[Array, str]:
 
 
 def _groups(table: Table, names: list[str]) -> dict[str, Array]:
-    """Rows by the values that settings have in them, in the order in which they first come."""
+    """Rows by their values of settings, in the order of first occurrence."""
     found: dict[str, list[int]] = {}
     for k in range(len(table)):
         key = ", ".join(f"{name} {_said(table[name][k].item())}" for name in names)
@@ -99,7 +100,7 @@ def _groups(table: Table, names: list[str]) -> dict[str, Array]:
 
 
 def _few(table: Table, names: list[str]) -> dict[str, Array]:
-    """Rows by the setting with the fewest values; all together where even those are many."""
+    """Rows by the setting with the fewest values; one group if even these are many."""
     fewest = min(names, key=lambda name: len(np.unique(table[name])))
     found = _groups(table, [fewest])
     return found if len(found) <= MOST else {"": np.arange(len(table))}

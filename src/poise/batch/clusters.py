@@ -1,4 +1,4 @@
-"""Runs on a cluster of Dask or Ray, which somebody has started."""
+"""Runs on an existing cluster of Dask or Ray."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from poise.batch.task import FAILED, LOST, Result, Task, note_of, run_task
 from poise.model.errors import SceneError
 
 PATIENCE = 30.0
-"""How long a cluster, and its first worker, is waited for; s."""
+"""Timeout of the connection to a cluster, and of its first worker; s."""
 PAUSE = 0.01
-"""Between two looks at what is done; s."""
+"""Time between two polls for results; s."""
 
 
 def check_dask() -> Any:
-    """The package, or ImportError that says how to get it."""
+    """The package, or ImportError with the command that installs it."""
     try:
         import distributed
     except ImportError:
@@ -31,7 +31,7 @@ def check_dask() -> Any:
 
 
 def check_ray() -> Any:
-    """The package, or ImportError that says how to get it."""
+    """The package, or ImportError with the command that installs it."""
     try:
         import ray
     except ImportError:
@@ -40,7 +40,7 @@ def check_ray() -> Any:
 
 
 def run_on_dask(tasks: Iterator[Task], address: str) -> Generator[Result, None, None]:
-    """Runs on the workers of a scheduler of Dask, given as they end. Scenes go there; files need not be there."""
+    """Runs on the workers of a Dask scheduler, yielded as they end. Scenes are sent there, without their files."""
     distributed = check_dask()
     client = _dask_client(distributed, address)
     with client:
@@ -70,7 +70,7 @@ def run_on_dask(tasks: Iterator[Task], address: str) -> Generator[Result, None, 
 
 
 def _ended_future(client: Any, sent: Iterable[Any], field: str) -> Any:
-    """The next future with a result. What Dask has for this waits for ever where a scheduler does not come back."""
+    """The next future with a result. Dask's own function waits forever if a scheduler does not come back."""
     while True:
         if client.status in ("closing", "closed"):
             what = "the scheduler of Dask has gone, and has not come back"
@@ -99,7 +99,7 @@ def _dask_client(distributed: Any, address: str) -> Any:
 
 
 def run_on_ray(tasks: Iterator[Task], address: str) -> Generator[Result, None, None]:
-    """Runs on the nodes of a cluster of Ray, given as they end. Scenes go there; files need not be there."""
+    """Runs on the nodes of a Ray cluster, yielded as they end. Scenes are sent there, without their files."""
     ray = check_ray()
     ours = _join_ray(ray, address)
     try:
@@ -131,7 +131,7 @@ def run_on_ray(tasks: Iterator[Task], address: str) -> Generator[Result, None, N
 
 
 def _join_ray(ray: Any, address: str) -> bool:
-    """Join a cluster, unless this process is in one; whether it was done."""
+    """Connect to a cluster, unless this process is connected already; returns whether it did."""
     if ray.is_initialized():
         return False
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -148,7 +148,7 @@ def _join_ray(ray: Any, address: str) -> bool:
 
 
 def _reach(address: str, field: str) -> None:
-    """See that somebody listens at an address."""
+    """Check that an address accepts connections."""
     if address == "auto":
         return
     place = _host_and_port(address.removeprefix("ray://"), field, "HOST:PORT, ray://HOST:PORT or auto")
@@ -159,7 +159,7 @@ def _reach(address: str, field: str) -> None:
 
 
 def _host_and_port(place: str, field: str, right: str) -> tuple[str, int]:
-    """Both parts of an address, or SceneError that says what would be right."""
+    """Both parts of an address, or SceneError with the right form."""
     host, _, port = place.rpartition(":")
     if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
         raise SceneError(f"must be {right}", field=field)
@@ -167,7 +167,7 @@ def _host_and_port(place: str, field: str, right: str) -> tuple[str, int]:
 
 
 def _packed(tasks: Iterator[Task], refused: list[Result]) -> Iterator[Task]:
-    """Tasks with their scenes; those that have none are results at once."""
+    """Tasks with their scenes; tasks without a valid scene are results at once."""
     for task in tasks:
         try:
             packed = task.packed()
@@ -184,7 +184,7 @@ def _emptied(results: list[Result]) -> Iterator[Result]:
 
 
 def _cannot(error: BaseException, field: str) -> SceneError:
-    """What to say where runs themselves cannot fail, but what brings them there can."""
+    """The error of a run that failed outside of the run itself, such as in its transport."""
     what = "its workers need the same Poise as this process" if isinstance(error, ImportError) else "a run was not done"
     return SceneError(f"{what}: {type(error).__name__}: {_line(error)}", field=field)
 

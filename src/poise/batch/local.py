@@ -1,4 +1,4 @@
-"""Runs in processes of this machine, or in this very one."""
+"""Runs in local processes, or in the present one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import IO
 from poise.batch.task import LOST, Result, Task, run_task
 
 TRIES = 2
-"""How often a run is tried whose process ends."""
+"""Attempts of a run whose process ends."""
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -27,10 +27,10 @@ def run_here(tasks: Iterator[Task]) -> Generator[Result, None, None]:
 
 
 def run_in_processes(tasks: Iterator[Task], processes: int) -> Generator[Result, None, None]:
-    """Runs in so many processes at a time, given as they end.
+    """Runs in several processes, yielded as they end.
 
-    Each process has a thread here that feeds it. Where a process ends by itself, its run is tried once more in another
-    one, and told as lost then.
+    A thread here sends tasks to each process. If a process ends by itself, its run is tried once more in another one,
+    and then reported as lost.
     """
     crew = _Crew(tasks)
     threads = [threading.Thread(target=crew.work, daemon=True) for _ in range(processes)]
@@ -52,7 +52,7 @@ def run_in_processes(tasks: Iterator[Task], processes: int) -> Generator[Result,
 
 
 class _Crew:
-    """Processes at work on one list of tasks."""
+    """Worker processes for one list of tasks."""
 
     def __init__(self, tasks: Iterator[Task]) -> None:
         self.tasks = tasks
@@ -62,7 +62,7 @@ class _Crew:
         self.workers: set[_Worker] = set()
 
     def work(self) -> None:
-        """Feed one process until nothing is left to do."""
+        """Send tasks to one process until all are done."""
         worker: _Worker | None = None
         try:
             while (task := self.next()) is not None:
@@ -86,12 +86,12 @@ class _Crew:
                 self.gone(worker)
 
     def next(self) -> Task | None:
-        """The next task, unless all is to end."""
+        """The next task, unless the pool is closing."""
         with self.lock:
             return None if self.ended else next(self.tasks, None)
 
     def hired(self) -> _Worker | None:
-        """Another process."""
+        """Start another process."""
         with self.lock:
             if self.ended:
                 return None
@@ -100,13 +100,13 @@ class _Crew:
             return worker
 
     def gone(self, worker: _Worker) -> None:
-        """Do without a process."""
+        """Remove a process."""
         with self.lock:
             self.workers.discard(worker)
         worker.close()
 
     def end(self) -> None:
-        """End all processes, whatever they are doing."""
+        """End all processes at once."""
         with self.lock:
             self.ended = True
             for worker in self.workers:
@@ -114,10 +114,10 @@ class _Crew:
 
 
 class _Worker:
-    """A process that does runs."""
+    """A worker process."""
 
     def __init__(self) -> None:
-        # it finds what this process finds, and computes with one thread
+        # it has the same module path as this process, and computes with one thread
         paths = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
         environment = os.environ | {"PYTHONPATH": paths, "POISE_QUIET": "1"} | dict.fromkeys(THREADS, "1")
         self.said = tempfile.TemporaryFile()  # noqa: SIM115, `close` does it
@@ -130,7 +130,7 @@ class _Worker:
         )
 
     def ask(self, task: Task) -> Result:
-        """Have a run done; "lost" where the process ends."""
+        """Do a run in the process; its status is "lost" if the process ends."""
         ours, theirs = self.process.stdin, self.process.stdout
         assert ours is not None
         assert theirs is not None
@@ -156,7 +156,7 @@ class _Worker:
 
 
 def _last_line(said: IO[bytes]) -> str:
-    """What a process said before it ended."""
+    """Last line of a process's output before it ended."""
     said.seek(0)
     lines = said.read().decode("utf-8", "replace").split("\n")
     last = next((line.strip() for line in reversed(lines) if line.strip()), "")

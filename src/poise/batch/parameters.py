@@ -1,6 +1,5 @@
-"""What may differ from world to world beside states: gravity, surfaces, masses, and how joints resist.
-
-With random values this is domain randomization.
+"""Domain randomization: parameters that may differ from world to world: gravity, surfaces, masses, and the damping,
+stiffness and armature of joints.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ FIELDS = {
     "stiffness": ("model/dof_stiffness",),
     "armature": ("model/dof_armature",),
 }
-"""Numbers of a record that each parameter sets."""
+"""Fields of a record that each parameter sets."""
 _FULL = np.array([0, 3, 4, 3, 1, 5, 4, 5, 2])
-"""Places of a matrix's nine numbers among xx, yy, zz, xy, xz, yz."""
+"""Indices of a matrix's nine numbers among xx, yy, zz, xy, xz, yz."""
 
 
 def checked_names(names: Iterable[str]) -> tuple[str, ...]:
-    """Parameters that are to vary."""
+    """Names of the parameters that vary."""
     chosen = (names,) if isinstance(names, str) else tuple(names)
     for name in chosen:
         if name not in FIELDS:
@@ -42,7 +41,7 @@ def checked_names(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def model_values(model: Model, name: str) -> Array:
-    """(size,) a parameter as the model has it."""
+    """(size,) a parameter of the model."""
     return {
         "gravity": model.gravity,
         "friction": model.solids.friction,
@@ -63,7 +62,7 @@ class Parameters:
         """(n, size) each."""
 
     def set(self, name: str, rows: Array) -> None:
-        """A parameter of all worlds, as it was checked."""
+        """Set a checked parameter of all worlds."""
         self.values[name][...] = rows
         if name == "mass":
             for field, numbers in zip(FIELDS[name], link_masses(self.model, self.values[name]), strict=True):
@@ -103,8 +102,8 @@ class Parameters:
         return array
 
     def _checked_masses(self, given: Array) -> Array:
-        """Bodies keep their shapes: what has a mass keeps one, and what has none has nothing to scale. A number for all
-        is one for those that have a mass.
+        """Checked masses: a body with a mass keeps one, and a body without mass has no inertia to scale. A single
+        number applies to the bodies that have a mass.
         """
         has, (n, size) = self.model.body_mass > 0.0, self.values["mass"].shape
         for_all = given.ndim == 0 or (given.shape == (n, 1) and size > 1)
@@ -121,7 +120,7 @@ class Parameters:
 def link_masses(model: Model, masses: Array) -> tuple[Array, Array, Array]:
     """(n, n_links), (n, 3 n_links), (n, 6 n_links): mass, centre and inertia of links whose bodies have other masses.
 
-    Inertias of bodies grow with their masses, as of bodies of another density.
+    Inertias of bodies scale with their masses, as for another density.
     """
     n, links = len(masses), model.n_links
     turns = matrices(model.body_quat_wxyz).reshape(-1, 3, 3)

@@ -1,4 +1,4 @@
-"""What many worlds did over a horizon, for costs to judge: all of it at once, as arrays."""
+"""Rollouts: motions of many worlds over a horizon, as arrays for cost functions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Rollouts:
-    """Motions of n worlds at some moments of a horizon: time first, then worlds. Measures are made when asked for.
+    """Motions of n worlds at some moments of a horizon: time first, then worlds. Measures are computed on access.
 
     >>> import poise
     >>> scene = poise.Scene()
@@ -31,17 +31,17 @@ class Rollouts:
 
     model: Model
     times: Array
-    """(moments,) since the state that was given; s."""
+    """(moments,) since the initial state; s."""
     q: Array
     """(moments, n, nq) coordinates."""
     v: Array
     """(moments, n, nv) velocities."""
     u: Array
-    """(moments, n, channels) controls up to then."""
+    """(moments, n, channels) controls until each moment."""
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Moments and worlds: of the costs that are asked for."""
+        """Moments and worlds: the shape of costs."""
         return self.q.shape[0], self.q.shape[1]
 
     def _flat(self, values: Array) -> Array:
@@ -61,17 +61,17 @@ class Rollouts:
 
     @property
     def com(self) -> Array:
-        """(moments, n, 3) centre of mass of all that moves; m."""
+        """(moments, n, 3) centre of mass of all moving bodies; m."""
         return self._whole[0]
 
     @property
     def com_velocity(self) -> Array:
-        """(moments, n, 3) of it; m/s."""
+        """(moments, n, 3) its velocity; m/s."""
         return self._whole[1]
 
     @cached_property
     def capture_point(self) -> Array:
-        """(moments, n, 2) where the centre of mass would come to rest over, on feet at the height 0: c + ċ/ω; m.
+        """(moments, n, 2) capture point of the centre of mass, for feet at the height 0: c + ċ/ω; m.
 
         ω² = g/z, as for `poise.control.Balance` (Hof 2008).
         """

@@ -1,4 +1,4 @@
-"""Which worlds are stepped side by side. Results do not depend on it."""
+"""Grouping of worlds into lanes. Results do not depend on it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from poise.kernel.memory import Width
 
 
 class Order:
-    """Puts alike worlds together: lanes take as long as the busiest of them."""
+    """Groups similar worlds: a group takes as long as its slowest lane."""
 
     def __init__(self, records: Records) -> None:
         self._records, self._plain = records, Width(records.width.elem)
@@ -16,10 +16,10 @@ class Order:
         self._block = ORDERING.block(self._plain, **sizes, worlds=records.n, place=MOST_ALIKE + 2)
 
     def arrange(self) -> int:
-        """Into groups, those that take longest first: how many groups there are."""
+        """Group the worlds, the slowest groups first; returns the number of groups."""
         return int(ordered[self._plain](self._records.block.handle, self._block.handle))
 
     @property
     def finite(self) -> bool:
-        """Whether the state of all worlds is."""
+        """Whether the states of all worlds are finite."""
         return bool(finite[self._plain](self._records.block.handle, self._block.handle))

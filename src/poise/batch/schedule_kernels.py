@@ -1,4 +1,4 @@
-"""What many worlds need before a step: their controls become numbers of motors, and alike worlds come together."""
+"""Preparation of many worlds before a step: controls set motor parameters, and similar worlds are grouped."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from poise.kernel.scalars import maximum, minimum
 
 FINE = -1
 MOST_ALIKE = 127
-"""Contacts, and rows of joints, beyond which worlds count as alike."""
+"""Numbers of contacts, and of rows of joints, above which worlds count as similar."""
 
 CONTROLS = View(
     "Controls",
     n=Count,
     motors=Count,
-    values=Real,  # (n · motors) as they are wanted
-    applied=Real,  # (n · motors) as motors have them
+    values=Real,  # (n · motors) assigned controls
+    applied=Real,  # (n · motors) controls that motors have
     low=Real,  # (motors)
     high=Real,
     gain=Real,
     offset=Real,
-    column=Index,  # of a record, where the number is that a control sets; −1 where it sets none
-    # numbers that controls set beside that
+    column=Index,  # of a record, of the number that a control sets; −1 if it sets none
+    # further numbers that controls set
     n_further=Count,
     further_motor=Index,
     further_column=Index,
@@ -36,15 +36,15 @@ ORDERING = View(
     "Ordering",
     n=Count,
     lanes=Count,
-    room=Count,  # for worlds in the order: full groups
+    room=Count,  # capacity of the order: full groups
     worlds=Index,  # (n) sorted by the first key
-    place=Index,  # (MOST_ALIKE + 2) where the next world goes that has a number
+    place=Index,  # (MOST_ALIKE + 2) index of the next world for each number
 )
 
 
 @kernel
 def set_further(d, w, world, k, within):
-    """Numbers of motor k that its control sets beside the first."""
+    """Numbers of motor k that its control sets besides the first."""
     for n in range(w.n_further):
         if load(w.further_motor, n) == k:
             number = within * load(w.further_gain, n) + load(w.further_offset, n)
@@ -53,8 +53,8 @@ def set_further(d, w, world, k, within):
 
 @kernel
 def apply_controls(d, w):
-    """Set the numbers of motors whose controls have changed, and lose worlds with controls that are not finite: a motor
-    that has no control though one was given, or FINE.
+    """Set the parameters of motors whose controls have changed, and mark worlds with non-finite controls as diverged.
+    Returns a motor without control that was given one, or FINE.
     """
     for world in range(w.n):
         first = world * w.motors
@@ -77,7 +77,7 @@ def apply_controls(d, w):
 
 @kernel
 def state_is_finite(d, o):
-    """1 where all that steps change is finite."""
+    """1 where the state of a world is finite."""
     for world in range(o.n):
         total = load(d.numbers, world * d.size)
         for k in range(1, d.n_state):
@@ -89,8 +89,8 @@ def state_is_finite(d, o):
 
 @kernel
 def arrange(d, o):
-    """Put worlds together that had alike many contacts in the last step, then alike many rows of joints; the number of
-    groups. Those that take longest come first: nobody waits long for who has the last.
+    """Group worlds with similar numbers of contacts in the last step, then of rows of joints; returns the number of
+    groups. The slowest groups come first, which balances the load of threads.
     """
     n = count_places(d, o, SINGLE)
     for world in range(o.n):
@@ -107,7 +107,7 @@ def arrange(d, o):
 
 @kernel
 def count_places(d, o, kind):
-    """Where worlds begin that have a number of blocks of a kind, those that have most first; how many there are."""
+    """Counting sort: first index of the worlds with each number of blocks of a kind, descending; number of worlds."""
     for number in range(MOST_ALIKE + 2):
         store(o.place, number, 0)
     for world in range(o.n):
@@ -125,7 +125,7 @@ def count_places(d, o, kind):
 
 @kernel
 def next_place(d, o, kind, world):
-    """Where a world goes by its blocks of a kind."""
+    """Index of a world in the order by its blocks of a kind."""
     number = blocks(d, kind, world)
     place = load(o.place, number)
     store(o.place, number, place + 1)
@@ -134,7 +134,7 @@ def next_place(d, o, kind, world):
 
 @kernel
 def blocks(d, kind, world):
-    """Blocks of a kind that a world had in the last step, as far as they make worlds different."""
+    """Blocks of a kind of a world in the last step, up to the number above which worlds count as similar."""
     return min(load(d.count, world * N_KINDS + kind), MOST_ALIKE)
 
 

@@ -1,4 +1,4 @@
-"""Files that a sweep reads: the scene, what it includes, and what it names."""
+"""Files that a sweep reads: the scene, and the files that it includes or refers to."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Mark = tuple[int, int, int]
 
 
 class Sources:
-    """A scene file and all that it includes or names, also by the words that it is swept over, as they are now."""
+    """Snapshot of a scene file and all files that it includes or refers to, also in values of the sweep."""
 
     def __init__(self, file: Path, swept: Iterable[object]) -> None:
         folder, gatherer = file.resolve().parent, Gatherer()
@@ -27,13 +27,13 @@ class Sources:
                 paths.add(path.resolve())
         named = {os.path.relpath(path, folder).replace(os.sep, "/"): path for path in paths}
         self._paths = dict(sorted(named.items()))
-        # marks first: what changes in between is seen
+        # marks first: a change in between is detected
         self._marks = {name: _mark(path) for name, path in self._paths.items()}
         self.digests = {name: _digest(path) for name, path in self._paths.items()}
         """Hashes by names, relative to the scene's folder."""
 
     def changed(self) -> list[str]:
-        """Names of files that are not what they were."""
+        """Names of files that have changed."""
         found = []
         for name, path in self._paths.items():
             mark = _mark(path)
@@ -47,7 +47,7 @@ class Sources:
 
 
 def _mark(path: Path) -> Mark | None:
-    """What tells, without reading, that a file was not written since; None where it is gone."""
+    """A mark that changes when a file is written, without reading it; None if it is missing."""
     try:
         found = path.stat()
     except OSError:
@@ -63,7 +63,7 @@ def _digest(path: Path) -> str | None:
 
 
 def _words(node: Node) -> Iterator[str]:
-    """All texts of a tree."""
+    """All strings of a tree."""
     if isinstance(node, Fields):
         for part in node.fields.values():
             yield from _words(part)

@@ -1,4 +1,4 @@
-"""Where results are kept: a folder whose file `runs.jsonl` grows by one line a run, each safe on the disk."""
+"""Storage of results: a folder with a file `runs.jsonl`, which gets one line per run, flushed to the disk."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _FIRST = "poise sweep"
 
 
 class Store:
-    """Results of one sweep; `header` says of which. Use it in a `with` statement: meanwhile nobody else can write.
+    """Results of one sweep, identified by `header`. In a `with` statement it locks the folder for other writers.
 
-    A file with results of another sweep is refused, with what differs. A last line that is torn is cut off: that run is
-    done again.
+    A file with results of another sweep raises SceneError with the differences. An incomplete last line is cut off, and
+    its run is done again.
     """
 
     def __init__(self, folder: Path, header: Mapping[str, Any]) -> None:
@@ -54,11 +54,11 @@ class Store:
 
     def _close(self) -> None:
         if self._file >= 0:
-            os.close(self._file)  # and nobody holds it any more
+            os.close(self._file)  # this releases the lock
         self._file = -1
 
     def add(self, result: Result, values: Mapping[str, Any]) -> None:
-        """Keep a result; it is on the disk when this returns."""
+        """Write a result; it is on the disk when this returns."""
         line = {
             "run": result.run,
             "set": dict(values),
@@ -103,7 +103,7 @@ class Store:
         lines = whole.split(b"\n")
         told = self._differences(self._line(lines[0], 1))
         if told and len(lines) == 1:
-            # nothing has come of it: it was stopped before its first run was done
+            # it has no results: it was stopped before its first run was done
             os.ftruncate(self._file, 0)
             self._append(self.header)
         elif told:
@@ -141,14 +141,14 @@ class Store:
             raise SceneError("it is no result of this sweep", file=str(self.path), line=number) from None
 
     def _differences(self, found: Mapping[str, Any]) -> list[str]:
-        """What the first line says otherwise than this sweep."""
+        """Differences of the first line from this sweep."""
         if found.get(_FIRST) != FORMAT:
             raise SceneError("it is not the file of a sweep", file=str(self.path), line=1)
         return differences(found, self.header)
 
 
 def differences(there: Mapping[str, Any], here: Mapping[str, Any], above: str = "") -> list[str]:
-    """What two headers do not share, a line each.
+    """Differences of two headers, one line each.
 
     >>> differences({"dt": 0.1, "files": {"a": "1"}}, {"dt": 0.2, "files": {"a": "2"}})
     ['dt: 0.1 there, 0.2 here', 'file a has changed']
@@ -179,7 +179,7 @@ def _written(number: float) -> float | str:
 
 
 def _lock(file: int, folder: Path) -> None:
-    """Keep others away until the file is closed, or this process ends in any way."""
+    """Lock the file for other processes until it is closed, or this process ends in any way."""
     try:
         if os.name == "nt":
             import msvcrt
@@ -192,14 +192,14 @@ def _lock(file: int, folder: Path) -> None:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno not in (errno.EACCES, errno.EAGAIN, errno.EDEADLK):
-            raise  # some disks of networks have no locks
+            raise  # some network disks have no locks
         raise SceneError(
             "another sweep is writing there; wait for it, or take another folder", file=str(folder)
         ) from None
 
 
 def _sync_folder(folder: Path) -> None:
-    """The name of a new file is safe on the disk too, where the system can do that."""
+    """Flush the name of a new file to the disk too, if the system supports it."""
     if os.name != "nt":
         handle = os.open(folder, os.O_RDONLY)
         try:

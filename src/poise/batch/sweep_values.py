@@ -1,4 +1,4 @@
-"""Values that a sweep goes through: lists, ranges, words; every combination of them, or random draws."""
+"""Values of a sweep: lists, ranges, words; every combination of them, or random draws."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from poise.io.scenes.nodes import plain, plain_value, read_nodes
 from poise.model.errors import SceneError
 
 MOST = 1_000_000
-"""Runs of a sweep: more are a slip of the finger."""
+"""Maximum number of runs of a sweep; more are an error."""
 _PIECE = re.compile(r"""("[^"]*"|'[^']*'|[\[\],]|[^"'\[\],]+|.)""", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Choices:
-    """Values of a setting, each as good as the other."""
+    """A list of values of a setting."""
 
     values: tuple[Any, ...]
 
     def drawn(self, share: float) -> Any:
-        """The value at a share of the list, in [0, 1)."""
+        """The value at a fraction of the list, in [0, 1)."""
         return self.values[int(share * len(self.values))]
 
 
@@ -47,7 +47,7 @@ class Between:
         return self.low, self.high
 
     def drawn(self, share: float) -> float:
-        """The number at a share of the way, in [0, 1)."""
+        """The number at a fraction of the interval, in [0, 1)."""
         return self.low + share * (self.high - self.low)
 
 
@@ -70,7 +70,7 @@ def read_setting(text: str) -> tuple[str, str]:
 
 
 def read_values(name: str, given: Any) -> Values:
-    """What a setting goes through: text as on the command line, a list or array, or one value.
+    """Values of a setting: from text as on the command line, a list or array, or one value.
 
     >>> read_values("f", "0.2,0.5").values, read_values("f", "1:2:3").values, read_values("f", [1, 2]).values
     ((0.2, 0.5), (1.0, 1.5, 2.0), (1, 2))
@@ -106,7 +106,7 @@ def _from_text(name: str, text: str) -> Values:
 
 
 def _words(text: str) -> list[str]:
-    """What stands between commas, but for those in quotes and brackets.
+    """Split at commas, except those in quotes and brackets.
 
     >>> _words("walk, [0,[1,2]],'a,b'")
     ['walk', '[0,[1,2]]', "'a,b'"]
@@ -122,14 +122,14 @@ def _words(text: str) -> list[str]:
 
 
 def _parts(word: str) -> list[Any]:
-    """What colons part; nothing where there are none, or where they are in quotes or brackets."""
+    """Split at colons; empty if there are none, or only in quotes or brackets."""
     if ":" not in word or word[:1] in ("'", '"', "[", "{"):
         return []
     return [plain_value(part) for part in word.split(":")]
 
 
 def _read(name: str, word: str) -> Any:
-    """One value, as a scene file would have it."""
+    """One value, as in a scene file."""
     try:
         return plain(read_nodes(word))
     except SceneError as error:
@@ -178,7 +178,7 @@ def _checked(name: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def combinations(settings: Mapping[str, Values]) -> list[dict[str, Any]]:
-    """Values of every run: each with each, the last setting first.
+    """Values of every run: all combinations, the last setting varies fastest.
 
     >>> combinations({"a": Choices((1, 2)), "b": Choices(("x", "y"))})[1]
     {'a': 1, 'b': 'y'}
@@ -195,7 +195,7 @@ def combinations(settings: Mapping[str, Values]) -> list[dict[str, Any]]:
 
 
 def draws(settings: Mapping[str, Values], count: int, seed: int) -> list[dict[str, Any]]:
-    """Values of `count` random runs; the first ones are the same whatever the count.
+    """Values of `count` random runs; the first ones do not depend on `count`.
 
     >>> draws({"a": Between(0.0, 1.0)}, 2, 7)[0] == draws({"a": Between(0.0, 1.0)}, 9, 7)[0]
     True

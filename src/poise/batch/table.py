@@ -1,4 +1,4 @@
-"""What comes out of a sweep: a row a run, as plain columns; CSV and Parquet."""
+"""Table of a sweep: one row per run, in plain columns; CSV and Parquet."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from poise.sim.export_formats import checked_path, whole_file
 
 Array = NDArray[Any]
 BEFORE, AFTER = ("run",), ("status", "time", "note")
-"""Columns beside settings and metrics: number of the run; how it ended, at what time of the simulation (s), and why."""
+"""Columns besides settings and metrics: number of the run; status, simulated time (s), and error."""
 _MARK = "poise sweep"
 
 
@@ -37,9 +37,9 @@ class Table:
     columns: dict[str, Array]
     """Each (rows,): numbers, or text."""
     settings: Sequence[str] = ()
-    """Names of the columns that were set."""
+    """Names of the columns with settings."""
     metrics: Sequence[str] = ()
-    """Names of the columns that were measured."""
+    """Names of the columns with metrics."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """Names with units."""
 
@@ -63,13 +63,13 @@ class Table:
         return map(self.row, range(len(self)))
 
     def plot(self, metric: str | None = None, x: str | None = None) -> Any:
-        """A metric over a setting, the others told apart by colours, as a drawing to `save("name.svg")`."""
+        """Plot of a metric over a setting, with colours for other settings; save it with `save("name.svg")`."""
         from poise.batch.charts import drawing
 
         return drawing(self, metric or self.metrics[0], x)
 
     def csv(self) -> str:
-        """As CSV: numbers so that they are read as the same bits."""
+        """As CSV; numbers are read back with the same bits."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(self.columns)
@@ -78,7 +78,7 @@ class Table:
         return text.getvalue()
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it as .csv, or as .parquet with pyarrow (extra `parquet`); the file appears whole or not at all.
+        """Write it as .csv, or as .parquet with pyarrow (extra `parquet`), atomically.
 
         >>> import tempfile
         >>> table = Table({"run": np.array([0]), "height": np.array([float("inf")])})
@@ -105,7 +105,7 @@ class Table:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Table:
-        """Read what `save` wrote. What was set and what was measured is not in CSV."""
+        """Read a file of `save`. CSV does not distinguish settings and metrics."""
         target = Path(path)
         try:
             return _load_csv(target) if _suffix(target) == ".csv" else _load_parquet(target)
@@ -114,7 +114,7 @@ class Table:
 
 
 def check_parquet() -> tuple[Any, Any]:
-    """The packages that write Parquet, or ImportError that says how to get them."""
+    """The packages that write Parquet, or ImportError with the command that installs them."""
     try:
         import pyarrow
         import pyarrow.parquet
@@ -197,6 +197,6 @@ def _load_parquet(path: Path) -> Table:
         return Table(columns, **known)
     except OSError:
         raise
-    except Exception as error:  # whatever a damaged file brings about in pyarrow
+    except Exception as error:  # a damaged file may raise anything in pyarrow
         text = " ".join(str(error).split()) or type(error).__name__
         raise SceneError(f"it is no Parquet of a sweep: {text:.200}", file=str(path)) from None

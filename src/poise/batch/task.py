@@ -1,4 +1,4 @@
-"""One run of a sweep, wherever it is done."""
+"""One run of a sweep, in any process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from poise.batch.metrics import Metric
 from poise.model.scene import Scene
 
 SECONDS = 5.0
-"""How long a scene runs that does not say."""
+"""Simulated time of scenes that set none; s."""
 OK, DIVERGED, FAILED, LOST = "ok", "diverged", "failed", "lost"
 #: one world at a time: workers of clusters may have several threads
 _ONE = Lock()
@@ -24,7 +24,7 @@ _ONE = Lock()
 
 @dataclass(frozen=True)
 class How:
-    """What all runs of a sweep share."""
+    """Settings that all runs of a sweep share."""
 
     metrics: tuple[Metric, ...]
     seconds: float | None = None
@@ -35,14 +35,14 @@ class How:
 
 @dataclass(frozen=True)
 class Task:
-    """A run that is to be done."""
+    """A run to do."""
 
     run: int
     values: dict[str, Any]
     how: How
     file: str
     scene: bytes | None = None
-    """The scene itself, for places where the file is not."""
+    """The scene itself, for machines without the file."""
 
     def load(self) -> Scene:
         """The scene with the values of this run."""
@@ -54,13 +54,13 @@ class Task:
         return load(self.file, set=self.values)
 
     def packed(self) -> Task:
-        """The same with its scene, to be sent away."""
+        """The same with its scene, to send it to a worker."""
         return replace(self, scene=pickle.dumps(self.load()))
 
 
 @dataclass(frozen=True)
 class Result:
-    """A run that is done."""
+    """Result of a run."""
 
     run: int
     status: str
@@ -76,7 +76,7 @@ class Result:
 
 @cache
 def versions() -> dict[str, str]:
-    """What results may depend on."""
+    """Versions that results may depend on."""
     import poise
 
     found = {"poise": poise.__version__, "python": platform.python_version(), "machine": platform.machine()}
@@ -97,18 +97,18 @@ def build(scene: Scene, how: How) -> Any:
 
 
 def length_of(scene: Scene, how: How) -> float:
-    """How long a run is; s."""
+    """Simulated time of a run; s."""
     return how.seconds or scene.settings.duration or SECONDS
 
 
 def note_of(error: BaseException) -> str:
-    """What went wrong, as text that any file takes."""
+    """An error as text that is valid in any file."""
     text = f"{type(error).__name__}: {error}".encode("utf-8", "replace").decode("utf-8")
     return text.replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
 def run_task(task: Task) -> Result:
-    """Do one run. Whatever goes wrong in it is told in the result."""
+    """Do one run. Its result reports any error."""
     with _ONE:
         return _run(task)
 
@@ -128,7 +128,7 @@ def _run(task: Task) -> Result:
     except Diverged as problem:
         status, note = DIVERGED, str(problem)
     except (Exception, SystemExit) as error:
-        # one bad run must not end the others
+        # one failed run must not end the others
         status, note = FAILED, note_of(error)
     time = 0.0 if world is None else float(world.time)
     return Result(task.run, status, time, measured, note, perf_counter() - start, versions())

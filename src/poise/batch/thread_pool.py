@@ -1,7 +1,7 @@
-"""Threads that step many worlds: each has an engine of its own, and takes groups of worlds as they come.
+"""Thread pool that steps many worlds: each thread has its own engine, and takes groups of worlds from a shared list.
 
-Which thread steps a world, and beside which others, has no influence on it: nothing of an engine outlives a group but
-memory that has grown.
+The result of a world does not depend on the thread that steps it or on the other worlds of its group: an engine keeps
+no state between groups except the size of its memory.
 """
 
 from __future__ import annotations
@@ -20,41 +20,41 @@ from poise.kernel.memory import F64, Block, Width
 from poise.model.model import Model
 
 Shared = tuple[list[tuple[int, int]], dict[int, int]]
-"""Spans of groups that nobody has taken, and by engine those at which it needs more room."""
+"""Spans of groups that are not done, and for each engine those at which it needs more memory."""
 FEW = 16
-"""Groups for each engine up to which none has a part of its own: too many would be waited for at the end."""
+"""Groups per engine up to which engines have no share of their own: a static split would leave threads waiting."""
 LOOKS = 8192
-"""That a hand takes for work before it sleeps: some 0.2 ms, in which many a round has begun."""
+"""Polls of a worker for work before it sleeps: some 0.2 ms, in which the next round often starts."""
 PATIENCE = 5
-"""Times that as many looks are taken for the end of a round, before who leads it sleeps in between."""
+"""Multiples of these polls that the calling thread makes for the end of a round before it sleeps in between."""
 PAUSE = 0.02
-"""Time after which Ctrl-C is heard: that of groups which threads share before they wait for each other; s."""
+"""Latency of Ctrl-C: the time of groups that threads share before they wait for each other; s."""
 FIRST = 256
-"""Groups times steps that are shared at first, when nothing is known of the time that they take."""
+"""Groups times steps that are shared at first, before their time is measured."""
 MOST_STOPS = 100
-"""Interrupts of one wait after which it ends: something is wrong with the wait itself."""
+"""Interrupts of one wait after which it is aborted: the wait itself is faulty."""
 
 
 def processors() -> int:
-    """That this process may use."""
+    """Number of processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def _spans(first: int, last: int) -> list[tuple[int, int]]:
-    """Of groups, if there are any."""
+    """The span of groups, if it is not empty."""
     return [(first, last)] if first < last else []
 
 
 class Crew:
-    """Engines, and threads for all but the first, which whoever asks for steps uses."""
+    """Engines, and worker threads for all but the first, which the calling thread uses."""
 
     def __init__(self, model: Model, width: Width, layout: Layout, threads: int, rules: dict[str, Any]) -> None:
         self.width, self._parts, self._rules = width, (model, width, layout), rules
         self.engines = self._engines(threads)
         self._torn = False
-        """Whether a run did not end, be it in the middle of laying memory anew."""
+        """Whether a run was interrupted, possibly while memory was reallocated."""
         self._hands: Hands | None = None
         self._turn, self._process = Lock(), os.getpid()
         self._used: Block | None = None
@@ -64,8 +64,8 @@ class Crew:
         return [Engine(*self._parts, **self._rules) for _ in range(n)]
 
     def turn(self) -> Lock:
-        """To be held while worlds are stepped: engines serve one caller at a time."""
-        if self._process != os.getpid():  # whoever held it when a fork came is not here
+        """Lock for stepping worlds: engines serve one caller at a time."""
+        if self._process != os.getpid():  # a thread that held it before a fork does not exist in the child
             self._turn, self._process = Lock(), os.getpid()
         return self._turn
 
@@ -81,11 +81,11 @@ class Crew:
                 self._torn = False
 
     def steps_at_once(self, groups: int, most: int) -> int:
-        """Steps that so many groups take before Ctrl-C is heard."""
+        """Steps of this many groups within the latency of Ctrl-C."""
         return max(1, min(self._pace.most // max(groups, 1), most))
 
     def _run(self, records: Records, spans: list[tuple[int, int]], dt: float, n: int) -> None:
-        """N steps of the last groups that are to be stepped, not of so many that Ctrl-C waits for long."""
+        """N steps of the last groups of `spans`, of as many as the latency of Ctrl-C permits."""
         if self._used is not records.block:
             for engine in self.engines:
                 engine.use(records)
@@ -107,17 +107,17 @@ class Crew:
         return tuple(max(kinds) for kinds in zip(*rooms, strict=True))
 
     def _share(self, first: int, last: int, dt: float, n: int) -> Shared:
-        """Groups to whoever is free."""
+        """Distribute groups to the free threads."""
         if len(self.engines) == 1 or last - first == 1:
             reached = int(self.engines[0].call(dt, n, first, last))
             return _spans(reached + 1, last), {} if reached == last else {0: reached}
-        if self._hands is None or self._hands.process != os.getpid():  # threads do not come along to a fork
+        if self._hands is None or self._hands.process != os.getpid():  # a forked process has no threads
             self._hands = Hands(len(self.engines))
         return self._hands.share(self.engines, first, last, dt, n)
 
 
 class Hands:
-    """Threads that wait for rounds of work."""
+    """Worker threads that wait for rounds of work."""
 
     def __init__(self, engines: int) -> None:
         self.process, self._n = os.getpid(), engines
@@ -136,9 +136,9 @@ class Hands:
         weakref.finalize(self, _send_home, self._beds, ended)
 
     def share(self, engines: list[Engine], first: int, last: int, dt: float, n: int) -> Shared:
-        """Have groups stepped."""
+        """Step groups on all threads."""
         j, turns = self._round, self._round.turn[::APART]
-        if j.busy[0]:  # an interrupt came through all the same
+        if j.busy[0]:  # an interrupt left a round unfinished
             self._finish(False)
         for k, engine in enumerate(engines):
             if self._calls[k] is not (call := engine.call):
@@ -152,7 +152,7 @@ class Hands:
             if begin[F64](j.handle):
                 self._wake()
             done = lead[F64](j.handle, LOOKS)
-        finally:  # also where someone interrupts: nobody works on after that
+        finally:  # also on an interrupt: no worker continues afterwards
             self._finish(done)
         if self._faults:
             raise self._faults.pop()
@@ -162,13 +162,13 @@ class Hands:
         return [span for turn, end in zip(turns.tolist(), ends, strict=True) for span in _spans(turn, end)], stuck
 
     def _finish(self, done: bool) -> None:
-        """Wait for the hands; who interrupts waits too."""
+        """Wait for the workers, also on an interrupt."""
         waits, stops = 0, list[BaseException]()
         while len(stops) < MOST_STOPS:
             try:
                 while not done:
                     self._wake()
-                    time.sleep(0.0 if waits < PATIENCE else 1e-4)  # a hand may need this core
+                    time.sleep(0.0 if waits < PATIENCE else 1e-4)  # a worker may need this core
                     done, waits = wait[F64](self._round.handle, LOOKS), waits + 1
                 break
             except BaseException as stop:
@@ -177,23 +177,23 @@ class Hands:
             raise stops[-1]
 
     def _wake(self) -> None:
-        """Those who have to be woken for this round, once."""
+        """Wake each sleeping worker for this round, once."""
         for k in range(1, self._n):
             if self._round.woken[k]:
-                with suppress(RuntimeError):  # an interrupt came between the next two
+                with suppress(RuntimeError):  # an interrupt came between the next two lines
                     self._beds[k].release()
                 self._round.woken[k] = 0
 
 
 def _be_hand(j: Block, k: int, bed: Any, faults: list[BaseException], ended: list[bool]) -> None:
-    """Sleep, wake up, serve, and sleep again."""
+    """The loop of a worker: sleep, serve rounds, and sleep again."""
     while True:
         bed.acquire()
         if ended:
             return
         try:
             serve_rounds[F64](j.handle, k, LOOKS)
-        except BaseException as fault:  # whoever leads the round is to know
+        except BaseException as fault:  # the calling thread raises it
             faults.append(fault)
             j.asleep[k] = 1
             end[F64](j.handle, k)
@@ -202,5 +202,5 @@ def _be_hand(j: Block, k: int, bed: Any, faults: list[BaseException], ended: lis
 def _send_home(beds: list[Any], ended: list[bool]) -> None:
     ended.append(True)
     for bed in beds:
-        with suppress(RuntimeError):  # it has been woken already
+        with suppress(RuntimeError):  # it is awake already
             bed.release()

@@ -1,10 +1,10 @@
-"""How threads share the groups of a batch without asking Python.
+"""Work sharing of the thread pool in compiled code, without the interpreter's lock.
 
-Each has a part of them, side by side, and goes on with what others have left of theirs. As alike worlds are neighbours,
-most stay with a thread from round to round, and in the memory that is near to it.
+Each thread has a contiguous share of the groups, and then takes groups from the shares of others. Since similar worlds
+are neighbours, most groups are stepped by the same thread from round to round, and their memory is in its caches.
 
-Python's lock passes from thread to thread in some ten µs, in which a core steps several worlds. So a hand that has done
-its part looks out for the next round for a while, in compiled code, before it sleeps.
+The interpreter's lock passes between threads in about 10 µs, in which a core steps several worlds. So a worker that has
+finished its share polls for the next round for a while, in compiled code, before it sleeps.
 """
 
 from __future__ import annotations
@@ -16,31 +16,31 @@ from poise.kernel.shared import add_shared, load_shared, pause, swap_shared
 
 NOBODY = -1
 APART = 8
-"""Numbers between those that different threads change often: no two are in one cache line."""
+"""Padding between numbers that different threads change often: no two are in one cache line."""
 
 ROUND = View(
     "Round",
     number=Int,  # (1) of rounds so far
     engines=Count,
-    busy=Int,  # (1) hands that have not ended this round
+    busy=Int,  # (1) workers that have not finished this round
     steps=Int,  # (1)
     dt=Real,  # (1)
     # of each engine
-    turn=Int,  # (APART · engines) the next group that is to be taken of its part
-    last=Int,  # where its part ends
-    front=Int,  # what to call, and with which table
+    turn=Int,  # (APART · engines) the next group of its share
+    last=Int,  # end of its share
+    front=Int,  # address of the function to call, and of its table
     table=Int,
     taken=Int,  # groups that it has stepped in this round
     stuck=Int,  # the group at which it needs Python, or NOBODY
-    seen=Int,  # rounds that its hand knows of
-    asleep=Int,  # 1 where its hand has to be woken
-    woken=Int,  # 1 where it had to for this round
+    seen=Int,  # rounds that its worker has started
+    asleep=Int,  # 1 if its worker sleeps
+    woken=Int,  # 1 if its worker must be woken for this round
 )
 
 
 @kernel
 def take_groups(j, k):
-    """Step group after group with engine k, as long as there are any that nobody has taken."""
+    """Step groups with engine k until all groups are taken."""
     store(j.stuck, k, NOBODY)
     store(j.taken, k, 0)
     front, table, dt, steps = load(j.front, k), load(j.table, k), load(j.dt, 0), load(j.steps, 0)
@@ -58,9 +58,9 @@ def take_groups(j, k):
 
 @kernel
 def begin_round(j):
-    """Begin a round: how many hands have to be woken for it."""
+    """Start a round: returns the number of workers that must be woken for it."""
     store(j.busy, 0, j.engines - 1)
-    add_shared(j.number, 0, 1)  # before one looks who sleeps: a hand that falls asleep looks at it after it has said so
+    add_shared(j.number, 0, 1)  # before reading `asleep`: a worker reads the number after it has set `asleep`
     sleepers = 0
     for k in range(1, j.engines):
         store(j.woken, k, swap_shared(j.asleep, k, 0))
@@ -70,13 +70,13 @@ def begin_round(j):
 
 @kernel
 def end_part(j, k):
-    """Hand k has done its part of a round."""
+    """Mark worker k's share of a round as done."""
     add_shared(j.busy, 0, -1)
 
 
 @kernel
 def serve(j, k, most):
-    """Take part in every round, until there has been none while one looked so many times: hand k sleeps then."""
+    """Take part in every round as worker k; returns, to sleep, after `most` polls without a new round."""
     looks = 0
     while True:
         number = load_shared(j.number, 0)
@@ -91,19 +91,19 @@ def serve(j, k, most):
         else:
             swap_shared(j.asleep, k, 1)
             if load_shared(j.number, 0) == load(j.seen, k) or swap_shared(j.asleep, k, 0) == 0:
-                return  # nothing has begun since, or who began it is about to wake this hand
+                return  # no round has started since, or the thread that started it is about to wake this worker
 
 
 @kernel
 def lead_round(j, most):
-    """Take part as engine 0, then wait for the hands: whether all have ended, while one looked so many times."""
+    """Take part as engine 0, then wait for the workers: whether all have finished within `most` polls."""
     take_groups(j, 0)
     return wait_for_hands(j, most)
 
 
 @kernel
 def wait_for_hands(j, most):
-    """Whether all hands have ended the round, while one looked so many times."""
+    """Whether all workers have finished the round within `most` polls."""
     for _ in range(most):
         if load_shared(j.busy, 0) == 0:
             return 1

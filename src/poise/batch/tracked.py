@@ -1,4 +1,4 @@
-"""Characters of a batch that follow motions: each world a motion, a time and a place of its own."""
+"""Tracking of characters in a batch: each world has its own motion, start time and position."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ Array = NDArray[Any]
 
 
 class BatchTracking:
-    """A character that follows motions in every world of a batch; `Batch.tracking` gives it.
+    """A character that tracks motions in every world of a batch; `Batch.tracking` returns it.
 
-    `motion`, `start`, `position` and `heading` have a row for each world, to read and to write: which of `motions` it
-    follows, the time of the world at which that begins (s), and where its origin is put (m; rad about the vertical,
-    added to where the scene has put the character).
+    `motion`, `start`, `position` and `heading` have a row for each world, readable and writable: the index in
+    `motions`, the time of the world at which the motion starts (s), and its origin (m; rad about the vertical, relative
+    to the character's pose in the scene).
 
     >>> import numpy as np
     >>> import poise
@@ -50,13 +50,13 @@ class BatchTracking:
     def __init__(self, tracking: Tracking, model: Model, records: Records) -> None:
         self._controller, self._model, self._records, n = tracking, model, records, records.n
         self.motion = np.zeros(n, np.int32)
-        """(n,) number of the motion that each world follows."""
+        """(n,) index of the motion that each world tracks."""
         self.start = np.full(n, tracking.start)
-        """(n,) time of each world at which it begins; s."""
+        """(n,) time of each world at which it starts; s."""
         self.position = np.zeros((n, 3))
-        """(n, 3) where its origin is put; m."""
+        """(n, 3) its origin; m."""
         self.heading = np.zeros(n)
-        """(n,) how it is turned about the vertical; rad."""
+        """(n,) its heading about the vertical; rad."""
         self._followers = FOLLOWERS.block(F64, **dict.fromkeys(FOLLOWERS.fields, n))
         self._places = [tracking.place]
         tables = tracking.tables()
@@ -70,7 +70,7 @@ class BatchTracking:
 
     @property
     def motions(self) -> tuple[Reference, ...]:
-        """Those that worlds may follow; to assign, anything that `hero.track` takes, for the same joints."""
+        """Motions that worlds can track; assignable, from anything that `hero.track` accepts, for the same joints."""
         return tuple(place.reference for place in self._places)
 
     @motions.setter
@@ -100,7 +100,7 @@ class BatchTracking:
     # ---- worlds ------------------------------------------------------------------------------------------------------
 
     def at(self, times: ArrayLike | None = None) -> tuple[Array, Array]:
-        """(n, nq) coordinates and (n, nv) velocities that motions have at times (n,) of the worlds, by default now.
+        """(n, nq) coordinates and (n, nv) velocities of motions at times (n,) of the worlds, by default now.
 
         Coordinates of joints that no motion has are those of the rest pose.
         """
@@ -115,7 +115,7 @@ class BatchTracking:
         return q, v
 
     def _put(self, q: Array, v: Array) -> None:
-        """Put roots to the places of their worlds."""
+        """Move roots by the positions and headings of their worlds."""
         root = self._controller.root_dofs
         if root.start == root.stop:
             return
@@ -127,8 +127,8 @@ class BatchTracking:
         v[:, root.start : root.start + 3] = rotate(turn, v[:, root.start : root.start + 3])
 
     def begin(self, which: ArrayLike | None = None) -> None:
-        """Put the characters of all worlds, or of those of a mask or of a list of numbers, to where their motions are
-        at the worlds' times, with their velocities.
+        """Set the characters of all worlds, or of those of a mask or of a list of numbers, to the poses and velocities
+        of their motions at the worlds' times.
         """
         chosen = np.arange(len(self.start)) if which is None else np.atleast_1d(np.asarray(which))
         chosen = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen
@@ -153,7 +153,7 @@ class BatchTracking:
                 raise ValueError(f"{name}[{world}] is not finite: {getattr(self, name)[world]}")
 
     def apply(self) -> None:
-        """Let the next steps have what was written for the worlds."""
+        """Apply the values that were written for the worlds to the next steps."""
         self._check()
         b = self._followers
         b.motion[...], b.start[...] = self.motion, self.start
@@ -162,12 +162,12 @@ class BatchTracking:
 
     @property
     def drive(self) -> Drive | None:
-        """The drive that joints follow by."""
+        """The drive of the tracked joints."""
         gains = self._controller.joint_gains
         return None if self._controller.by != "drives" else Drive(gains[:, 0], gains[:, 1], self._model.q_rest)
 
     def _command(self, engine: Engine) -> Bound:
-        """What an engine calls before each step of a group."""
+        """The bound entry that an engine calls before each step of a group."""
         width, tracking, motors = engine.width, self._controller, engine.extras.motors
         if (goals := tracking.motor_gains) is not None:
             for name in ("stiffness", "damping"):
@@ -184,7 +184,7 @@ class BatchTracking:
 
 
 def batch_trackings(controllers: Sequence[tuple[str, Any]], model: Model, records: Records) -> dict[str, BatchTracking]:
-    """The controllers of a scene that every world of a batch has; refuses those that only Python can call."""
+    """The controllers of a scene in every world of a batch; raises for those that only Python can call."""
     found = {}
     for name, controller in controllers:
         if getattr(controller, "acts_at_start_only", False):

@@ -1,4 +1,4 @@
-"""A process that does runs: it reads tasks from its input, and writes results to its output."""
+"""A worker process of a sweep: it reads tasks from its standard input, and writes results to its standard output."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def serve(tasks: BinaryIO, results: BinaryIO) -> None:
 
 
 def _end_with(parent: int) -> None:
-    """End when the process that started this one has gone, however it went."""
+    """End when the parent process has ended, for any reason."""
     while os.getppid() == parent:
         time.sleep(0.5)
     os._exit(1)
 
 
 def main() -> None:
-    """Serve the process that started this one. What runs print goes to where errors go."""
+    """Serve the parent process. Output of runs goes to standard error."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the sweep, which ends its workers
     if hasattr(os, "fork"):
         threading.Thread(target=_end_with, args=(int(sys.argv[1]),), daemon=True).start()

@@ -1,4 +1,4 @@
-"""What callers of a batch hand in, checked, and what it cannot do, told."""
+"""Checks of a batch's arguments, and errors for unsupported features."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from poise.model.state import State
 
 Array = NDArray[Any]
 _WIDTHS = {"f32": Width("f32", 16, varied=True), "f64": Width("f64", 8, varied=True)}
-"""Varied even where no parameter differs from world to world: one set of kernels serves all batches of a precision."""
+"""Varied even if no parameter differs from world to world: one set of kernels serves all batches of a precision."""
 MOST_THREADS = 1024
 
 
@@ -60,7 +60,7 @@ def checked_threads(threads: Any) -> int:
 
 
 def fitting_formulation(formulation: Any) -> Formulation:
-    """A formulation that lanes of worlds have."""
+    """A formulation that batches support."""
     chosen = Reduced() if formulation is None else formulation
     if isinstance(chosen, Maximal):
         raise ValueError("a batch steps trees of joints: build it with poise.Reduced(), not poise.Maximal()")
@@ -74,7 +74,7 @@ def fitting_formulation(formulation: Any) -> Formulation:
 
 
 def fitting_model(model: Any) -> None:
-    """Refuse what lanes of worlds cannot do, rather than leave it out."""
+    """Raise ValueError for features of a model that batches do not support."""
     check_model(model)
     if model.paths:
         name = model.joint_names[model.paths[0][0]]
@@ -95,7 +95,7 @@ def given_rows(model: Model, name: str, value: Any, n: int, precise: str) -> Arr
 
 
 def chosen_worlds(which: Any, n: int) -> Array:
-    """Numbers of worlds, from a mask, a list of them, one of them, or None for all."""
+    """Indices of worlds, from a mask, a list of indices, one index, or None for all."""
     if which is None:
         return np.arange(n)
     array = np.asarray(which)
@@ -116,7 +116,7 @@ def chosen_worlds(which: Any, n: int) -> Array:
 
 
 def chosen_state(first: State, keyframes: Sequence[tuple[str, State]], key: Any, state: Any) -> State:
-    """The state that worlds begin in."""
+    """The state that worlds are reset to."""
     if state is not None:
         if key is not None:
             raise ValueError("a keyframe or a state, not both")
@@ -136,7 +136,7 @@ def chosen_state(first: State, keyframes: Sequence[tuple[str, State]], key: Any,
 def scattered(
     model: Model, rows: dict[str, Array], n: int, q_noise: ArrayLike, v_noise: ArrayLike, rng: Any
 ) -> dict[str, Array]:
-    """Coordinates and velocities with what chance adds to them."""
+    """Coordinates and velocities with random noise."""
     most = {"q": _noise(model, "q_noise", q_noise), "v": _noise(model, "v_noise", v_noise)}
     if not any(noise.any() for noise in most.values()):
         return rows

@@ -21,12 +21,12 @@ from poise.sim.recording import Contacts, Recording
 
 Array = NDArray[Any]
 PARTS = ("contacts", "energy", "solver")
-"""What can be recorded beside time and state."""
+"""Parts that can be recorded besides time and state."""
 _COUNTED = ("rows", "sweeps", "newton_steps")
 
 
 def checked_parts(record: Any) -> tuple[str, ...]:
-    """Names of what is to be recorded."""
+    """Checked names of parts to record."""
     names = tuple(dict.fromkeys([record] if isinstance(record, str) else record))
     for name in names:
         if name not in PARTS:
@@ -37,7 +37,7 @@ def checked_parts(record: Any) -> tuple[str, ...]:
 
 
 class WorldsRecorder:
-    """Frames of chosen worlds, in memory that is allocated once; contacts apart, which differ in number."""
+    """Frames of chosen worlds, in memory that is allocated once; except contacts, which differ in number."""
 
     def __init__(self, model: Model, records: Records, worlds: Array, frames: int, record: tuple[str, ...]) -> None:
         self._model, self._records, self._worlds, self._record = model, records, worlds, record
@@ -49,7 +49,7 @@ class WorldsRecorder:
         self._count = 0
 
     def take(self, lengths: Array) -> None:
-        """A frame of each world, as it is now; (n,) lengths of their last steps (s), 0 where there was none."""
+        """Record a frame of each world now; (n,) lengths of their last steps (s), 0 before the first step."""
         records, k = self._records, self._count
         self._time[k] = records.time[self._worlds]
         self._q[k], self._v[k] = records.of("q")[self._worlds], records.of("v")[self._worlds]
@@ -60,12 +60,12 @@ class WorldsRecorder:
         self._count += 1
 
     def finished(self, options: dict[str, Any]) -> list[Recording]:
-        """A recording of each world; of one that was lost, up to its last good step."""
+        """A recording of each world; of a diverged one, up to its last valid step."""
         return [self._recording(k, options) for k in range(len(self._worlds))]
 
     def _recording(self, k: int, options: dict[str, Any]) -> Recording:
         time = self._time[: self._count, k]
-        n = 1 + int(np.count_nonzero(np.diff(time) > 0.0))  # times of a world that is lost stand still
+        n = 1 + int(np.count_nonzero(np.diff(time) > 0.0))  # the time of a diverged world does not advance
         q, v, told = (array[:n, k].copy() for array in (self._q, self._v, self._told))
         columns = {name: told[:, TOLD.index(name)] for name in (*_COUNTED, "residual")}
         solver = {name: column.astype(np.int64) if name in _COUNTED else column for name, column in columns.items()}
@@ -91,7 +91,7 @@ _CONTACT_PARTS = ("shapes", "point", "normal", "depth", "force")
 
 
 def options_of(formulation: Formulation, dt: float, precision: str, record: tuple[str, ...]) -> dict[str, Any]:
-    """How worlds are stepped, and by what; plain words and numbers."""
+    """Formulation, solver options and versions, as plain text and numbers."""
     chosen = {"name": type(formulation).__name__} | asdict(formulation)
     found = {"dt": dt, "formulation": chosen, "precision": precision, "versions": dict(versions())}
     return found | {"record": list(record)}

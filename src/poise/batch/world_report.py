@@ -1,4 +1,4 @@
-"""What happened in the last step of one world of a batch."""
+"""Report of the last step of one world of a batch."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class WorldReport(StepReport):
         self.sweeps = int(told["sweeps"])
         self.newton_steps = int(told["newton_steps"])
         self.residual = told["residual"]
-        """Natural residual over the largest speed that the rows had to take away."""
+        """Natural residual over the largest speed that the rows had to remove."""
         self.work = told["work"]
-        """Of all solves of the step, as `Reduced.budget` counts it."""
+        """Work of all solves of the step, as `Reduced.budget` counts it."""
         self.status = STATUSES[int(told["status"])]
-        """Of the rows' multipliers: see `poise.Report`."""
+        """Status of the solve for multipliers: see `poise.Report`."""
         self.shift_status = STATUSES[int(told["shift_status"])]
-        """Of the displacements that mend overlaps, likewise."""
+        """Status of the post-stabilization, which corrects overlaps."""
 
     def __repr__(self) -> str:
         n = len(self._frame["depth"])
@@ -48,7 +48,7 @@ class WorldReport(StepReport):
 
 
 def remembered(records: Records, world: int, kind: int) -> tuple[Array, Array]:
-    """(n,) ids and (n, rows) multipliers of the blocks of a kind that a world had in its last step."""
+    """(n,) ids and (n, rows) multipliers of a world's blocks of a kind in its last step."""
     n, stride = int(records.count.reshape(records.n, -1)[world, kind]), STRIDES[kind]
     first_id, first = int(records.id_first[kind]), int(records.lam_first[kind])
     ids = records.id.reshape(records.n, -1)[world, first_id : first_id + n]
@@ -71,8 +71,8 @@ _PLACES = ("point", "normal", "depth")
 
 
 def limits_of(model: Model, records: Records, world: int, h: float, done: bool) -> tuple[Array, Array, Array]:
-    """Ids, forces and directions of the rows of one coordinate that a world had in its last step; none where it has
-    not `done` any.
+    """Ids, forces and directions of a world's rows of one coordinate in its last step; none before the first step
+    (`done`).
     """
     ids, impulses = remembered(records, world, SINGLE)
     along = np.where((ids % CODES == UPPER) & (ids < CODES * model.nv), -1.0, 1.0)

@@ -1,4 +1,4 @@
-"""States of single worlds of a batch, to read and to go back to: those of a `World`, with its slots."""
+"""States of single worlds of a batch, for saving and restoring: those of a `World`, with its slots."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from poise.model.state_fields import SlotCheck
 Array = NDArray[Any]
 CONTROL, LOOPS, UNSATURATED = "control", "loops/value", "motors/unsaturated"
 _NUMBERS = {LOOPS: "loops", UNSATURATED: UNSATURATED}
-"""Slots, and the quantities of records that they are."""
+"""Slots, and their fields in records."""
 
 
 class WorldStates:
@@ -51,7 +51,7 @@ class WorldStates:
         return {COUNT: count, ID: np.concatenate(id_parts), IMPULSE: np.concatenate(impulse_parts).astype(np.float64)}
 
     def check(self, state: Any) -> None:
-        """Refuse a state that no world can take up, by the name of the slot."""
+        """Raise SceneError for an invalid state, with the name of the slot."""
         if not isinstance(state, State):
             raise TypeError(f"state must be a poise.State, not {type(state).__name__}")
         for name in ("q", "v"):
@@ -72,7 +72,7 @@ class WorldStates:
             check_range({"q": np.asarray(state.q), "v": np.asarray(state.v), **impulses})
 
     def write(self, worlds: Array, state: State) -> None:
-        """Put worlds to a state that was checked. Without a warm start, their next step starts from zero impulses."""
+        """Set worlds to a checked state. Without a warm start, their next step starts from zero impulses."""
         records = self._records
         if COUNT in state.slots and (state.slots[COUNT] > records.room).any():
             records.remember_more(tuple(np.maximum(records.room, state.slots[COUNT]).tolist()))

@@ -14,23 +14,23 @@ Array = NDArray[Any]
 
 
 class WorldClock:
-    """How far each world is, and how long its last step was."""
+    """Time of each world, and length of its last step."""
 
     def __init__(self, records: Records) -> None:
         n = records.n
         self.time = records.time
-        """(n,) since it was reset; s."""
+        """(n,) since the last reset; s."""
         self.length = np.zeros(n)
-        """(n,) of the last step, or of the last part of one that has several; s."""
+        """(n,) length of the last step, or of its last substep; s."""
         self._alike = 0.0
-        """What all of them are, or NaN where they differ."""
+        """The common value of all worlds, or NaN if they differ."""
 
     def begin(self, worlds: Array) -> None:
-        """Some worlds begin anew."""
+        """Reset some worlds."""
         self.time[worlds] = 0.0
 
     def go_on(self, records: Records, dt: float, parts: int) -> None:
-        """Note how long the last steps were of worlds that have taken some, of `dt` in so many parts."""
+        """Store the length of the last steps of worlds that were stepped, of `dt` in this many substeps."""
         part = dt / parts
         if part != self._alike:
             self.length[(records.done > 0) & (records.lost == 0)] = part

@@ -5,10 +5,10 @@ Inertia: P. de Leva, Adjustments to Zatsiorsky-Seluyanov's segment inertia param
 and Motor Control of Human Movement, 4th ed., 2009, Fig. 4.1, after R. Drillis and R. Contini, Body Segment Parameters,
 1966. Ranges of motion: American Academy of Orthopaedic Surgeons, Joint Motion: Method of Measuring and Recording, 1965.
 
-How far they are checked: limbs, head and whole trunk of Table 4 against a public copy of it, in which the female hand's
-sagittal radius reads 63.1 %, which no rigid body can have beside the others; 53.1 % is used. The parts of the trunk
-only for giving that whole trunk within 5 %. Winter's figures and the ranges of motion have not been compared with the
-books.
+Verification: limbs, head and whole trunk of Table 4 were compared with a public copy of it, in which the female hand's
+sagittal radius is 63.1 %, which is impossible for a rigid body with the other two radii; 53.1 % is used. The parts of
+the trunk were only checked to add up to that whole trunk within 5 %. Winter's figures and the ranges of motion have not
+been compared with the books.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ Sex = Literal["male", "female"]
 
 @dataclass(frozen=True)
 class Segment:
-    """One line of de Leva's Table 4, as fractions."""
+    """One row of de Leva's Table 4, as fractions."""
 
     mass: float
-    """Of the mass of the body."""
+    """Mass, over the mass of the body."""
     com: float
-    """Centre of mass, from the upper (proximal) end of the segment, of its length."""
+    """Centre of mass, from the upper (proximal) end of the segment, over its length."""
     sagittal: float
-    """Radius of gyration about the front-to-back axis, of the length."""
+    """Radius of gyration about the front-to-back axis, over the length."""
     transverse: float
-    """Radius of gyration about the side-to-side axis, of the length."""
+    """Radius of gyration about the side-to-side axis, over the length."""
     longitudinal: float
-    """Radius of gyration about the axis from end to end, of the length."""
+    """Radius of gyration about the axis from end to end, over the length."""
 
 
 #: segments by name. Ends: head vertex to cervicale (C7), chest suprasternale to xiphion, belly xiphion to navel,
@@ -87,7 +87,7 @@ TRUNKS: dict[Sex, Trunk] = {
     "female": Trunk(181.5, 386.8, 529.3, 497.9, 614.8),
 }
 
-#: hand from the wrist to the third knuckle, of the forearm, in Table 4's subjects
+#: length of the hand from the wrist to the third knuckle, over that of the forearm, in Table 4's subjects
 KNUCKLES: dict[Sex, float] = {"male": 86.2 / 268.9, "female": 78.0 / 264.3}
 
 # Winter 2009, Fig. 4.1: fractions of the height
@@ -110,7 +110,7 @@ def _degrees(*bounds: float) -> tuple[float, float]:
     return (radians(lower), radians(upper))
 
 
-# AAOS 1965: ranges (from, to) in the sense that the first word names as positive; rad
+# AAOS 1965: ranges (from, to), positive in the direction of the first word; rad
 HIP_FLEXION = _degrees(-30, 120)
 HIP_ABDUCTION = _degrees(-30, 45)  # adduction, the 30°, is a usual figure that was not compared with the book
 HIP_ROTATION = radians(45)

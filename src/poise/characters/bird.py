@@ -10,9 +10,9 @@ from poise.model.errors import SceneError
 from poise.model.scene import Body, Character, Joint
 from poise.model.shapes import Box, Capsule, Ellipsoid, Quaternion, Shape
 
-#: lengths, of the span: half the distance of the wings' roots, the two parts of a wing, breadth of a wing
+#: lengths, over the span: half the distance of the wings' roots, the two parts of a wing, breadth of a wing
 ROOT, INNER, OUTER, CHORD = 0.04, 0.20, 0.26, 0.18
-#: share of the mass that is in each part of a wing
+#: fraction of the mass in each part of a wing
 _INNER_MASS, _OUTER_MASS = 0.05, 0.03
 #: ranges of the hinges, upwards; rad
 RAISE = (-1.0, 1.2)
@@ -27,7 +27,7 @@ def bird(span: float = 1.0, mass: float = 0.6) -> Character:
     """A bird of a span (m, from tip to tip) and a mass (kg), that faces x, its wings stretched out to the sides.
 
     Its joints are `root` (free), `wing_l` and `wing_r` at the body, `wing_tip_l` and `wing_tip_r` in the middle of the
-    wings; their angles grow upwards. Its middle is at the origin. Raises SceneError for sizes that no bird has.
+    wings; their angles are positive upwards. Its middle is at the origin. Raises SceneError for unrealistic sizes.
 
     >>> gull = bird(span=1.2, mass=0.8)
     >>> [body.name for body in gull.bodies]
@@ -96,7 +96,7 @@ def _wing(
     sign: float,
     limits: tuple[float, float],
 ) -> Body:
-    """A flat part of a wing, that turns about the axis along the body: upwards is about x on the left, −x right."""
+    """A flat part of a wing, on a hinge along the body: positive upwards, about x on the left and −x on the right."""
     blade = Box(
         size=(chord, length, 0.05 * length),
         position=(-0.15 * chord, sign * length / 2, 0.0),

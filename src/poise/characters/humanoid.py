@@ -1,14 +1,15 @@
 """A human body with measured proportions, masses, inertias and ranges of motion.
 
-At rest it stands upright on z = 0, facing x, left is y; arms hang a little away from the trunk, palms to the thighs.
-Every body's frame is at the joint above it (the pelvis' in the middle of the hip joints), with axes along the world's.
+In the rest pose it stands upright on z = 0 and faces x, with y to its left; arms hang slightly abducted, palms to the
+thighs. Every body's frame is at the joint to its parent (the pelvis' in the middle of the hip joints), with axes along
+the world's.
 
-Angles of hinges and universals grow with flexion (knee, elbow, wrist), dorsiflexion and inversion (ankle) and radial
-deviation (wrist), on both sides. Balls twist about the side-to-side axis, so that the range of flexion, which differs
-most between its two senses, is exact; bending and rotation share a cone. Those of hips and shoulders, which abduct
-further than they adduct, are about the middle of that range. Away from it, ranges of a ball's twist and cone lean on
-each other: an arm that hangs, turned in by 70°, goes back by 20° instead of 60°. The forearm does not turn about its
-length.
+Angles of hinge and universal joints are positive for flexion (knee, elbow, wrist), dorsiflexion and inversion (ankle)
+and radial deviation (wrist), on both sides. The twist axis of ball joints is the side-to-side axis, so that the range
+of flexion, which is the most asymmetric, is exact; bending and rotation share a cone. The cones of hips and shoulders,
+which abduct further than they adduct, are centred on the middle of that range. Away from it, the limits of a ball
+joint's twist and cone interact: a hanging arm that is rotated inward by 70° extends by 20° instead of 60°. The forearm
+does not rotate about its length.
 """
 
 from __future__ import annotations
@@ -28,16 +29,16 @@ from poise.model.massprops import MassProperties, combine
 from poise.model.scene import Body, Character, Inertia, Joint
 from poise.model.shapes import IDENTITY, Box, Capsule, Ellipsoid, Quaternion, Shape, Vector
 
-# heights and masses beyond these are mistakes of units
+# heights and masses beyond these are errors of units
 _HEIGHTS = (0.4, 3.0)
 _MASSES = (2.0, 700.0)
 
-#: how far arms hang away from the trunk, so that they do not touch it
+#: abduction of hanging arms, so that they do not touch the trunk
 _ARM_TILT = radians(8)
-#: centres of hips and shoulders lie one limb's radius inside the breadth of the body; of the height
+#: centres of hips and shoulders are one limb's radius inside the breadth of the body; over the height
 _HIP_OFFSET = table.HIP_BREADTH / 2 - 0.0455
 _SHOULDER_OFFSET = table.SHOULDER_BREADTH / 2 - 0.0275
-#: distance of the ankle from the heel, of the foot's length
+#: distance of the ankle from the heel, over the foot's length
 _ANKLE_FROM_HEEL = 0.25
 
 _LEFT: Vector = (0.0, 1.0, 0.0)
@@ -54,7 +55,7 @@ def humanoid(height: float = 1.75, mass: float = 70.0, *, hands: bool = True, se
     """A standing human of the given height (m) and mass (kg).
 
     Segments and their inertias scale with both, after de Leva 1996 (see `poise.characters.anthropometry`). Without
-    `hands`, wrists are stiff and hands are parts of the forearms. Raises SceneError for sizes that no human has.
+    `hands`, wrists are rigid and hands are parts of the forearms. Raises SceneError for unrealistic sizes.
 
     >>> hero = humanoid(height=1.8, mass=80.0)
     >>> hero.bodies[0].name, len(hero.bodies)
@@ -85,7 +86,7 @@ def _check(field: str, value: Any, bounds: tuple[float, float], unit: str) -> No
 
 @dataclass(frozen=True)
 class _Human:
-    """Makes the bodies of one person."""
+    """Builds the bodies of one humanoid."""
 
     height: float
     mass: float
@@ -93,12 +94,12 @@ class _Human:
 
     @property
     def girth(self) -> float:
-        """How thick shapes are beside those of 70 kg at 1.75 m; bounded, so that limbs at rest do not touch."""
+        """Thickness of shapes relative to 70 kg at 1.75 m; bounded, so that limbs do not touch in the rest pose."""
         return min(max(sqrt(self.mass / self.height / 40.0), 0.75), 1.1)
 
     @property
     def trunk_scale(self) -> float:
-        """Metres per millimetre of Table 4's trunk: hips and shoulders are where Winter has them."""
+        """Metres per millimetre of Table 4's trunk, which matches Winter's heights of hips and shoulders."""
         return (table.SHOULDER_HEIGHT - table.HIP_HEIGHT) * self.height / TRUNKS[self.sex].shoulders
 
     def segment(self, name: str) -> Segment:
@@ -106,17 +107,17 @@ class _Human:
         return SEGMENTS[self.sex][name]
 
     def segment_mass(self, name: str) -> float:
-        """Kg. Fractions are made to add up to 1, as Table 4 is rounded."""
+        """Mass of a segment; kg. Fractions are normalized to a sum of 1, as Table 4 is rounded."""
         lines = SEGMENTS[self.sex]
         paired = ("upper_arm", "forearm", "hand", "thigh", "shank", "foot")
         whole = fsum(line.mass * (2 if key in paired else 1) for key, line in lines.items())
         return self.mass * self.segment(name).mass / whole
 
     def lump(self, name: str, start: Vector, end: Vector, radii: Vector | None = None) -> MassProperties:
-        """Mass properties of a segment that runs from its upper end `start` to `end`.
+        """Mass properties of a segment from its upper end `start` to `end`.
 
-        `radii` of gyration along x, y, z are of the length; they default to those of a segment that hangs down, turned
-        with it.
+        `radii` of gyration along x, y, z are over the length; by default those of a vertical segment, rotated to the
+        segment's direction.
         """
         line = self.segment(name)
         span = np.subtract(end, start)
@@ -237,7 +238,7 @@ class _Human:
         return _dress([Box(size=size, position=at, quat_wxyz=_along(down))], _SKIN)[0]
 
     def _hand_lump(self, wrist: Vector, down: Vector) -> MassProperties:
-        """Table 4 has palms to the front; palms to the thigh swap the two axes across the hand."""
+        """Table 4 is for palms facing forward; palms to the thigh swap the two axes across the hand."""
         line = self.segment("hand")
         knuckles = _scaled(down, table.KNUCKLES[self.sex] * table.FOREARM * self.height)
         end = (wrist[0] + knuckles[0], wrist[1] + knuckles[1], wrist[2] + knuckles[2])
@@ -298,7 +299,7 @@ class _Human:
 
 
 def _sign(side: str) -> float:
-    """Which way the side is along y."""
+    """Sign of the side along y."""
     return 1.0 if side == "l" else -1.0
 
 
@@ -307,14 +308,14 @@ def _scaled(direction: Vector, length: float) -> Vector:
 
 
 def _ball(name: str, axis: Vector, flexion: tuple[float, float], bending: float, rotation: float) -> Joint:
-    """A ball that twists about the side-to-side axis by flexion, and swings it by bending about x, rotation about z."""
+    """A ball joint: flexion twists about the side-to-side axis; bending (about x) and rotation (about z) swing it."""
     return Joint("ball", name=name, axis=axis, axis2=_FRONT, twist=flexion, cone=(bending, rotation))
 
 
 def _limb(
     name: str, sign: float, flexion: tuple[float, float], abduction: tuple[float, float], rotation: float
 ) -> Joint:
-    """The ball that holds a limb, its cone about the middle of abduction: that is about x on the left, −x right."""
+    """The ball joint of a limb, with its cone about the middle of abduction: about x on the left, −x on the right."""
     lower, upper = abduction
     joint = _ball(name, _RIGHT, flexion, (upper - lower) / 2, rotation)
     quarter = (lower + upper) / 4
@@ -331,7 +332,7 @@ def _rod(radius: float, start: Vector, end: Vector) -> Capsule:
 
 
 def _along(direction: Vector) -> Quaternion:
-    """The shortest turn that takes the line of z to a line across x, which all shapes here lie on."""
+    """The smallest rotation from the z axis to a line perpendicular to x, as for all shapes here."""
     x, y, z = direction if direction[2] >= 0.0 else _scaled(direction, -1.0)
     if x != 0.0:
         raise ValueError(f"direction must be across x, found {direction}")
@@ -342,14 +343,14 @@ def _along(direction: Vector) -> Quaternion:
 
 
 def _tilt_matrix(direction: np.ndarray) -> np.ndarray:
-    """Rotation about x that takes the line of z to a direction across x."""
+    """Rotation about x from the z axis to a direction perpendicular to x."""
     w, x, _, _ = _along((float(direction[0]), float(direction[1]), float(direction[2])))
     c, s = w * w - x * x, 2.0 * w * x
     return np.array([[1.0, 0.0, 0.0], [0.0, c, -s], [0.0, s, c]])
 
 
 def _inertia(lumps: Sequence[MassProperties]) -> Inertia:
-    """The inertia of several lumps together."""
+    """Total inertia of several segments."""
     whole = combine(lumps)
     x, y, z = (float(value) for value in whole.com)
     i = whole.inertia
@@ -362,7 +363,7 @@ def _inertia(lumps: Sequence[MassProperties]) -> Inertia:
 
 
 def _dress(shapes: list[Shape], color: tuple[float, float, float, float]) -> list[Shape]:
-    """Colour shapes and take their weight: mass is in the body's inertia."""
+    """Set the colour of shapes and make them massless: mass is in the body's inertia."""
     for shape in shapes:
         shape.color = color
         shape.density = 0.0

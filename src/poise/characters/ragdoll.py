@@ -1,4 +1,4 @@
-"""A person without a will: limbs that swing out."""
+"""A ragdoll: a humanoid with passive damping and no control."""
 
 from __future__ import annotations
 
@@ -23,11 +23,10 @@ G = 9.81
 def ragdoll(
     height: float = 1.75, mass: float = 70.0, *, damping_ratio: float = 0.1, hands: bool = True, sex: Sex = "male"
 ) -> Character:
-    """A humanoid whose joints resist a little, as those of relaxed people do.
+    """A humanoid with slight damping in its joints, like relaxed muscles.
 
-    Each limb, hanging from its joint, is a pendulum; the joint's damping is the given share of what would just keep it
-    from swinging back. At a tenth, each swing is about half of the one before. Without any, limbs that roll on the
-    ground never come to rest.
+    Each limb, hanging from its joint, is a pendulum; the joint's damping is the given fraction of critical damping. At
+    0.1, each swing is about half of the one before. Without damping, limbs that roll on the ground never come to rest.
 
     >>> doll = ragdoll()
     >>> knee = next(joint for body in doll.bodies for joint in body.joints if joint.name == "knee_l")
@@ -54,9 +53,9 @@ def _checked(ratio: Any) -> float:
 
 
 def critical_damping(model: Model, body: str, anchor: Vector) -> float:
-    """Damping at which a body and what hangs from it, about a point of it, just do not swing back; N·m·s/rad.
+    """Critical damping of a body and its descendants as a pendulum about a point; N·m·s/rad.
 
-    2 √(m g l I), with the inertia I about axes across the limb, as if it were slender.
+    2 √(m g l I), with the inertia I about axes perpendicular to the limb, as if it were slender.
     """
     root = model.body_names.index(body)
     place = bodies(model, model.q_rest)
@@ -70,7 +69,7 @@ def critical_damping(model: Model, body: str, anchor: Vector) -> float:
 
 
 def beyond(model: Model, root: int) -> NDArray[Any]:
-    """A body and all that hang from it."""
+    """A body and all its descendants."""
     inside = np.zeros(model.n_bodies, np.bool_)
     inside[root] = True
     for body in range(root + 1, model.n_bodies):

@@ -1,7 +1,7 @@
-"""Clips of our own making for the built-in characters: looks, speeds and sizes as people have them.
+"""Procedural clips for the built-in characters, with human proportions, speeds and styles.
 
-Legs and arms are laid in closed form (see `figure`), so that a clip is built in a fraction of a second. Each function
-takes the character that it is for, and gives a `poise.motion.Clip` (of a bird: key-frames).
+Inverse kinematics of legs and arms is in closed form (see `figure`), so that a clip is built in a fraction of a second.
+Each function takes a character and returns a `poise.motion.Clip` for it (key-frames for a bird).
 """
 
 from poise.characters.clips.flying import beat_frequency, wing_beat

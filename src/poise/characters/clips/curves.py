@@ -1,4 +1,4 @@
-"""Curves that clips are drawn with: eases, bumps, quintics and closed splines. Velocities of all of them are smooth."""
+"""Curves of clips: eases, bumps, quintics and closed splines. All have smooth velocities."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Floats = NDArray[np.float64]
 
 
 def ease(share: ArrayLike) -> Floats:
-    """From 0 to 1 as `share` goes there, without velocity or acceleration at both ends.
+    """From 0 to 1 as `share` goes from 0 to 1, with zero velocity and acceleration at both ends.
 
     >>> ease([-1.0, 0.5, 2.0]).tolist()
     [0.0, 0.5, 1.0]
@@ -19,7 +19,7 @@ def ease(share: ArrayLike) -> Floats:
 
 
 def bump(share: ArrayLike) -> Floats:
-    """From 0 to 1 and back as `share` goes from 0 to 1, without velocity or acceleration at both ends.
+    """From 0 to 1 and back as `share` goes from 0 to 1, with zero velocity and acceleration at both ends.
 
     >>> bump([0.0, 0.5, 1.0]).tolist()
     [0.0, 1.0, 0.0]
@@ -29,7 +29,7 @@ def bump(share: ArrayLike) -> Floats:
 
 
 def stroll(share: ArrayLike, up: float, down: float) -> Floats:
-    """From 0 to 1 as `share` goes there: getting going in a part `up` of it, at an even speed, stopping in `down`.
+    """From 0 to 1 as `share` goes from 0 to 1: speeds up in the first part `up`, slows down in the last part `down`.
 
     >>> stroll([0.0, 0.5, 1.0], 0.4, 0.4).round(12).tolist()
     [0.0, 0.5, 1.0]

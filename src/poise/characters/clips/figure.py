@@ -1,8 +1,9 @@
-"""A humanoid as clips see it: bones, masses, soles, and limbs that are laid in closed form.
+"""A humanoid for clips: bones, masses, soles, and inverse kinematics of limbs in closed form.
 
-A leg has six degrees of freedom (hip three, knee one, ankle two), so that the pose of a foot decides all of them. The
-ankle's two turns, about the side-to-side axis of the shank and then about the length of the foot, leave that length in
-the plane of the leg. So the axis of the knee is square to the foot's length and to the line from hip to ankle.
+A leg has six degrees of freedom (hip three, knee one, ankle two), so that the pose of a foot determines all of them.
+The ankle's two rotations, about the side-to-side axis of the shank and then about the length of the foot, leave that
+length in the plane of the leg. So the axis of the knee is perpendicular to the foot's length and to the line from hip
+to ankle.
 """
 
 from __future__ import annotations
@@ -24,19 +25,19 @@ Floats = NDArray[np.float64]
 #: parts that every humanoid has
 _PARTS = ("pelvis", "torso", "head")
 _LIMBS = ("upper_arm", "forearm", "thigh", "shank", "foot")
-#: knees are never straighter than this; rad
+#: least bend of knees; rad
 STRAIGHT = 0.03
 #: keys of clips per second
 RATE = 120.0
 
 
 def side_sign(side: str) -> float:
-    """Which way a side is along y."""
+    """Sign of a side along y."""
     return 1.0 if side == "l" else -1.0
 
 
 def turn(x: ArrayLike = 0.0, y: ArrayLike = 0.0, z: ArrayLike = 0.0) -> Floats:
-    """Quaternions (..., 4) that turn about z, then about the new y, then about the new x; rad."""
+    """Quaternions (..., 4) of rotations about z, then about the new y, then about the new x; rad."""
     angles = np.broadcast_arrays(*(np.asarray(angle, np.float64) for angle in (x, y, z)))
     parts = [np.zeros((*angles[0].shape, 3)) for _ in range(3)]
     for k in range(3):
@@ -46,7 +47,7 @@ def turn(x: ArrayLike = 0.0, y: ArrayLike = 0.0, z: ArrayLike = 0.0) -> Floats:
 
 
 def quats_of_axes(x: Floats, y: Floats, z: Floats) -> Floats:
-    """Quaternions (n, 4) of frames whose axes are given, (n, 3) each; neighbours have the same sign."""
+    """Quaternions (n, 4) of frames with given axes, (n, 3) each; neighbours have the same sign."""
     m = np.stack((x, y, z), axis=-1)
     trace = m[:, 0, 0] + m[:, 1, 1] + m[:, 2, 2]
     rows = [np.stack((1 + trace, m[:, 2, 1] - m[:, 1, 2], m[:, 0, 2] - m[:, 2, 0], m[:, 1, 0] - m[:, 0, 1]), axis=-1)]
@@ -64,7 +65,7 @@ def quats_of_axes(x: Floats, y: Floats, z: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Foot:
-    """Where one foot is over time."""
+    """Pose of one foot over time."""
 
     ankle: Floats
     """(n, 3) m."""
@@ -73,7 +74,7 @@ class Foot:
 
 
 class Figure:
-    """What is asked of a humanoid character."""
+    """Geometry and masses of a humanoid character."""
 
     def __init__(self, character: Character | None) -> None:
         whole = humanoid() if character is None else character
@@ -99,11 +100,11 @@ class Figure:
         self.toe = float(shape.position[0] + shape.size[0] / 2)
         self.sole = float(shape.position[2] - shape.size[2] / 2)
         self.scale = float(self.offsets[0, 2]) / (0.53 * 1.75)
-        """Of lengths, beside a person of 1.75 m."""
+        """Scale of lengths, relative to a height of 1.75 m."""
         self.has_hands = "hand_l" in self.index
 
     def offset(self, name: str) -> Floats:
-        """From the joint above to a part's own, at rest; m."""
+        """From the parent's joint to the part's own, in the rest pose; m."""
         return np.asarray(self.offsets[self.index[name]])
 
     @property
@@ -113,7 +114,7 @@ class Figure:
 
 
 class Draft:
-    """Poses of a figure in the making: a way of the pelvis, turns of joints, and feet that legs are laid to."""
+    """Poses of a figure under construction: path of the pelvis, rotations of joints, and feet as goals of legs."""
 
     def __init__(self, figure: Figure, times: Floats) -> None:
         self.figure, self.times = figure, times
@@ -124,7 +125,7 @@ class Draft:
         self.feet: dict[str, Foot] = {}
 
     def turn(self, part: str, x: ArrayLike = 0.0, y: ArrayLike = 0.0, z: ArrayLike = 0.0) -> None:
-        """Turn a part beside the one above it: about z, then y, then x; rad."""
+        """Rotate a part relative to its parent: about z, then y, then x; rad."""
         self.quats[:, self.figure.index[part]] = turn(x, y, z)
 
     def arm(
@@ -136,7 +137,7 @@ class Draft:
         elbow: ArrayLike = 0.0,
         wrist: ArrayLike = 0.0,
     ) -> None:
-        """Lay an arm by its angles: forwards, away from the body, inwards about its length, bent; rad."""
+        """Set an arm by its angles: flexion, abduction, inward rotation, bend of the elbow; rad."""
         sign = side_sign(side)
         lift = turn(x=sign * np.asarray(abduction), y=-np.asarray(flexion))
         self.quats[:, self.figure.index[f"upper_arm_{side}"]] = quat_multiply(
@@ -147,7 +148,7 @@ class Draft:
             self.turn(f"hand_{side}", x=-sign * np.asarray(wrist))
 
     def foot(self, side: str, ankle: Floats, quat: Floats) -> None:
-        """Say where a foot is in the world."""
+        """Set the pose of a foot in the world."""
         self.feet[side] = Foot(ankle, quat)
 
     def hip(self, side: str) -> Floats:
@@ -155,13 +156,13 @@ class Draft:
         return np.asarray(self.root + rotate(self.quats[:, 0], self.figure.offset(f"thigh_{side}")))
 
     def stretch(self, side: str) -> Floats:
-        """(n,) distance from hip to ankle, of the leg's length."""
+        """(n,) distance from hip to ankle, over the leg's length."""
         return np.asarray(np.linalg.norm(self.feet[side].ankle - self.hip(side), axis=1) / self.figure.leg)
 
     def head_room(self, bend: float) -> float:
-        """How far the pelvis could rise until the first knee is bent by no more than `bend` (rad); m.
+        """Distance that the pelvis could rise until the first knee is bent by no more than `bend` (rad); m.
 
-        The straighter a knee, the faster it must turn when the hip comes nearer to the foot.
+        The straighter a knee, the faster it must rotate when the hip approaches the foot.
         """
         figure = self.figure
         longest = _third_side(figure.thigh, figure.shank, bend)
@@ -173,7 +174,7 @@ class Draft:
         return float(min(room))
 
     def lay_legs(self) -> None:
-        """Angles of both legs from where the feet are."""
+        """Inverse kinematics: angles of both legs from the poses of feet."""
         figure = self.figure
         a, b = figure.thigh, figure.shank
         for side, feet in self.feet.items():
@@ -210,9 +211,9 @@ class Draft:
         return np.asarray(np.einsum("k,nkj->nj", self.figure.masses / self.figure.masses.sum(), points))
 
     def settle(self, wanted: Floats, axes: str, rounds: int = 20) -> None:
-        """Move the pelvis until the centre of mass is where it is wanted (n, 3) along some axes; feet stay.
+        """Move the pelvis until the centre of mass is at a goal (n, 3) along some axes; feet do not move.
 
-        Legs, a third of the body, follow by about half, so that each round leaves a fifth of what is off.
+        Legs, a third of the mass, move by about half, so that each round reduces the error to a fifth.
         """
         mask = np.array([axis in axes for axis in "xyz"])
         for _ in range(rounds):
@@ -224,14 +225,14 @@ class Draft:
         self.lay_legs()
 
     def check(self, what: str) -> None:
-        """Raise ValueError where a leg is too short for its foot."""
+        """Raise ValueError if a leg is too short for its foot."""
         longest = _third_side(self.figure.thigh, self.figure.shank, STRAIGHT) / self.figure.leg
         worst = max(float(self.stretch(side).max()) for side in self.feet)
         if worst > longest + 1e-9:
             raise ValueError(f"{what}: the legs are too short for that, by {(worst - longest) * 100:.2g} %")
 
     def clip(self, name: str, *, stride: float | None = None) -> Clip:
-        """The finished clip; with `stride` (m) a loop, whose last key is added here."""
+        """The finished clip; with `stride` (m) a cyclic clip, whose last key is added here."""
         quats, root, times = self.quats, self.root, self.times
         if stride is not None:
             quats = np.concatenate((quats, quats[:1]))
@@ -251,9 +252,9 @@ def _third_side(a: float, b: float, bend: float) -> float:
 
 
 def sole_pose(figure: Figure, heel: Floats, pitch: Floats, yaw: float) -> tuple[Floats, Floats]:
-    """Ankle (n, 3) and orientation (n, 4) of a foot that lies flat with its heel at `heel` where `pitch` is 0.
+    """Ankle (n, 3) and orientation (n, 4) of a foot that is flat with its heel at `heel` if `pitch` is 0.
 
-    Where its toes are up (pitch > 0) it stands on its heel, where they are down on its toes.
+    With toes up (pitch > 0) it stands on its heel, with toes down on its toes.
     """
     quat = turn(y=-pitch, z=yaw)
     along = np.array((np.cos(yaw), np.sin(yaw), 0.0))
@@ -263,7 +264,7 @@ def sole_pose(figure: Figure, heel: Floats, pitch: Floats, yaw: float) -> tuple[
 
 
 def ankle_over(figure: Figure, point: Floats, along: ArrayLike, quat: Floats) -> Floats:
-    """Where the ankle is (n, 3), if a point of the sole, `along` its length from below the ankle, is at `point`."""
+    """Ankle (n, 3) of a foot for which a point of the sole, `along` its length from below the ankle, is at `point`."""
     local = np.zeros((len(quat), 3))
     local[:, 0], local[:, 2] = along, figure.sole
     return np.asarray(point - rotate(quat, local))

@@ -1,4 +1,4 @@
-"""The beat of wings, for `poise.characters.bird`.
+"""Wing beat, for `poise.characters.bird`.
 
 Frequency: C. J. Pennycuick, Wingbeat frequency of birds in steady cruising flight: new data and improved predictions,
 J. Experimental Biology 199, 1996, 1613-1618: f = m^(3/8) g^(1/2) b^(−23/24) S^(−1/3) ρ^(−3/8).
@@ -19,7 +19,7 @@ _KEYS = 24
 
 
 def beat_frequency(span: float, mass: float) -> float:
-    """Beats a second of a bird's wings in steady flight (Pennycuick 1996), from its span (m) and mass (kg).
+    """Beats per second of a bird's wings in steady flight (Pennycuick 1996), from its span (m) and mass (kg).
 
     >>> round(beat_frequency(1.0, 0.6), 1)
     4.5
@@ -33,10 +33,10 @@ def wing_beat(
     frequency: float | None = None,
     position: tuple[float, float, float] = (0.0, 0.0, 1.5),
 ) -> Keyframes:
-    """One beat of a bird's wings, as key-frames that repeat; the bird stays at `position` (m) but for its bob.
+    """One wing beat of a bird, as cyclic key-frames; the bird remains at `position` (m) except for its bob.
 
-    Unless given, `frequency` (1/s) is that of birds of its size. The downstroke takes longer than the upstroke, tips
-    lag behind, and wings are folded a little on their way up. The trunk rises while the wings go down.
+    `frequency` (1/s) defaults to that of birds of its size. The downstroke takes longer than the upstroke, tips lag
+    behind, and wings are slightly folded in the upstroke. The trunk rises while the wings go down.
 
     >>> beat = wing_beat(frequency=4.0)
     >>> beat.duration
@@ -56,11 +56,11 @@ def wing_beat(
         raise ValueError(f"frequency: must be at most 100 beats a second, found {rate:g}")
     place = vectors("position", position, (3,))
     phase = np.arange(_KEYS + 1) / _KEYS
-    # a phase that dwells in the downstroke, 0.55 of the beat
+    # the downstroke takes 0.55 of the beat
     angle = 2.0 * np.pi * phase - 0.3 * np.sin(2.0 * np.pi * phase - 0.5 * np.pi) - 0.3
     raised = 0.12 + 0.62 * np.cos(angle)
     folded = -0.12 + 0.42 * np.cos(angle - 1.35) - 0.15 * np.cos(2.0 * angle - 0.8)
-    # momentum: the trunk goes against the wings, whose middle is about 0.2 of the span from the body
+    # momentum: the trunk moves opposite to the wings, whose middle is about 0.2 of the span from the body
     bob = -0.03 * span * np.cos(angle)
     pitch = -0.05 + 0.03 * np.sin(angle)
     frames = {}

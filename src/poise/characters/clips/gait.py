@@ -1,11 +1,11 @@
-"""Walking and running: feet that roll over the floor, and a body that is carried over them.
+"""Walking and running: feet that roll over the floor, and the motion of the body above them.
 
 Steps: in walking, the length of a step over the cadence is about 0.0064 m min at all speeds (N. Sekiya, H. Nagasaki,
-Reproducibility of the walking patterns of normal young adults, Gait and Posture 7, 1998). In running, cadence grows
-little with speed; 2.63 + 0.15 v steps a second is a choice within what runners do. Stance takes about 0.62 of the cycle
-at 1.3 m/s (J. Perry, Gait Analysis, 1992) and some 0.35 in a run; 0.38 at 3 m/s is a choice. People of other heights
-move as those of 1.75 m do at the speed with the same Froude number v²/(g l). These figures have not been compared with
-the books.
+Reproducibility of the walking patterns of normal young adults, Gait and Posture 7, 1998). In running, cadence increases
+slightly with speed; 2.63 + 0.15 v steps per second is a choice within the range of runners. Stance takes about 0.62 of
+the cycle at 1.3 m/s (J. Perry, Gait Analysis, 1992) and some 0.35 in a run; 0.38 at 3 m/s is a choice. People of other
+heights move as those of 1.75 m do at the speed with the same Froude number v²/(g l). These figures have not been
+compared with the books.
 """
 
 from __future__ import annotations
@@ -24,51 +24,51 @@ from poise.motion.motion_checks import positive
 Floats = NDArray[np.float64]
 
 GRAVITY = 9.81
-#: speeds of a person of 1.75 m; m/s. Beyond Froude's number 0.5 people run
+#: speeds for a height of 1.75 m; m/s. Above a Froude number of 0.5 people run
 WALKING = (0.3, 1.75)
 RUNNING = (2.0, 4.5)
 
 
 @dataclass(frozen=True)
 class Gait:
-    """What feet do in a cycle. Phases are of the cycle, from one strike of the heel to the next; angles in rad."""
+    """Motion of feet in a cycle. Phases are fractions of the cycle, from one heel strike to the next; angles in rad."""
 
     period: float
     """s."""
     stride: float
     """m."""
     duty: float
-    """Phase in which the toes leave the floor."""
+    """Phase at which the toes leave the floor."""
     flat: float
-    """Phase in which the whole sole is down."""
+    """Phase at which the whole sole is down."""
     rise: float
-    """Phase in which the heel leaves the floor."""
+    """Phase at which the heel leaves the floor."""
     strike: float
-    """How far toes are up when the heel strikes."""
+    """Pitch of the foot, toes up, at the heel strike."""
     push: float
-    """How far the heel is up when the toes leave."""
+    """Pitch of the foot, heel up, when the toes leave."""
     spring: float
-    """How far the heel is up in the middle of the stance, besides."""
+    """Additional pitch, heel up, in the middle of the stance."""
     roll: float
-    """Power with which the heel rises."""
+    """Exponent of the heel's rise."""
     below: float
-    """Phase in which the ankle is below the body."""
+    """Phase at which the ankle is below the body."""
     tuck: float
-    """How far toes are down at most in the swing."""
+    """Largest pitch, toes down, in the swing."""
     turn: float
-    """Part of the swing after which toes are brought up again."""
+    """Fraction of the swing after which toes rise again."""
     lift: float
-    """How high toes are lifted in the swing; m."""
+    """Clearance of the toes in the swing; m."""
     quick: tuple[float, float]
-    """Parts of the swing in which toes get going, and stop."""
+    """Fractions of the swing in which toes accelerate, and stop."""
     width: float
-    """Of a foot from the line of walking; m."""
+    """Lateral distance of a foot from the line of walking; m."""
     yaw: float
-    """How far toes point outwards."""
+    """Outward angle of the toes."""
 
 
 def _paced(name: str, speed: float, figure: Figure, bounds: tuple[float, float]) -> tuple[float, float]:
-    """The speed (m/s), and that of a person of 1.75 m who moves alike."""
+    """The speed (m/s), and the dynamically similar one for a height of 1.75 m."""
     given = positive("speed", speed, "m/s")
     root = float(np.sqrt(figure.scale))
     lower, upper = (bound * root for bound in bounds)
@@ -83,28 +83,28 @@ def _paced(name: str, speed: float, figure: Figure, bounds: tuple[float, float])
 
 
 def _stance_pitch(gait: Gait, phase: Floats) -> Floats:
-    """How far toes are up while the foot stands: heel first, then flat, then over the toes."""
+    """Pitch of the foot in the stance: heel first, then flat, then over the toes."""
     down = gait.strike * (1.0 - ease(phase / gait.flat))
     share = np.maximum(phase - gait.rise, 0.0) / (gait.duty - gait.rise)
     return np.asarray(down - gait.push * share**gait.roll - gait.spring * bump(phase / gait.duty))
 
 
 def _swing_pitch(gait: Gait, phase: Floats) -> Floats:
-    """From the push to the next strike: the rate and bend of the push go on, then fade."""
+    """Pitch from the push to the next strike: continues the push with its first two derivatives, then fades."""
     length = 1.0 - gait.duty
     s = (phase - gait.duty) / length
     ratio = length / (gait.duty - gait.rise)
-    # value, rate and bend of the stance's cubic at its end, in units of the swing
+    # value and first two derivatives of the stance's cubic at its end, in units of the swing
     n = gait.roll
     start, rate, bend = -gait.push, -n * gait.push * ratio, -n * (n - 1.0) * gait.push * ratio**2
     early = np.minimum(s, 0.5)
-    # goes on and fades: quintic with those derivatives that ends in the deepest tuck, then eases to the strike
+    # quintic with those derivatives that ends in the deepest tuck, then eases to the strike
     first = quintic(early, 0.0, 0.5, (start, rate, bend), (-gait.tuck, 0.0, 0.0))
     return np.asarray(first + (gait.strike + gait.tuck) * ease((s - gait.turn) / (1.0 - gait.turn)))
 
 
 def step_path(figure: Figure, gait: Gait, phase: Floats, side: str) -> tuple[Floats, Floats]:
-    """Ankle (n, 3) and orientation (n, 4) of a foot over its phase, which may run on beyond 1; x is 0 at a strike."""
+    """Ankle (n, 3) and orientation (n, 4) of a foot over its phase, which may exceed 1; x is 0 at a strike."""
     sign = side_sign(side)
     cycle = np.floor(phase)
     p = phase - cycle
@@ -117,7 +117,7 @@ def step_path(figure: Figure, gait: Gait, phase: Floats, side: str) -> tuple[Flo
     pitch = _swing_pitch(gait, np.maximum(p, gait.duty))
     swing_quat = turn(y=-pitch, z=yaw)
     s = (np.maximum(p, gait.duty) - gait.duty) / (1.0 - gait.duty)
-    # the toes, from where they stood to where they are when the heel strikes next
+    # the toes, from their stance position to that of the next heel strike
     reach = figure.foot_length * np.cos(gait.strike)
     toe = heel + figure.foot_length * along
     way = np.array((gait.stride, 0.0, 0.0)) - (figure.foot_length - reach) * along
@@ -130,7 +130,7 @@ def step_path(figure: Figure, gait: Gait, phase: Floats, side: str) -> tuple[Flo
 
 
 def _draft(figure: Figure, gait: Gait) -> tuple[Draft, Floats]:
-    """A cycle with both feet laid, and its phases. The left heel strikes first."""
+    """A cycle with both feet set, and its phases. The left heel strikes first."""
     # keys twice as dense as elsewhere: feet stop within hundredths of a second
     half = round(gait.period / float(np.sqrt(figure.scale)) * RATE)
     phase = np.arange(2 * half) / (2 * half)
@@ -146,11 +146,11 @@ def _draft(figure: Figure, gait: Gait) -> tuple[Draft, Floats]:
 
 
 def walk(character: Character | None = None, speed: float = 1.3) -> Clip:
-    """A walk along x at a speed (m/s), as a loop of two steps; the left heel strikes at the start.
+    """A walk along x at a speed (m/s), as a cyclic clip of two steps; the left heel strikes at the start.
 
-    It is made for a humanoid (`poise.characters.humanoid`, that of 1.75 m unless given). Feet roll over heel and toes,
-    and stand still in between. Half a period later it is its own mirror image. Raises ValueError for speeds at which
-    people of that height do not walk.
+    It is made for a humanoid (`poise.characters.humanoid`, by default of 1.75 m). Feet roll over heel and toes, and
+    stand still in between. The second half of a period mirrors the first. Raises ValueError for speeds at which people
+    of that height do not walk.
 
     >>> clip = walk(speed=1.2)
     >>> clip.loop, round(float(clip.stride[0] / clip.duration), 9)
@@ -188,11 +188,11 @@ def walk(character: Character | None = None, speed: float = 1.3) -> Clip:
 
 
 def _walk_pelvis(draft: Draft, phase: Floats, gait: Gait, brisk: float) -> None:
-    """Highest when one leg stands upright, over the foot that stands, and turned with the leg that is in front."""
+    """The pelvis: highest when one leg is upright, above the stance foot, and rotated with the leading leg."""
     angle = 2.0 * np.pi * phase
     amount = min(brisk, 1.4)
     scale = draft.figure.scale
-    # a leg stands upright in the phase gait.below, and the body is lowest half a step earlier
+    # a leg is upright at the phase gait.below, and the body is lowest half a step earlier
     draft.root[:, 2] += 0.016 * scale * amount * np.cos(2.0 * angle - 4.0 * np.pi * 0.29)
     draft.root[:, 1] += 0.022 * scale * np.cos(angle - 2.0 * np.pi * gait.below)
     draft.root[:, 0] -= 0.008 * scale * amount * np.sin(2.0 * angle - 4.0 * np.pi * gait.below)
@@ -206,7 +206,7 @@ def _walk_pelvis(draft: Draft, phase: Floats, gait: Gait, brisk: float) -> None:
 
 
 def _walk_above(draft: Draft, phase: Floats, brisk: float) -> None:
-    """The trunk turns against the pelvis, arms swing against the legs, the head looks ahead."""
+    """The trunk rotates opposite to the pelvis, arms swing opposite to the legs, the head faces ahead."""
     angle = 2.0 * np.pi * phase
     amount = min(brisk, 1.4)
     list_angle, yaw = 0.07 * np.cos(angle - 2.0 * np.pi * 0.13), -0.09 * amount * np.cos(angle + 0.2)
@@ -228,10 +228,10 @@ def _walk_above(draft: Draft, phase: Floats, brisk: float) -> None:
 
 
 def run(character: Character | None = None, speed: float = 3.0) -> Clip:
-    """A run along x at a speed (m/s), as a loop of two steps; the left foot strikes at the start.
+    """A run along x at a speed (m/s), as a cyclic clip of two steps; the left foot strikes at the start.
 
-    Between the steps the runner flies: the centre of mass falls freely there. Raises ValueError for speeds at which
-    people of that height do not run.
+    Between the steps is a flight phase, with a ballistic centre of mass. Raises ValueError for speeds at which people
+    of that height do not run.
 
     >>> clip = run(speed=3.5)
     >>> round(float(clip.stride[0] / clip.duration), 9)
@@ -271,10 +271,10 @@ def run(character: Character | None = None, speed: float = 3.0) -> Clip:
 
 
 def _flight(gait: Gait, phase: Floats) -> Floats:
-    """(n, 3) the way of the centre of mass: pushed by each foot in its stance, free otherwise.
+    """(n, 3) path of the centre of mass: pushed by each foot in its stance, ballistic otherwise.
 
-    The push is g π sin(πs)/(4 d) over the share s of the stance, d the duty factor, so that its mean over a step is the
-    weight. Backwards and forwards it is −sin 2πs, to the side as upwards but smaller.
+    The push is g π sin(πs)/(4 d) over the fraction s of the stance, d the duty factor, so that its mean over a step is
+    the weight. Its part along x is −sin 2πs; the lateral part is like the vertical one but smaller.
     """
     way = np.zeros((len(phase), 3))
     way[:, 0] = gait.stride * phase
@@ -283,7 +283,7 @@ def _flight(gait: Gait, phase: Floats) -> Floats:
     for late, sign in ((0.0, -1.0), (0.5, 1.0)):
         p = np.mod(phase - late, 1.0)
         s = np.minimum(p / gait.duty, 1.0)
-        # what the push does to the place since the strike; time is in cycles
+        # displacement by the push since the strike; time is in cycles
         place = gait.duty**2 * (s - np.sin(np.pi * s) / np.pi) / 2
         place += gait.duty * np.maximum(p - gait.duty, 0.0)
         drift = place - _mean_free(gait, p)
@@ -297,13 +297,13 @@ def _flight(gait: Gait, phase: Floats) -> Floats:
 
 
 def _mean_free(gait: Gait, p: Floats) -> Floats:
-    """What a constant push with the same mean would have done by the phase p, so that the difference has period 1."""
+    """Displacement by a constant push with the same mean until the phase p, so that the difference has period 1."""
     speed = gait.duty
     return np.asarray(speed * (p * p / 2 + p * (0.5 - gait.duty / 2)))
 
 
 def _run_above(draft: Draft, phase: Floats, amount: float) -> None:
-    """Leaning forwards, elbows bent, arms against the legs."""
+    """Leaning forwards, elbows bent, arms opposite to the legs."""
     angle = 2.0 * np.pi * phase
     yaw = -0.12 * amount * np.cos(angle + 0.5)
     tilt = 0.08 * np.cos(angle - 2.0 * np.pi * 0.12)

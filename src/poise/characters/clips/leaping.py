@@ -1,4 +1,4 @@
-"""A jump: the centre of mass goes where the floor's push and gravity take it, and the body follows."""
+"""A jump: the centre of mass follows from the push of the floor and gravity, and the body from the centre of mass."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ Floats = NDArray[np.float64]
 GRAVITY = 9.81
 #: keys per second
 _RATE = 240.0
-#: heights of a jump of a person of 1.75 m; m
+#: heights of a jump for a height of 1.75 m; m
 _HEIGHTS = (0.12, 0.38)
-#: how far heels are up when toes leave the floor, in the air, and when toes touch it again; rad
+#: pitch of feet, heels up, when toes leave the floor, in the air, and when toes touch it again; rad
 _PUSH, _POINT, _TOUCH = 0.50, 0.60, 0.40
-#: how long heels rise before the toes leave; s, of a person of 1.75 m
+#: time for which heels rise before the toes leave; s, for a height of 1.75 m
 _ROLL = 0.26
-#: how long toes take to go along with the body when they leave, and to stop before they touch; s, likewise
+#: times in which toes reach the velocity of the body when they leave, and stop before they touch; s, likewise
 _CATCH, _STOP = 0.07, 0.05
 
 
@@ -45,11 +45,11 @@ class _Plan:
     touching: float
     landed: float
     speed: float
-    """At which the body leaves; m/s."""
+    """Speed at the take-off; m/s."""
     landing: float
-    """At which it comes down; m/s."""
+    """Speed at the landing; m/s."""
     tuck: float
-    """How far feet are drawn up in the air; m."""
+    """Lift of the feet in the air, relative to the body; m."""
 
     @property
     def times(self) -> Floats:
@@ -76,9 +76,9 @@ class _Plan:
 
 
 def jump(character: Character | None = None, height: float | None = None) -> Clip:
-    """A jump on the spot: a crouch, the push, the flight, the landing. In the air the centre of mass falls freely.
+    """A jump on the spot: a crouch, the push, the flight, the landing. In flight the centre of mass is ballistic.
 
-    `height` (m) is how far the centre of mass rises after the toes have left the floor; unless given, 0.3 m for one of
+    `height` (m) is the rise of the centre of mass after the toes have left the floor; by default 0.3 m for a figure of
     1.75 m. Raises ValueError for heights to which people of that height do not jump.
 
     >>> clip = jump(height=0.2)
@@ -104,7 +104,7 @@ def jump(character: Character | None = None, height: float | None = None) -> Cli
 
 
 def _standing_height(figure: Figure) -> float:
-    """Of the centre of mass of one who stands as clips begin; m."""
+    """Height of the centre of mass in the standing pose at the start of clips; m."""
     draft = Draft(figure, np.zeros(1))
     for side in "lr":
         heel = np.array([(figure.heel, side_sign(side) * 0.095 * figure.scale, 0.0)])
@@ -126,7 +126,7 @@ def _plan(figure: Figure, high: float) -> _Plan:
     crouch = standing - 0.20 * scale * min(effort, 1.0)
     landed = standing - 0.14 * scale * min(effort, 1.2)
     start, low = 0.1, 0.1 + 0.55 * slow
-    # a push that grows and fades has about 0.55 of the leaving speed on the mean
+    # the mean speed of a push that grows and fades is about 0.55 of the take-off speed
     leave = low + (leaving - crouch) / (0.55 * speed)
     touch = leave + (speed + landing) / GRAVITY
     soft = touch + (touching - landed) / (0.45 * landing)
@@ -158,7 +158,7 @@ def _way_forward(figure: Figure, plan: _Plan, now: Floats) -> Floats:
 
 
 def _feet(draft: Draft, plan: _Plan, now: Floats) -> None:
-    """Heels rise, toes leave the floor and catch up with the body; then the same the other way round."""
+    """Heels rise, toes leave the floor and catch up with the body; then the same in reverse."""
     figure = draft.figure
     slow = float(np.sqrt(figure.scale))
     catch = _CATCH * slow
@@ -189,7 +189,7 @@ def _feet(draft: Draft, plan: _Plan, now: Floats) -> None:
 
 
 def _toe_height(plan: _Plan, now: Floats, catch: float, stop: float) -> Floats:
-    """(n,) of toes above the floor in flight: the body's rise, less what it gains on them until they go along."""
+    """(n,) height of toes above the floor in flight: the body's rise, less its lead until toes have its velocity."""
     g = GRAVITY
     since, left = now - plan.leave, plan.touch - now
     rise = plan.speed * since - 0.5 * g * since**2

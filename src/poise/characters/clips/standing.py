@@ -13,7 +13,7 @@ from poise.motion.motion_checks import choice, positive
 
 Floats = NDArray[np.float64]
 
-#: where the centre of mass of one who stands is, in front of the ankles; of the foot's length
+#: distance of the standing centre of mass in front of the ankles, over the foot's length
 _BALANCE = 0.19
 
 
@@ -36,7 +36,7 @@ def draft_on_feet(
 
 
 def plant(draft: Draft, side: str, ankle: float, width: float, yaw: float, pitch: ArrayLike = 0.0) -> None:
-    """Put a foot on the floor: its ankle at x if it is flat, turned outwards; its heel is up where pitch is below 0."""
+    """Put a foot on the floor: its ankle at x if it is flat, rotated outwards; its heel is up if pitch is below 0."""
     figure, count = draft.figure, len(draft.times)
     heel = np.array((ankle, side_sign(side) * width, 0.0)) + figure.heel * np.array((np.cos(yaw), np.sin(yaw), 0.0))
     pitches = np.broadcast_to(np.asarray(pitch, np.float64), (count,))
@@ -44,7 +44,7 @@ def plant(draft: Draft, side: str, ankle: float, width: float, yaw: float, pitch
 
 
 def balanced(draft: Draft, x: ArrayLike = 0.0, y: ArrayLike = 0.0) -> None:
-    """Bring the centre of mass above the feet: x, y (m) away from where it is in one who stands."""
+    """Bring the centre of mass above the feet: at the offset x, y (m) from its place in standing."""
     wanted = np.zeros((len(draft.times), 3))
     wanted[:, 0] = _BALANCE * draft.figure.foot_length + np.asarray(x)
     wanted[:, 1] = y
@@ -71,7 +71,7 @@ def breathe(draft: Draft, depth: ArrayLike = 1.0) -> None:
 
 
 def stand(character: Character | None = None) -> Clip:
-    """Standing at ease, as a loop of eight seconds: two breaths, and a slow sway of some millimetres.
+    """Standing at ease, as a cyclic clip of eight seconds: two breaths, and a slow sway of some millimetres.
 
     >>> clip = stand()
     >>> clip.loop, clip.duration
@@ -89,9 +89,9 @@ def stand(character: Character | None = None) -> Clip:
 
 
 def squat(character: Character | None = None, depth: float = 0.8, seconds: float = 3.0) -> Clip:
-    """A squat and back, in some seconds, arms held out; the centre of mass stays above the feet, which are flat.
+    """A squat and back, arms held out; the centre of mass remains above the feet, which are flat.
 
-    With the `depth` 1 thighs are about level; the ankles' range allows no more.
+    At a `depth` of 1 thighs are about level, which is the limit of the ankles' range.
 
     >>> clip = squat(depth=0.5)
     >>> low, high = clip.root_positions[:, 2].min(), clip.root_positions[0, 2]
@@ -107,7 +107,7 @@ def squat(character: Character | None = None, depth: float = 0.8, seconds: float
     breathe(draft, 0.0)
     down = deep * (between(times, 0.03 * length, 0.47 * length) - between(times, 0.53 * length, 0.97 * length))
     lean = down**0.68
-    # pelvis and trunk bend forwards and arms come up, so that the body stays above the feet
+    # pelvis and trunk bend forwards and arms rise, so that the body remains above the feet
     draft.turn("pelvis", y=0.02 + 0.69 * lean)
     draft.turn("torso", y=0.03 + 0.46 * lean)
     draft.turn("head", y=-0.04 - 0.70 * lean)
@@ -127,7 +127,7 @@ def squat(character: Character | None = None, depth: float = 0.8, seconds: float
 
 
 def wave(character: Character | None = None, times: int = 3, side: str = "r") -> Clip:
-    """A hand that is raised, waved some times and lowered again, of one who stands.
+    """A standing figure raises a hand, waves it some times and lowers it.
 
     >>> wave(times=2).duration < wave(times=4).duration
     True

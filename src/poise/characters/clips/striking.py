@@ -1,4 +1,4 @@
-"""A punch: a fist that goes to a target and back, of one who stands with one foot in front."""
+"""A punch: a fist that moves to a target and back, standing with one foot in front."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from poise.motion.rotations import cross, quat_conjugate, quat_multiply, rotate,
 
 Floats = NDArray[np.float64]
 
-#: elbows are never straighter than this; rad
+#: least bend of elbows; rad
 _STRAIGHT, _BENT = 0.15, 2.5
-#: when the fist sets off, is there, leaves, is back; s
+#: times at which the fist starts, arrives, leaves, is back; s
 _AWAY, _THERE, _LEAVES, _BACK, _END = 0.30, 0.48, 0.53, 1.05, 1.4
 
 
@@ -29,10 +29,11 @@ def fist_offset(figure: Figure) -> float:
 
 
 def lay_arm(draft: Draft, side: str, fist: Floats, elbow: ArrayLike) -> None:
-    """Bring the knuckles of a hand to places (n, 3), the elbow as far towards a direction (3,) as it goes.
+    """Inverse kinematics of an arm: knuckles at positions (n, 3), the elbow as near to a direction (3,) as possible.
 
-    The arm's bones lie askew to the elbow's axis by a few degrees, so that what a bent arm reaches, seen from the upper
-    arm, is a d + b (d turned about that axis); its length gives the angle, and two directions give the rest.
+    The arm's bones are not perpendicular to the elbow's axis by a few degrees, so that the reach of a bent arm, in the
+    frame of the upper arm, is a d + b (d rotated about that axis); its length gives the angle, and two directions give
+    the rotation of the shoulder.
     """
     figure = draft.figure
     name = f"upper_arm_{side}"
@@ -58,14 +59,14 @@ def lay_arm(draft: Draft, side: str, fist: Floats, elbow: ArrayLike) -> None:
 
 
 def _axes(first: Floats, second: Floats) -> Floats:
-    """Quaternions (n, 4) of frames whose x is along a vector, and whose x and y hold another."""
+    """Quaternions (n, 4) of frames whose x is along a vector, and whose x-y plane contains another."""
     x = unit(first)
     z = unit(cross(x, second))
     return quats_of_axes(x, cross(z, x), z)
 
 
 def reaches(draft: Draft, side: str, fist: Floats, frame: int) -> None:
-    """Raise ValueError where an arm is too short or too long for a place in a frame."""
+    """Raise ValueError if a position is too near to or too far from the shoulder in a frame."""
     figure = draft.figure
     shoulder = draft.place()[0][frame, figure.index[f"upper_arm_{side}"]]
     a, b = float(np.linalg.norm(figure.offset(f"forearm_{side}"))), fist_offset(figure)
@@ -100,7 +101,7 @@ def punch(character: Character | None = None, target: ArrayLike | None = None, s
     now = np.arange(round(_END * RATE) + 1) / RATE
     draft = Draft(figure, now)
     there = between(now, _AWAY, _THERE) - between(now, _LEAVES, _BACK)
-    # the body goes before the fist
+    # the body leads the fist
     body = between(now, _AWAY - 0.08, _THERE - 0.02) - between(now, _LEAVES, _BACK + 0.05)
     wind = between(now, 0.05, 0.24) - between(now, 0.24, 0.40)
     plant(draft, other, 0.12 * scale, 0.11 * scale, -sign * 0.10)
