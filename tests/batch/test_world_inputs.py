@@ -439,7 +439,7 @@ def model_of(scene: poise.Scene) -> Model:
         ({"vary": ("frictoin",)}, "no parameter is called 'frictoin'.*friction"),
         ({"formulation": poise.Maximal()}, "poise.Maximal"),
         ({"formulation": poise.Reduced(level="acceleration")}, "velocity level only"),
-        ({"formulation": poise.Reduced(sleeping=True)}, "nobody sleeps in a batch"),
+        ({"formulation": poise.Reduced(sleeping=True)}, "a batch has no sleeping"),
     ],
 )
 def test_options_that_cannot_be_are_refused(options: dict[str, Any], message: str) -> None:
@@ -500,7 +500,7 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
         ({"keyframe": 0, "state": poise.State(np.zeros(7), np.zeros(6))}, ValueError, "not both"),
         ({"state": 5}, TypeError, "must be a poise.State"),
         ({"q": np.zeros(3)}, ValueError, "shape"),
-        ({"q_noise": 0.1}, TypeError, "noise wants rng"),
+        ({"q_noise": 0.1}, TypeError, "noise needs rng"),
         ({"q_noise": -0.1, "rng": np.random.default_rng()}, ValueError, "0 or more"),
         ({"v_noise": np.zeros(3), "rng": np.random.default_rng()}, ValueError, "one number or"),
     ],

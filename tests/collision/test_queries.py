@@ -232,7 +232,7 @@ def test_points_within_a_distance_in_groups_and_without_some() -> None:
         (0, None, "b must be a name or a number, not None"),
         ("bare", 0, 'a is body "bare", which has no shape that can touch anything'),
         ("pin", 0, 'a is body "pin", which has no shape that can touch anything'),
-        ("head", 0, r'shape "head" is only looked at \(group and mask 0\)'),
+        ("head", 0, r'shape "head" is visual only \(group and mask 0\)'),
     ],
 )
 def test_names_that_mean_nothing(a: Any, b: Any, message: str) -> None:

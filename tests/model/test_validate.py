@@ -304,7 +304,7 @@ CASES = {
             bodies=[Body("a", shapes=[sphere(0.1, group=0, mask=0)]), Body("b", shapes=[sphere(0.1)])],
             contact_pairs=[ContactPair(("a", 0), ("b", 0))],
         ),
-        'contact_pairs[0]: first: shape 0 of body "a" is only looked at (group and mask 0); give it a group',
+        'contact_pairs[0]: first: shape 0 of body "a" is visual only (group and mask 0); give it a group',
     ),
     "friction of a pair": (
         Scene(

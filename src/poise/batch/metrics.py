@@ -53,7 +53,7 @@ def _watched(model: Model, subject: str | None) -> int:
     """The body whose height is measured: the subject's head, else its root."""
     own = _own_bodies(model, subject)
     if not own:
-        raise SceneError("nothing moves in this scene: there is no height to tell", field="metric")
+        raise SceneError("nothing moves in this scene: there is no height to measure", field="metric")
     return next((b for b in own if last_part(model.body_names[b]) == "head"), own[0])
 
 

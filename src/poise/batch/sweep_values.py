@@ -189,7 +189,7 @@ def combinations(settings: Mapping[str, Values]) -> list[dict[str, Any]]:
             raise SceneError(f"{what}; or ask for random draws", field=f"set: {name}")
     count = int(np.prod([float(len(values.values)) for values in settings.values()]))
     if count > MOST:
-        raise SceneError(f"that makes {count} runs; more than {MOST} are taken for a mistake", field="set")
+        raise SceneError(f"that makes {count} runs; the maximum is {MOST}", field="set")
     names = list(settings)
     return [dict(zip(names, row, strict=True)) for row in product(*(settings[name].values for name in names))]
 

@@ -62,8 +62,8 @@ class BatchTracking:
         tables = tracking.tables()
         if tables is None:
             raise ValueError(
-                "the motion jumps or turns where no table of it is exact enough for a batch: give it smooth moves, or "
-                "keys at multiples of 1 ms"
+                "the motion is too abrupt for an exact table in a batch: use a smooth motion, or keys at multiples of "
+                "1 ms"
             )
         self._tables = tables
         records.commands.append(self._command)
@@ -80,7 +80,7 @@ class BatchTracking:
         tables = [tabulate(place) for place in places]
         for k, found in enumerate(tables):
             if found is None:
-                raise ValueError(f"motion {k} jumps or turns where no table of it is exact enough for a batch")
+                raise ValueError(f"motion {k} is too abrupt for an exact table in a batch")
         self._tables = Tables([found for found in tables if found is not None])
         self._places = places
         self.motion[self.motion >= len(places)] = 0

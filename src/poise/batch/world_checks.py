@@ -69,7 +69,7 @@ def fitting_formulation(formulation: Any) -> Formulation:
     if chosen.level != "velocity":
         raise ValueError('a batch has the velocity level only: poise.Reduced(level="velocity")')
     if chosen.sleeping:
-        raise ValueError("nobody sleeps in a batch: poise.Reduced(sleeping=False)")
+        raise ValueError("a batch has no sleeping: poise.Reduced(sleeping=False)")
     return chosen
 
 
@@ -81,7 +81,7 @@ def fitting_model(model: Any) -> None:
         raise ValueError(f'"{name}" follows a path: a batch has kinematic bodies without paths alone, which you place')
     for loop in model.loops:
         if min(loop.break_force, loop.break_torque) < inf:
-            raise ValueError(f'loop "{loop.name}" can break: in a batch loops hold, whatever pulls (break_force inf)')
+            raise ValueError(f'loop "{loop.name}" can break: loops of a batch cannot break (break_force inf)')
 
 
 def given_rows(model: Model, name: str, value: Any, n: int, precise: str) -> Array:
@@ -141,7 +141,7 @@ def scattered(
     if not any(noise.any() for noise in most.values()):
         return rows
     if not isinstance(rng, np.random.Generator):
-        raise TypeError(f"noise wants rng=numpy.random.default_rng(seed), not {type(rng).__name__}")
+        raise TypeError(f"noise needs rng=numpy.random.default_rng(seed), not {type(rng).__name__}")
     q, v = (np.broadcast_to(rows[name], (n, rows[name].shape[-1])) for name in ("q", "v"))
     move, speed = (rng.uniform(-1.0, 1.0, (n, model.nv)) * most[name] for name in ("q", "v"))
     if most["q"].any() and n:

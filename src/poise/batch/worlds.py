@@ -126,7 +126,7 @@ class Batch:
         )
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        raise TypeError("a batch is memory of one process: make another, and copy q, v and what acts")
+        raise TypeError("a batch is memory of one process: make another, and copy q, v, forces and controls")
 
     # ---- properties --------------------------------------------------------------------------------------------------
 

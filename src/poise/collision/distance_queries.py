@@ -215,7 +215,7 @@ def _check_kinds(model: Model, pairs: NDArray[np.int32]) -> None:
     solids = model.solids
     for k in np.unique(pairs):
         if solids.group[k] == 0 and solids.mask[k] == 0:
-            raise ValueError(f'shape "{solids.names[k]}" is only looked at (group and mask 0): it has no distances')
+            raise ValueError(f'shape "{solids.names[k]}" is visual only (group and mask 0): it has no distances')
     for i, j in pairs.tolist():
         kinds = Solid(solids.kind[i]), Solid(solids.kind[j])
         both = f'shapes "{solids.names[i]}" and "{solids.names[j]}"'

@@ -35,7 +35,7 @@ def chosen_clip(clip: Any, height: float, mass: float) -> Clip:
     else:
         raise TypeError(f"clip must be a poise.motion.Clip or a name, not {type(clip).__name__}")
     if found.duration <= 0.0:
-        raise ValueError(f"{found!r} is a single pose: there is nothing to imitate over time")
+        raise ValueError(f"{found!r} is a single pose: it has no motion to imitate")
     return found
 
 

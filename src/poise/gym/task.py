@@ -127,7 +127,7 @@ class Task(ABC):
         self.goals = self.figure.joints.goals(batch.q, wanted)
         drive = batch.drive
         if drive is None:
-            raise RuntimeError("the drive of the batch was taken away: the task needs its springs")
+            raise RuntimeError("the drive of the batch was removed: the task needs its springs")
         np.asarray(drive.goal_q)[...] = self.goals
         batch.step(self.frame_skip)
         self.age += 1

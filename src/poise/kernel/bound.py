@@ -60,7 +60,7 @@ class Bound:
     def front(self) -> int:
         """Address of the function that takes the table, for `calls.ask_bound`."""
         if self._returns != "int64":
-            raise TypeError(f"what compiled code asks returns int64, not {self._returns}")
+            raise TypeError(f"an entry that compiled code calls returns int64, not {self._returns}")
         (compiled,) = self._call.overloads.values()
         return int(compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name))
 

@@ -26,7 +26,7 @@ def call_entry(address: int, *args: Any) -> None:
 
     Only kernels can call it: the address is one of machine code.
     """
-    raise TypeError(f"only a compiled kernel can call what is at address {address}")
+    raise TypeError(f"only a compiled kernel can call the entry at address {address}")
 
 
 def ask_bound(front: int, table: int, *numbers: Any) -> int:
@@ -34,7 +34,7 @@ def ask_bound(front: int, table: int, *numbers: Any) -> int:
 
     Only kernels can call it.
     """
-    raise TypeError(f"only a compiled kernel can call what is at address {front}, with the table at {table}")
+    raise TypeError(f"only a compiled kernel can call the entry at address {front}, with the table at {table}")
 
 
 def _native(t: types.Type) -> types.Type:

@@ -44,7 +44,7 @@ def read_clock(address: int) -> float:
 
     Only kernels can call it.
     """
-    raise TypeError(f"only a compiled kernel can call what is at address {address}")
+    raise TypeError(f"only a compiled kernel can call the clock at address {address}")
 
 
 @infer_global(read_clock)

@@ -68,7 +68,7 @@ def _checked_end(check: Checker, field: str, end: object, bodies: Sequence[Body]
         return None
     shape: Any = body.shapes[number]
     if getattr(shape, "group", 1) == 0 and getattr(shape, "mask", 1) == 0:
-        what = f'shape {number} of body "{name}" is only looked at (group and mask 0); give it a group'
+        what = f'shape {number} of body "{name}" is visual only (group and mask 0); give it a group'
         check.fail(field, what)
         return None
     return name, number
