@@ -235,3 +235,19 @@ def test_springs_take_nothing_of_motors_in_steps_of_several_parts():
     np.testing.assert_array_equal(recording.torques["passive"], 0.0)
     np.testing.assert_array_equal(world.report().passive, 0.0)
     assert recording.torques["motors"][1:].min() > 10.0
+
+
+def test_many_motors_that_reach_their_bounds_at_once_find_room():
+    """A step begins again with all of them as rows, which have no room at first."""
+    scene = poise.Scene()
+    for k in range(90):
+        scene.hinge(None, poise.box(0.3, 0.1, 0.1, mass=1.0), axis="z", position=(0, k, 0), name=f"arm{k}")
+        scene.motor(f"arm{k}", stiffness=100.0, damping=1.0, limit=0.5, name=f"motor{k}")
+    folded, rows = scene.build(dt=DT), as_rows(scene.build(dt=DT))
+    for world in (folded, rows):
+        for k in range(90):
+            world.motor(k).target = 1.0
+        world.step(20)
+    assert folded.report().rows >= 90
+    np.testing.assert_allclose(folded.q, rows.q, atol=1e-9)
+    assert np.abs(forces(folded) - 0.5).max() < 1e-9

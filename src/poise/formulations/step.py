@@ -158,6 +158,7 @@ def solve_part(step, found, erp, now, old, dt, whole, wanted):
     """Preparation and solution, see `finish_part`. SATURATED if the caller must repeat them from the free motion on."""
     driven = found == DRIVEN
     if driven or load(step.prepared, 0) != 0 or step.always_prepares != 0:
+        store(step.prepared, 0, 1)  # a step that begins again, for want of room, makes them again
         if ask_bound(step.prepare, step.prepare_table, dt, whole, erp, 0, step.lanes) == 0:
             return NO_PREPARED_ROOM
         store(step.prepared, 0, 1 if driven or step.always_prepares != 0 else 0)
