@@ -224,7 +224,8 @@ def test_arms_give_way_to_a_ball_in_clips_of_others_and_recover_within_a_second(
         tell(file, blow)
         # while the ball comes, the chest moves on by some millimetres, of the 0.2 m of both radii
         assert blow.aside < 2.0
-        assert gives(blow) > GIVES
+        # arms that hang beside a trunk that is pushed as a whole move less in their shoulders
+        assert gives(blow) > 0.5 * GIVES
         assert max(blow.left.values()) < max(LEFT, blow.own)
 
 
