@@ -254,7 +254,7 @@ def test_tracks_can_be_changed_and_let_go() -> None:
     ("call", "error", "message"),
     [
         (lambda w, j: w.track("elbow", lambda t: (0, 0, 0)), ValueError, 'no joint or coordinate is called "elbow"'),
-        (lambda w, j: w.track([], lambda t: (0, 0, 0)), ValueError, "found none"),
+        (lambda w, j: w.track([], lambda t: (0, 0, 0)), ValueError, "names is empty"),
         (lambda w, j: w.track([j, j], lambda t: (0, 0, 0)), ValueError, "named twice"),
         (lambda w, j: w.track(j, 3.0), TypeError, "reference is a float"),
         (lambda w, j: w.track(j, lambda t: (0, 0, 0), gains=(-1.0, 2.0)), ValueError, "kp is -1.0"),
